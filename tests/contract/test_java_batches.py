@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, Levels, compress
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import CODECS, LZ4, CompressionLevels, compress
 from lockstep_data_plane.record_batch.rebuild import rebuild
 from lockstep_data_plane.record_batch.stamp import stamp
 from tests.support.batch_bytes import batch, record
@@ -46,7 +46,7 @@ def test_java_reads_what_was_rebuilt(java: Any, codec: int) -> None:
         record(2, b"value " * 50, key=None, timestamp=0),
         record(3, b"", timestamp=2**40),
     ]
-    (piece,) = rebuild(batch(content, codec=codec), 0, Limits())
+    (piece,) = rebuild(batch(content, codec=codec), 0, TargetLimits())
     theirs = read_by_java(java, bytes(stamp(piece.data, 4000, 1, 0)))
     assert theirs == [(r.timestamp, r.key, r.value, list(r.headers)) for r in content]
 
@@ -62,7 +62,7 @@ def test_nine_is_the_fast_lz4_to_java_as_well(java: Any) -> None:
 
     levels = (1, 3, 8, 9, 10, 17)
     javas = {level: size(level) for level in levels}
-    ours = {level: len(compress(ORDERS, LZ4, Levels(lz4=level))) for level in levels}
+    ours = {level: len(compress(ORDERS, LZ4, CompressionLevels(lz4=level))) for level in levels}
     assert max(levels, key=javas.__getitem__) == 9
     for level in levels:
         assert abs(ours[level] - javas[level]) < 0.02 * javas[level], (ours, javas)

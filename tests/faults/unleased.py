@@ -24,7 +24,7 @@ from lockstep_config import FlowSettings, load
 from lockstep_data_plane.provenance.producer_ids import new_producer_id
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.slot.worker import run_slot
-from lockstep_data_plane.wire.cluster import kafka_error
+from lockstep_data_plane.wire.cluster import KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, decode_row
@@ -65,7 +65,7 @@ class Unleased:
         """None while a broker that has just started is loading what it coordinates."""
         try:
             return asyncio.run(new_producer_id(_settings(self._config, self._flow.flow)))
-        except (BrokerUnreachable, kafka_error):
+        except (BrokerUnreachable, KafkaProtocolError):
             return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

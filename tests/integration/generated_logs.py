@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.codecs import CODECS
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.rebuild import Record
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_data_plane.wire.produce_codec import produce_request
 from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
@@ -136,7 +136,7 @@ class Writer:
     coordinator still writes the markers of the last one."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._cluster: Cluster = cluster_of("written", {"bootstrap.servers": bootstrap}, "generated-logs")
+        self._cluster: Cluster = connect_cluster("written", {"bootstrap.servers": bootstrap}, "generated-logs")
         self._producers = [
             Producer(
                 {

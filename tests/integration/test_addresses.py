@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.wire.cluster import Cluster
-from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
+from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum
@@ -50,7 +50,7 @@ async def test_a_controllers_address_is_told_from_a_brokers(broker_a: Broker) ->
 async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Broker) -> None:
     host, _, port = broker_a.bootstrap.rpartition(":")
     cluster = Cluster("A", [(host, int(port))], AIOKAFKA)
-    with pytest.raises(NoSuchTopic) as caught:
+    with pytest.raises(TopicDeletedError) as caught:
         async with cluster.led(("deleted-topic", 0)):
             pass
     assert (caught.value.alias, caught.value.topic) == ("A", "deleted-topic")

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_config import load
 from lockstep_data_plane.resume.start_position import first_row
-from lockstep_data_plane.wire.cluster import cluster_of
+from lockstep_data_plane.wire.cluster import connect_cluster
 from lockstep_protocol.names import Flow
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce
@@ -21,8 +21,8 @@ async def begun(pair: Pair, folder: Path, topic: str, *lines: str, progress: int
     """The offset at which the first copy begins, and behind which of the target."""
     file = two_cluster_file(folder, ("A", pair.a.bootstrap), ("B", pair.b.bootstrap), "A->B.enabled = true", *lines)
     settings = load(file, {}).flow(Flow("A", "B"))
-    source = cluster_of("A", settings.clients.source_consumer, "begin")
-    target = cluster_of("B", settings.clients.data_producer, "begin")
+    source = connect_cluster("A", settings.clients.source_consumer, "begin")
+    target = connect_cluster("B", settings.clients.data_producer, "begin")
     try:
         await source.refresh([topic])
         await target.refresh([f"A.{topic}"])

@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.append_sequence import Flight
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch import small_batch_pacer
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetching
-from lockstep_data_plane.fetch.memory_budget import InFlight
-from lockstep_data_plane.produce.sender import Producing, Unanswered
+from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.memory_budget import MemoryBudget
+from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.wire.cluster import Cluster, cluster_of
+from lockstep_data_plane.wire.cluster import Cluster, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
-from lockstep_data_plane.wire.frame_protocol import Encoded
-from lockstep_data_plane.wire.produce_codec import Answer
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.clock import now_ms
 from tests.support.batch_bytes import batch, record
@@ -89,15 +89,15 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
     return any(until for _, until in asked) and all(at >= until for at, until in asked)
 
 
-def copying(topic: str, number: int = 0) -> Partition:
-    partition = Partition(topic, number, topic, 100)
+def copying(topic: str, number: int = 0) -> MirrorPartition:
+    partition = MirrorPartition(topic, number, topic, 100)
     partition.resumed(
-        PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1)
+        PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1)
     )
     return partition
 
 
-def no_trouble(partition: Partition, why: str) -> None:
+def no_trouble(partition: MirrorPartition, why: str) -> None:
     raise AssertionError(why)
 
 
@@ -109,15 +109,15 @@ def fetching_from(
     on_fetched: Callable[[Delivery], None],
     settings: FetchSettings = DEFAULTS,
     *,
-    has_room: Callable[[Partition], bool] = lambda partition: True,
-    on_trouble: Callable[[Partition, str], None] = no_trouble,
-) -> Fetching:
+    has_room: Callable[[MirrorPartition], bool] = lambda partition: True,
+    on_trouble: Callable[[MirrorPartition, str], None] = no_trouble,
+) -> Fetcher:
     """Fetches of a test's own."""
-    return Fetching(
+    return Fetcher(
         cluster,
         settings,
         "read_uncommitted",
-        in_flight=InFlight(64 << 20),
+        in_flight=MemoryBudget(64 << 20),
         has_room=has_room,
         on_fetched=on_fetched,
         on_delivered=lambda: None,
@@ -131,7 +131,7 @@ async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothi
     topic = create_topic(broker.bootstrap)
     one_a_batch = {"batch.num.messages": "1"}
     produce(broker.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch)
-    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
     offsets: list[int] = []
 
     def fetched(delivery: Delivery) -> None:
@@ -155,16 +155,16 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
     topic = create_topic(broker.bootstrap)
-    cluster = cluster_of("a", {"bootstrap.servers": broker.bootstrap}, client_id)
-    answers: list[Answer | Unanswered] = []
+    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    answers: list[ProduceAnswer | NoProduceAnswer] = []
     partition = copying(topic)
 
-    def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+    def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ProduceAnswer)
         of.acknowledged(flight, answer.base_offset)
 
-    producing = Producing(cluster, answered)
+    producing = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
     try:
         await cluster.refresh([topic])
@@ -175,7 +175,7 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
         await eventually(lambda: len(answers) >= RECORDS, within=60)
     finally:
         await cluster.close()
-    assert [each.base_offset for each in answers if isinstance(each, Answer)] == list(range(RECORDS))
+    assert [each.base_offset for each in answers if isinstance(each, ProduceAnswer)] == list(range(RECORDS))
     assert obeyed(asked)
     assert cluster.quota.news() > 0
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
@@ -185,7 +185,7 @@ async def test_single_records_come_over_one_connection_much_over_two_and_nothing
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
-    cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
     offsets: dict[int, list[int]] = {number: [] for number in range(PARTITIONS)}
     room, attached = [True], [copying(topic, number) for number in range(PARTITIONS)]
 
@@ -239,7 +239,7 @@ class Reading:
     """Fetches of a test's own, what they brought, and each request that they sent, as kio reads it."""
 
     cluster: Cluster
-    fetching: Fetching
+    fetching: Fetcher
     offsets: dict[int, list[int]]
     codes: list[int]
     asked: list[Any]
@@ -265,7 +265,7 @@ async def reading(
     ask = Connection.ask
 
     def noted(connection: Connection, entity: Any, *more: Any) -> asyncio.Future[Any]:
-        if isinstance(entity, Encoded):
+        if isinstance(entity, EncodedRequest):
             asked.append(read_back(entity))
         return ask(connection, entity, *more)
 
@@ -278,7 +278,7 @@ async def reading(
 
     monkeypatch.setattr(Connection, "ask", noted)
     monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
-    cluster = cluster_of("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetching = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
     found = Reading(cluster, fetching, offsets, codes, asked)
     try:
@@ -360,15 +360,15 @@ async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_n
 
 async def test_who_does_not_answer_within_the_time_of_the_file_is_given_up(broker_a: Broker, proxy_a: Proxy) -> None:
     topic = create_topic(broker_a.bootstrap)
-    cluster = cluster_of("a", {"bootstrap.servers": proxy_a.bootstrap, "request.timeout.ms": "1000"}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": proxy_a.bootstrap, "request.timeout.ms": "1000"}, "test")
     written, read = copying(topic), copying(topic)
-    answers: list[Answer | Unanswered] = []
+    answers: list[ProduceAnswer | NoProduceAnswer] = []
     troubles: list[str] = []
 
-    def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
+    def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
 
-    producing = Producing(cluster, answered)
+    producing = Sender(cluster, answered)
     fetching = fetching_from(cluster, lambda delivery: None, on_trouble=lambda partition, why: troubles.append(why))
 
     def given_up() -> bool:
@@ -388,7 +388,7 @@ async def test_who_does_not_answer_within_the_time_of_the_file_is_given_up(broke
         await eventually(given_up, within=20, what="the append and the fetch are given up")
         with pytest.raises(BrokerUnreachable, match="no answer within 1 s"):
             await cluster.end_offset((topic, 0))
-        assert [type(answer) for answer in answers] == [Unanswered]
+        assert [type(answer) for answer in answers] == [NoProduceAnswer]
         assert fetching.crashed() is None
     finally:
         proxy_a.heal()
@@ -405,19 +405,19 @@ def _is_code(codes: list[int], code: int) -> bool:
 async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
     with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
         topic = create_topic(broker.bootstrap)
-        cluster = cluster_of("idle", {"bootstrap.servers": broker.bootstrap}, "test")
+        cluster = connect_cluster("idle", {"bootstrap.servers": broker.bootstrap}, "test")
         written, read, room = copying(topic), copying(topic), [True]
         offsets: list[int] = []
 
-        def answered(of: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
-            assert isinstance(answer, Answer), answer
+        def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+            assert isinstance(answer, ProduceAnswer), answer
             of.acknowledged(flight, answer.base_offset)
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)
             room[0] = room[0] and not delivery.batches  # an answer may also bring no more than a new end
 
-        producing = Producing(cluster, answered)
+        producing = Sender(cluster, answered)
         fetching = fetching_from(cluster, fetched, has_room=lambda partition: room[0])
         try:
             await cluster.refresh([topic])
@@ -450,7 +450,7 @@ def _all_closed(connections: list[Connection]) -> bool:
 
 async def test_every_address_is_tried(broker_a: Broker) -> None:
     dead = ",".join(f"127.0.0.1:{free_port()}" for _ in range(2))
-    cluster = cluster_of("a", {"bootstrap.servers": f"{dead},{broker_a.bootstrap}"}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": f"{dead},{broker_a.bootstrap}"}, "test")
     try:
         await cluster.refresh([])
         assert cluster.cluster_id == broker_a.cluster_id
@@ -460,7 +460,7 @@ async def test_every_address_is_tried(broker_a: Broker) -> None:
 
 async def test_where_none_answers_each_address_is_named() -> None:
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-    cluster = cluster_of("a", {"bootstrap.servers": ",".join(addresses)}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": ",".join(addresses)}, "test")
     with pytest.raises(BrokerUnreachable) as raised:
         await cluster.refresh([])
     for address in addresses:
@@ -478,13 +478,13 @@ async def test_an_address_that_is_silent_is_given_up_for_the_next(broker_a: Brok
                 waits = open_ones.enter_context(socket.socket())
                 waits.setblocking(False)
                 waits.connect_ex(listening.getsockname())
-        cluster = cluster_of("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}", **soon}, "test")
+        cluster = connect_cluster("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}", **soon}, "test")
         try:
             await cluster.refresh([])
             assert cluster.cluster_id == broker_a.cluster_id
         finally:
             await cluster.close()
-        alone = cluster_of("a", {"bootstrap.servers": address, **soon}, "test")
+        alone = connect_cluster("a", {"bootstrap.servers": address, **soon}, "test")
         with pytest.raises(BrokerUnreachable, match=address):
             await alone.refresh([])
 
@@ -493,7 +493,7 @@ async def test_where_all_brokers_known_are_gone_the_bootstrap_addresses_are_trie
     before = broker_a.proxy
     assert before is not None
     topic = create_topic(broker_a.bootstrap)
-    cluster = cluster_of("a", {"bootstrap.servers": f"{before.bootstrap},{broker_a.bootstrap}"}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": f"{before.bootstrap},{broker_a.bootstrap}"}, "test")
     try:
         await cluster.refresh([topic])
         known = await cluster.any_connection()
@@ -517,7 +517,7 @@ async def test_every_address_behind_a_name_is_tried(broker_a: Broker, monkeypatc
         return [found for address in ("127.0.0.2", "127.0.0.1") for found in resolve(address, port, *args, **more)]
 
     monkeypatch.setattr(socket, "getaddrinfo", two)
-    cluster = cluster_of("a", {"bootstrap.servers": f"brokers.test:{port}"}, "test")
+    cluster = connect_cluster("a", {"bootstrap.servers": f"brokers.test:{port}"}, "test")
     try:
         await cluster.refresh([])
         assert cluster.cluster_id == broker_a.cluster_id
@@ -528,7 +528,7 @@ async def test_every_address_behind_a_name_is_tried(broker_a: Broker, monkeypatc
 async def test_the_sizes_of_a_sockets_buffers_are_as_configured(broker_a: Broker) -> None:
     async def size(**properties: str) -> int:
         named = {key.replace("_", "."): value for key, value in properties.items()}
-        cluster = cluster_of("a", {"bootstrap.servers": broker_a.bootstrap, **named}, "test")
+        cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap, **named}, "test")
         try:
             await cluster.refresh([])
             connection = await cluster.any_connection()

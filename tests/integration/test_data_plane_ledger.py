@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.quarantine_entry import Quarantined, Refusal
-from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.telemetry.log import FlowLog
@@ -35,8 +35,8 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
     return found
 
 
-def copied(number: int) -> Partition:
-    partition = Partition("orders", number, "s.orders", 100)
+def copied(number: int) -> MirrorPartition:
+    partition = MirrorPartition("orders", number, "s.orders", 100)
     partition.durable.know(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
     return partition
 
@@ -44,7 +44,7 @@ def copied(number: int) -> Partition:
 async def test_others_go_on_between_the_rows_of_many_partitions_and_the_newest_row_comes_last(
     broker_b: Broker, settings: FlowSettings
 ) -> None:
-    ledger = Ledger(settings, 0, "run", FlowLog("data-plane", settings.flow))
+    ledger = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
     partitions = [copied(number) for number in range(PARTITIONS)]
     first, last = partitions[0], partitions[-1]
 
@@ -74,9 +74,9 @@ async def test_what_is_in_quarantine_already_is_not_put_there_again(broker_b: Br
     topic, small = quarantine_topic(settings.flow), {"max.message.bytes": "1000"}
     create_topic(broker_b.bootstrap, topic, configs=small)
     create_topic(broker_b.bootstrap, events_topic(settings.flow))
-    ledger = Ledger(settings, 0, "run", FlowLog("data-plane", settings.flow))
-    entries = [Quarantined(n, n, b"k", value, (), 0) for n, value in enumerate((b"a", b"b" * 2_000, b"c"))]
-    partition, refusal = copied(0), Refusal("too late", tuple(entries))
+    ledger = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
+    entries = [QuarantineEntry(n, n, b"k", value, (), 0) for n, value in enumerate((b"a", b"b" * 2_000, b"c"))]
+    partition, refusal = copied(0), RefusedRecords("too late", tuple(entries))
 
     async def put_away() -> None:
         await ledger.quarantine(partition, refusal)

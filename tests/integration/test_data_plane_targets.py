@@ -6,10 +6,10 @@ import time
 from datetime import timedelta
 
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import cluster_of
-from lockstep_data_plane.wire.produce_codec import Answer, answer_of, produce_request
+from lockstep_data_plane.wire.cluster import connect_cluster
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
 from tests.support.batch_bytes import batch_bytes, records
 from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
@@ -80,18 +80,18 @@ def test_a_target_that_stamps_its_own_time_is_told_of_once(there: MirroredFlow) 
 async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: MirroredFlow) -> None:
     """A first try whose answer was lost, appended after the log was read: the second one is answered with the very
     offset that it was to have, and with a time (`kafka-wire.md` §0)."""
-    cluster = cluster_of("written", {"bootstrap.servers": there.target}, "duplicates")
+    cluster = connect_cluster("written", {"bootstrap.servers": there.target}, "duplicates")
     batch = batch_bytes(records(0, 3))
-    piece = as_piece(next(scan(batch)))
+    piece = as_outgoing(next(scan(batch)))
 
-    async def append_twice(topic: str) -> list[Answer]:
+    async def append_twice(topic: str) -> list[ProduceAnswer]:
         await cluster.refresh([topic])
         leader = cluster.leader_of((topic, 0))
         connection = await cluster.connection(leader.broker, "raw")
         stamped = stamp(piece.data, 4_000_000, 0, 0)
         request = produce_request(13, [((topic, 0), leader, stamped)], timedelta(seconds=30))
         asked = [connection.ask(request) for _ in range(2)]
-        return [answer_of((await one).responses[0].partition_responses[0]) for one in asked]
+        return [produce_answer((await one).responses[0].partition_responses[0]) for one in asked]
 
     try:
         plain = await append_twice(create_topic(there.target, unique_name("here-plain")))

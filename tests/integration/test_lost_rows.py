@@ -11,11 +11,11 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_data_plane.core.target_tail import SEARCHED, ChainEnd, Unaccounted
+from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, Unaccounted
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.resume.sequence_recovery import chain_end, remembered_by
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
-from lockstep_data_plane.wire.produce_codec import answer_of, produce_request
+from lockstep_data_plane.resume.sequence_recovery import find_last_append, remembered_by
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
+from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
@@ -42,7 +42,7 @@ SOON = 90.0
 
 @asynccontextmanager
 async def cluster(bootstrap: str, topic: str) -> AsyncIterator[Cluster]:
-    found = cluster_of("B", {"bootstrap.servers": bootstrap}, "lost-rows")
+    found = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
     try:
         await found.refresh([topic])
         yield found
@@ -57,7 +57,7 @@ async def append(target: Cluster, tp: TopicPartition, values: Sequence[bytes], *
     connection = await target.connection(leader.broker, "produce-0")
     batches = [(tp, leader, stamp(batch_bytes(content), *producer))]
     answer = await connection.call(produce_request(connection.version("produce"), batches, timedelta(seconds=10)))
-    assert answer_of(answer.responses[0].partition_responses[0]).code == 0
+    assert produce_answer(answer.responses[0].partition_responses[0]).code == 0
 
 
 def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:
@@ -71,10 +71,10 @@ async def nobody() -> frozenset[int]:
     return frozenset()
 
 
-async def found_by(target: Cluster, topic: str, epoch: int = 0) -> ChainEnd:
+async def found_by(target: Cluster, topic: str, epoch: int = 0) -> LastAppend:
     """What a copy that begins now is told of its chain."""
     end = await target.end_offset((topic, 0))
-    return await chain_end(target, (topic, 0), first_row(topic, end - 1, epoch), nobody)
+    return await find_last_append(target, (topic, 0), first_row(topic, end - 1, epoch), nobody)
 
 
 @pytest.mark.parametrize("others", [0, SEARCHED + 10])
@@ -82,14 +82,14 @@ async def test_what_lies_before_the_chain_that_begins_is_found(pair: Pair, other
     """By the log, or behind much of others by its leader's memory."""
     topic = create_topic(pair.b.bootstrap)
     async with cluster(pair.b.bootstrap, topic) as target:
-        assert await found_by(target, topic) == ChainEnd(-1, -1)
+        assert await found_by(target, topic) == LastAppend(-1, -1)
         await append(target, (topic, 0), [b"v"] * HELD, OURS, 3, 0, at=now())
         if others:
             await asyncio.to_thread(produce, pair.b.bootstrap, topic, [Record(value=b"theirs")] * others)
         with pytest.raises(Unaccounted) as found:
             await found_by(target, topic, epoch=3)
         assert found.value.epoch == 3
-        assert await found_by(target, topic, epoch=4) == ChainEnd(-1, HELD + others - 1), "that chain has ended"
+        assert await found_by(target, topic, epoch=4) == LastAppend(-1, HELD + others - 1), "that chain has ended"
 
 
 @pytest.mark.long

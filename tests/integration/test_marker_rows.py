@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.admin.offset_alteration import placed_at
-from lockstep_data_plane.wire.transaction_coordinator import Coordinators, Producer
+from lockstep_data_plane.admin.offset_alteration import with_position
+from lockstep_data_plane.wire.transaction_coordinator import Producer, TransactionCoordinators
 from lockstep_protocol.names import state_topic, transactional_id
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.conftest import Pair
@@ -33,7 +33,7 @@ def left_behind_a_marker(flow: MirroredFlow, topic: str) -> PartitionProgress:
     seen, remote = flow.wait_mirrored(topic), flow.remote(topic)
     name, values = transactional_id(flow.flow, flow.group_id, topic, 0), [r.value or b"" for r in numbered(THERE)]
 
-    async def taken_over(coordinators: Coordinators) -> Producer:
+    async def taken_over(coordinators: TransactionCoordinators) -> Producer:
         producer = await coordinators.fence(name)
         await coordinators.open(name, producer, [(remote, 0)])
         await coordinators.end(name, producer, commit=False)
@@ -41,7 +41,7 @@ def left_behind_a_marker(flow: MirroredFlow, topic: str) -> PartitionProgress:
 
     async def left() -> Producer:
         async with cluster(flow.target, remote) as target:
-            coordinators = Coordinators(target, timedelta(seconds=60))
+            coordinators = TransactionCoordinators(target, timedelta(seconds=60))
             former = await taken_over(coordinators)
             await append(target, (remote, 0), values[:FORMER], *former, 0, at=1_000)
             later = await taken_over(coordinators)
@@ -80,7 +80,7 @@ def test_partitions_behind_markers_go_on(pair: Pair, tmp_path: Path, way: str) -
         rows = [left_behind_a_marker(flow, topic) for topic in topics]
         epochs = [row.producer_epoch for row in rows]
         rows[1] = replace(rows[1], upstream=FORMER - 1, downstream=1 + FORMER, sequence=-1)
-        rows[2] = placed_at(rows[2], 1)
+        rows[2] = with_position(rows[2], 1)
         for row in rows:
             produce(flow.target, state_topic(flow.flow), [Record(*row.encode(), partition=0)])
         mirror.data_plane.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, cluster_of
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from tests.support.batch_bytes import decoded
 
@@ -37,7 +37,7 @@ def body(batch: Batch) -> bytes:
 
 
 async def _read(bootstrap: str, topic: str, partition: int | None = None) -> dict[int, list[Batch]]:
-    cluster = cluster_of("read", {"bootstrap.servers": bootstrap}, "read-batches")
+    cluster = connect_cluster("read", {"bootstrap.servers": bootstrap}, "read-batches")
     try:
         await cluster.refresh([topic])
         numbers = range(cluster.partitions(topic)) if partition is None else [partition]

@@ -7,10 +7,10 @@ from typing import Any
 from kio.serial import entity_reader
 
 from lockstep_data_plane.wire.connection import NAMES, encoded, message
-from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 
 
-def read_back(request: Encoded) -> Any:
+def read_back(request: EncodedRequest) -> Any:
     """The request as kio reads it, which must be all of it."""
     api = NAMES[request.api_key]
     data = b"".join(request.parts)

@@ -141,7 +141,7 @@ def of_records(loaded: Configuration) -> tuple[object, ...]:
     """All that the data plane takes from a file for its own connections, and for what goes over them."""
     settings = loaded.flow(Flow("A", "B"))
     ends = (("A", settings.clients.source_consumer), ("B", settings.clients.data_producer))
-    clusters = [cluster.cluster_of(alias, has, client_id(settings, "replication", has)) for alias, has in ends]
+    clusters = [cluster.connect_cluster(alias, has, client_id(settings, "replication", has)) for alias, has in ends]
     return settings.data_plane, *clusters
 
 

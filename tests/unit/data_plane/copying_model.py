@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.core.append_sequence import Flight
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.provenance import OWN
-from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
@@ -267,23 +267,23 @@ class Slot:
         source: SourceLog,
         target: TargetLog,
         row: PartitionProgress,
-        limits: Limits,
+        limits: TargetLimits,
         runs: Iterable[OffsetRuns] = (),
     ) -> None:
         self.source, self.target = source, target
         self._runs = list(runs)
-        self.partition = Partition("t", 0, "t", 100)
+        self.partition = MirrorPartition("t", 0, "t", 100)
         self.partition.limits = limits
         self.partition.traces = Origins()
         self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()
-        self.socket: deque[Flight] = deque()
+        self.socket: deque[InFlightBatch] = deque()
         """On its way to the broker."""
-        self.answers: deque[tuple[Flight, int, int]] = deque()
+        self.answers: deque[tuple[InFlightBatch, int, int]] = deque()
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
-        known = ChainEnd(row.sequence, row.downstream, others=row.others)
-        end = end_from_log(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
+        known = LastAppend(row.sequence, row.downstream, others=row.others)
+        end = last_append_in(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
         self.partition.resumed(row, end, self._runs)
 
     def fetch(self, count: int) -> None:
@@ -332,8 +332,8 @@ class Slot:
             self.partition.acknowledged(flight, base_offset)
         elif code == INVALID_RECORD:
             self.partition.lost(flight)
-            if self.partition.can(Happening.REFUSED):
-                self.partition.on(Happening.REFUSED, "refused")
+            if self.partition.can(PartitionEvent.REFUSED):
+                self.partition.on(PartitionEvent.REFUSED, "refused")
         else:
             self.partition.lost(flight)
             self._fail()
@@ -351,14 +351,14 @@ class Slot:
         return strays
 
     def leave(self) -> None:
-        if self.partition.can(Happening.LEAVE):
-            self.partition.on(Happening.LEAVE)
+        if self.partition.can(PartitionEvent.LEAVE):
+            self.partition.on(PartitionEvent.LEAVE)
             self._settle()
 
     def rest(self) -> None:
         """Nobody goes on: it is released once its row says all that the target has."""
-        if self.partition.can(Happening.REST):
-            self.partition.on(Happening.REST)
+        if self.partition.can(PartitionEvent.REST):
+            self.partition.on(PartitionEvent.REST)
             self._settle()
 
     def come_to_rest(self) -> None:
@@ -370,20 +370,20 @@ class Slot:
             self.fetch(2)
 
     def _fail(self) -> None:
-        if self.partition.can(Happening.FAILED):
-            self.partition.on(Happening.FAILED)
+        if self.partition.can(PartitionEvent.FAILED):
+            self.partition.on(PartitionEvent.FAILED)
 
     def _settle(self) -> None:
         p = self.partition
         if p.phase is Phase.SETTLING and p.quiet:
-            p.on(Happening.SETTLED)
+            p.on(PartitionEvent.SETTLED)
         elif p.phase is Phase.DRAINING and p.quiet:
             unsure = p.locates and not p.sure
-            p.on(Happening.UNSURE if unsure else Happening.DRAINED)
+            p.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
         if p.phase is Phase.RESUMING:
             self._resume(replace(p.row(), phase="copying", reason=""))
         if p.phase is Phase.LOCATING and not p.to_number:
-            p.on(Happening.LOCATED)
+            p.on(PartitionEvent.LOCATED)
 
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""

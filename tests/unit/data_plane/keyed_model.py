@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.append_sequence import Flight
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
-from lockstep_data_plane.core.mirror_partition import BatchRefused
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.quarantine_entry import of_piece
-from lockstep_data_plane.core.target_partition import Outlet
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.core.transaction_state import Stage, Transactions
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
+from lockstep_data_plane.core.mirror_partition import BatchRejected
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.quarantine_entry import refused_piece
+from lockstep_data_plane.core.target_partition import TargetPartition
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.rebuild import Record, read
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -84,23 +84,23 @@ class KeyedSlot:
     where it cannot happen."""
 
     def __init__(
-        self, source: SourceLog, target: Target, limits: Limits, skips: Sequence[tuple[int, int]] = ()
+        self, source: SourceLog, target: Target, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.source, self.target = source, target
-        self.partition = KeyedPartition("t", 3, "t", 100)
+        self.partition = KeyedMirrorPartition("t", 3, "t", 100)
         self.partition.limits = limits
         self.partition.spread_over(len(target.committed))
-        self.wire: deque[tuple[Outlet, Flight]] = deque()
-        self.answers: deque[tuple[Flight, int | None]] = deque()
+        self.wire: deque[tuple[TargetPartition, InFlightBatch]] = deque()
+        self.answers: deque[tuple[InFlightBatch, int | None]] = deque()
         row = PartitionProgress(topic="t", partition=3, upstream=target.progress, skips=tuple(skips))
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
         row = replace(row, producer_id=PRODUCER, producer_epoch=self.target.fence(), upstream=self.target.progress)
-        self.partition.resumed(row, ChainEnd(-1, -1), transactions=Transactions("id"))
+        self.partition.resumed(row, LastAppend(-1, -1), transactions=TransactionState("id"))
 
     @property
-    def _transactions(self) -> Transactions:
+    def _transactions(self) -> TransactionState:
         assert self.partition.transactions is not None
         return self.partition.transactions
 
@@ -114,20 +114,20 @@ class KeyedSlot:
         p.durable.source_end = self.source.end
         try:
             p.admit(batches, AbortedTransactions(aborted))
-        except BatchRefused as exc:
+        except BatchRejected as exc:
             p.refusal = exc.refusal
-            p.on(Happening.REFUSED, str(exc))
+            p.on(PartitionEvent.REFUSED, str(exc))
 
     def open(self, _: int = 0) -> None:
         """A transaction begins, or takes in what waits."""
         p, transactions = self.partition, self._transactions
         if p.phase not in (Phase.COPYING, Phase.DRAINING) or not p.ends_whole:
             return
-        if transactions.stage is Stage.CLOSED and p.chain.sendable:
+        if transactions.stage is TransactionStage.CLOSED and p.chain.sendable:
             transactions.opening()
             transactions.joined |= p.joining()
             transactions.opened(0.0)
-        elif transactions.stage is Stage.OPEN:
+        elif transactions.stage is TransactionStage.OPEN:
             transactions.joined |= p.joining()
 
     def send(self, choice: int) -> None:
@@ -153,16 +153,16 @@ class KeyedSlot:
             p.lost(flight)
             (batch,) = scan(flight.piece.data)
             named = [i for i, r in enumerate(read(batch)) if r.value in self.target.refuses]
-            if p.can(Happening.REFUSED):
-                p.refusal = of_piece(flight.piece, named, "no")
-                p.on(Happening.REFUSED, "no")
+            if p.can(PartitionEvent.REFUSED):
+                p.refusal = refused_piece(flight.piece, named, "no")
+                p.on(PartitionEvent.REFUSED, "no")
         self._settle()
 
     def end(self, _: int = 0) -> None:
         p, transactions = self.partition, self._transactions
-        if transactions.stage is Stage.OPEN and transactions.held:
+        if transactions.stage is TransactionStage.OPEN and transactions.held:
             transactions.ending(0.0)
-        if transactions.stage is not Stage.ENDING or p.phase not in (Phase.COPYING, Phase.DRAINING):
+        if transactions.stage is not TransactionStage.ENDING or p.phase not in (Phase.COPYING, Phase.DRAINING):
             return
         if p.all_sent:
             self.target.commit(p.progress)
@@ -177,14 +177,14 @@ class KeyedSlot:
             self.partition.lost(flight)
         self.wire.clear()
         self.answers.clear()
-        if self.partition.can(Happening.FAILED):
-            self.partition.on(Happening.FAILED)
+        if self.partition.can(PartitionEvent.FAILED):
+            self.partition.on(PartitionEvent.FAILED)
         self._settle()
 
     def _settle(self) -> None:
         p = self.partition
         if p.phase is Phase.SETTLING and p.quiet:
-            p.on(Happening.SETTLED)
+            p.on(PartitionEvent.SETTLED)
             self._resume(p.row())
 
     def finish(self) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.append_sequence import Chain, Flight
+from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
@@ -25,33 +25,33 @@ from tests.support.batch_bytes import (
 )
 
 
-def piece(first: int, count: int = 1, **more: int) -> Piece:
-    return as_piece(batch(records(first, count), **more))
+def piece(first: int, count: int = 1, **more: int) -> OutgoingBatch:
+    return as_outgoing(batch(records(first, count), **more))
 
 
 FIVE = 5  # as many as a lane to a near broker allows
 
 
-def chain_of(*pieces: Piece, sequence: int = -1, downstream: int = -1) -> Chain:
-    chain = Chain(4000, 2, sequence, downstream)
+def chain_of(*pieces: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
+    chain = AppendSequence(4000, 2, sequence, downstream)
     for one in pieces:
         chain.admit(one)
     return chain
 
 
-def launch_all(chain: Chain) -> list[Flight]:
+def launch_all(chain: AppendSequence) -> list[InFlightBatch]:
     flights = []
     while chain.may_launch(FIVE):
         flights.append(chain.launch())
     return flights
 
 
-def stamped(flight: Flight) -> Batch:
+def stamped(flight: InFlightBatch) -> Batch:
     (found,) = scan(bytes(flight.data))
     return found
 
 
-def opened(*pieces: Piece) -> Chain:
+def opened(*pieces: OutgoingBatch) -> AppendSequence:
     """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
     chain = chain_of(piece(0))
     chain.landed(chain.launch(), 0)
@@ -109,7 +109,7 @@ def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[in
     pieces = [piece(1 + i) for i in range(5)]
     chain = opened(*pieces)
     flights = launch_all(chain)
-    given_out: list[Piece] = []
+    given_out: list[OutgoingBatch] = []
     for answered, which in enumerate(order, start=1):
         given_out += [r.piece for r in chain.landed(flights[which], 1 + which)]
         certain = next((i for i in range(5) if i not in order[:answered]), 5)
@@ -123,7 +123,7 @@ def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[in
 def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: int, order: list[int]) -> None:
     chain = opened(*(piece(1 + i) for i in range(8)))
     flights = launch_all(chain)
-    receipts: list[Piece] = []
+    receipts: list[OutgoingBatch] = []
     failed = False
     for which in order:
         if which == broken:
@@ -226,7 +226,7 @@ def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
 class TestMerging:
     """Swarms of tiny batches go as one, when they wait anyway."""
 
-    def merged(self, *pieces: Piece, limit: int = 64 * 1024) -> tuple[Flight, Chain]:
+    def merged(self, *pieces: OutgoingBatch, limit: int = 64 * 1024) -> tuple[InFlightBatch, AppendSequence]:
         chain = chain_of(*pieces)
         return chain.launch(limit), chain
 
@@ -237,7 +237,7 @@ class TestMerging:
             record(3, b"", key=None, timestamp=7),
             record(4, b"x", timestamp=0),
         ]
-        flight, chain = self.merged(*(as_piece(batch([r], codec=codec)) for r in content))
+        flight, chain = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
         assert [r._replace(offset=0) for r in decoded(bytes(flight.data))] == [r._replace(offset=0) for r in content]
         assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
         assert stamped(flight).attributes == codec
@@ -258,7 +258,7 @@ class TestMerging:
         assert not chain.idle
 
     def test_not_with_a_large_one(self) -> None:
-        large = as_piece(batch([record(1, bytes(5000))]))
+        large = as_outgoing(batch([record(1, bytes(5000))]))
         flight, _ = self.merged(piece(0), large)
         assert list(flight.piece.offsets) == [0]
         flight, _ = self.merged(large, piece(2))
@@ -307,7 +307,7 @@ class TestMerging:
         for key, value, headers, timestamp, codec, step in content:
             r = record(at, value, key=key, headers=headers, timestamp=timestamp)
             wanted.append(r)
-            chain.admit(as_piece(batch([r], codec=codec)))
+            chain.admit(as_outgoing(batch([r], codec=codec)))
             at += step
         told = []
         while chain.may_launch(FIVE):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from lockstep_data_plane.common.backoff import Pauses
+from lockstep_data_plane.common.backoff import PartitionBackoff
 
 LONGEST_S = 30.0
 
 
-def _after_an_outage(tries: int = 8) -> Pauses:
-    pauses = Pauses()
+def _after_an_outage(tries: int = 8) -> PartitionBackoff:
+    pauses = PartitionBackoff()
     for _ in range(tries):
         pauses.before_resuming()
     pauses.resumed(0.0)
@@ -18,7 +18,7 @@ def _after_an_outage(tries: int = 8) -> Pauses:
 
 
 def test_who_cannot_resume_waits_twice_as_long_each_time_and_not_for_ever() -> None:
-    pauses = Pauses()
+    pauses = PartitionBackoff()
     waits = [pauses.before_resuming() for _ in range(8)]
     assert waits[0] <= 0.5
     assert all(later == min(2 * sooner, LONGEST_S) for sooner, later in pairwise(waits))
@@ -28,12 +28,12 @@ def test_who_cannot_resume_waits_twice_as_long_each_time_and_not_for_ever() -> N
 def test_an_outage_is_forgotten_by_the_copy_that_fails_behind_it() -> None:
     """A broker that is back may go once more: that it was away for long before is no reason to wait."""
     pauses = _after_an_outage()
-    assert pauses.before_copying(0.1, fruitless=True) == Pauses().before_copying(0.1, fruitless=True)
+    assert pauses.before_copying(0.1, fruitless=True) == PartitionBackoff().before_copying(0.1, fruitless=True)
 
 
 def test_an_outage_is_forgotten_by_the_next() -> None:
     pauses = _after_an_outage()
-    assert pauses.before_resuming() == Pauses().before_resuming()
+    assert pauses.before_resuming() == PartitionBackoff().before_resuming()
 
 
 def test_what_got_through_is_no_reason_to_wait() -> None:
@@ -43,7 +43,7 @@ def test_what_got_through_is_no_reason_to_wait() -> None:
 
 def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
     """As where the target refuses every append, although its log can be read."""
-    pauses, now, waits = Pauses(), 0.0, []
+    pauses, now, waits = PartitionBackoff(), 0.0, []
     for _ in range(9):
         pauses.resumed(now)
         waits.append(pauses.before_copying(now + 0.1, fruitless=True))
@@ -57,7 +57,7 @@ def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
 
 
 def test_one_that_has_nothing_to_copy_does_not_pile_up_the_restarts_of_months() -> None:
-    pauses, now = Pauses(), 0.0
+    pauses, now = PartitionBackoff(), 0.0
     for _ in range(12):
         pauses.resumed(now)
         now += 86_400.0

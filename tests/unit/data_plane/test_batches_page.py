@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.record_batch.classify import Case, Verdict
+from lockstep_data_plane.record_batch.classify import BatchAction, BatchCase
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGE = (REPOSITORY / "docs" / "batches.md").read_text()
 WORDS = {
-    Verdict.PASS: "passes as it is",
-    Verdict.REBUILD: "rebuilt",
-    Verdict.SKIP: "passed over",
-    Verdict.REFUSE: "refused",
+    BatchAction.PASS: "passes as it is",
+    BatchAction.REBUILD: "rebuilt",
+    BatchAction.SKIP: "passed over",
+    BatchAction.REFUSE: "refused",
 }
 NAMED = sorted(set(re.findall(r"`(test_\w+\.py)::(\w+)(?:\[([^\]]+)\])?`", PAGE)))
 
@@ -29,7 +29,7 @@ def rows(title: str) -> list[list[str]]:
 
 def test_the_table_has_each_case_in_its_place_with_its_fate() -> None:
     found = [(case, fate) for case, fate, _, _ in rows("What the judge decides")]
-    assert found == [(why or "any other", WORDS[verdict]) for verdict, why in (case.value for case in Case)]
+    assert found == [(why or "any other", WORDS[verdict]) for verdict, why in (case.value for case in BatchCase)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep_config import FlowSettings, load
 from lockstep_data_plane.slot import certificate_watch
-from lockstep_data_plane.slot.certificate_watch import Certificates
+from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.log import FlowLog
 
@@ -27,7 +27,7 @@ class Scene:
         if named:
             keystore = {"ssl.keystore.location": str(self.key)}
             settings = replace(settings, clients=replace(settings.clients, source_consumer=keystore))
-        self.certificates = Certificates(settings, FlowLog("data-plane", "A->B"))
+        self.certificates = CertificateWatch(settings, FlowLog("data-plane", "A->B"))
         self.changed = asyncio.Event()
 
     async def unusable(self, alias: str, settings: FlowSettings, side: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, end_from_log
+from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, last_append_in
 from lockstep_data_plane.record_batch.layout import Batch
 from tests.support.batch_bytes import batch, records
 
 OURS = 4000
-ROW = ChainEnd(sequence=9, downstream=99)
+ROW = LastAppend(sequence=9, downstream=99)
 
 
 def theirs(first: int, sequence: int, *, count: int = 2, producer_id: int = OURS, epoch: int = 1) -> Batch:
@@ -20,35 +20,35 @@ def theirs(first: int, sequence: int, *, count: int = 2, producer_id: int = OURS
     ("log", "end"),
     [
         pytest.param([], ROW, id="nothing more: where the row says"),
-        pytest.param([theirs(100, 10)], ChainEnd(11, 101), id="one batch of ours"),
-        pytest.param([theirs(100, 10), theirs(102, 12, count=3)], ChainEnd(14, 104), id="the last one counts"),
+        pytest.param([theirs(100, 10)], LastAppend(11, 101), id="one batch of ours"),
+        pytest.param([theirs(100, 10), theirs(102, 12, count=3)], LastAppend(14, 104), id="the last one counts"),
         pytest.param(
             [theirs(100, 10), theirs(102, 500, producer_id=7), theirs(104, -1, producer_id=-1)],
-            ChainEnd(11, 101),
+            LastAppend(11, 101),
             id="somebody else's do not matter",
         ),
         pytest.param(
-            [theirs(100, 3, producer_id=7), theirs(102, 10)], ChainEnd(11, 103), id="nor do theirs in front of ours"
+            [theirs(100, 3, producer_id=7), theirs(102, 10)], LastAppend(11, 103), id="nor do theirs in front of ours"
         ),
         pytest.param([theirs(100, 700, epoch=0)], ROW, id="an earlier epoch of ours does not count"),
         pytest.param([theirs(100, 7, producer_id=7, epoch=5)], ROW, id="a later epoch of somebody else is no matter"),
         pytest.param(
             [batch([], base_offset=100, last_offset=104, producer=(OURS, 1, 10))],
-            ChainEnd(14, 104),
+            LastAppend(14, 104),
             id="an emptied batch still bears its sequences",
         ),
         pytest.param(
             [batch([*records(100, 1), *records(104, 1)], producer=(OURS, 1, 10))],
-            ChainEnd(14, 104),
+            LastAppend(14, 104),
             id="compacted: by the last offset, not by the records left",
         ),
-        pytest.param([theirs(100, 2**31 - 2, count=5)], ChainEnd(2, 104), id="sequences begin again within a batch"),
+        pytest.param([theirs(100, 2**31 - 2, count=5)], LastAppend(2, 104), id="sequences begin again within a batch"),
     ],
 )
-def test_the_last_batch_of_our_chain_says_where_it_ends(log: list[Batch], end: ChainEnd) -> None:
-    assert end_from_log(ROW, log, OURS, 1) == end
+def test_the_last_batch_of_our_chain_says_where_it_ends(log: list[Batch], end: LastAppend) -> None:
+    assert last_append_in(ROW, log, OURS, 1) == end
 
 
 def test_a_later_epoch_of_ours_is_for_somebody_to_decide() -> None:
     with pytest.raises(InDoubt, match=r"epoch 2 of our producer 4000 at offset 102, our row knows epoch 1 only"):
-        end_from_log(ROW, [theirs(100, 10), theirs(102, 0, epoch=2)], OURS, 1)
+        last_append_in(ROW, [theirs(100, 10), theirs(102, 0, epoch=2)], OURS, 1)

@@ -8,7 +8,13 @@ from typing import NamedTuple
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Case, Limits, Verdict, judge
+from lockstep_data_plane.record_batch.classify import (
+    AbortedTransactions,
+    BatchAction,
+    BatchCase,
+    TargetLimits,
+    classify,
+)
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from tests.support.batch_bytes import (
     CONTROL,
@@ -23,7 +29,7 @@ from tests.support.batch_bytes import (
 )
 
 PLAIN = batch(records(10, 3))
-PASS, REBUILD, SKIP, REFUSE = Verdict.PASS, Verdict.REBUILD, Verdict.SKIP, Verdict.REFUSE
+PASS, REBUILD, SKIP, REFUSE = BatchAction.PASS, BatchAction.REBUILD, BatchAction.SKIP, BatchAction.REFUSE
 
 
 def damaged(good: bytes) -> Batch:
@@ -47,39 +53,55 @@ SIZE = len(PLAIN.data)
 @pytest.mark.parametrize(
     ("one", "position", "limits", "aborted", "verdict", "why"),
     [
-        pytest.param(PLAIN, 10, Limits(), False, PASS, "", id="an ordinary batch passes"),
-        pytest.param(PLAIN, 0, Limits(), False, PASS, "", id="so does one behind a gap"),
-        pytest.param(batch(records(10, 3), codec=GZIP), 10, Limits(), False, PASS, "", id="so does a compressed one"),
+        pytest.param(PLAIN, 10, TargetLimits(), False, PASS, "", id="an ordinary batch passes"),
+        pytest.param(PLAIN, 0, TargetLimits(), False, PASS, "", id="so does one behind a gap"),
+        pytest.param(
+            batch(records(10, 3), codec=GZIP), 10, TargetLimits(), False, PASS, "", id="so does a compressed one"
+        ),
         pytest.param(
             batch(records(10, 3), attributes=DELETE_HORIZON),
             10,
-            Limits(),
+            TargetLimits(),
             False,
             PASS,
             "",
             id="so does one with a horizon",
         ),
         pytest.param(
-            batch(records(10, 3), attributes=TRANSACTIONAL), 10, Limits(), False, PASS, "", id="so does a committed one"
+            batch(records(10, 3), attributes=TRANSACTIONAL),
+            10,
+            TargetLimits(),
+            False,
+            PASS,
+            "",
+            id="so does a committed one",
         ),
         pytest.param(
-            PLAIN, 12, Limits(), False, REBUILD, "begins before the position", id="begins before the position"
+            PLAIN, 12, TargetLimits(), False, REBUILD, "begins before the position", id="begins before the position"
         ),
-        pytest.param(PLAIN, 13, Limits(), False, SKIP, "before the position", id="ends before the position"),
+        pytest.param(PLAIN, 13, TargetLimits(), False, SKIP, "before the position", id="ends before the position"),
         pytest.param(
-            batch([*records(10, 1), *records(12, 1)]), 10, Limits(), False, REBUILD, "compacted", id="gap inside"
-        ),
-        pytest.param(
-            batch(records(10, 3), last_offset=15), 10, Limits(), False, REBUILD, "compacted", id="gap at the end"
+            batch([*records(10, 1), *records(12, 1)]), 10, TargetLimits(), False, REBUILD, "compacted", id="gap inside"
         ),
         pytest.param(
-            batch(records(11, 2), base_offset=10), 10, Limits(), False, REBUILD, "compacted", id="gap at the beginning"
+            batch(records(10, 3), last_offset=15), 10, TargetLimits(), False, REBUILD, "compacted", id="gap at the end"
         ),
-        pytest.param(batch([], base_offset=10, last_offset=14), 10, Limits(), False, SKIP, "empty batch", id="empty"),
+        pytest.param(
+            batch(records(11, 2), base_offset=10),
+            10,
+            TargetLimits(),
+            False,
+            REBUILD,
+            "compacted",
+            id="gap at the beginning",
+        ),
+        pytest.param(
+            batch([], base_offset=10, last_offset=14), 10, TargetLimits(), False, SKIP, "empty batch", id="empty"
+        ),
         pytest.param(
             batch(records(10, 1), attributes=CONTROL | TRANSACTIONAL),
             10,
-            Limits(),
+            TargetLimits(),
             False,
             SKIP,
             "control batch",
@@ -88,7 +110,7 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), attributes=TRANSACTIONAL),
             10,
-            Limits(),
+            TargetLimits(),
             True,
             SKIP,
             "aborted transaction",
@@ -97,22 +119,28 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), attributes=LOG_APPEND_TIME),
             10,
-            Limits(),
+            TargetLimits(),
             False,
             REBUILD,
             "log append time",
             id="log append time",
         ),
-        pytest.param(old(0), 10, Limits(), False, REBUILD, "old message format", id="magic 0"),
-        pytest.param(old(1), 10, Limits(), False, REBUILD, "old message format", id="magic 1"),
+        pytest.param(old(0), 10, TargetLimits(), False, REBUILD, "old message format", id="magic 0"),
+        pytest.param(old(1), 10, TargetLimits(), False, REBUILD, "old message format", id="magic 1"),
         pytest.param(
-            PLAIN, 10, Limits(SIZE - 1), False, REBUILD, "larger than the target takes", id="one byte above the limit"
+            PLAIN,
+            10,
+            TargetLimits(SIZE - 1),
+            False,
+            REBUILD,
+            "larger than the target takes",
+            id="one byte above the limit",
         ),
-        pytest.param(PLAIN, 10, Limits(SIZE), False, PASS, "", id="exactly at the limit"),
+        pytest.param(PLAIN, 10, TargetLimits(SIZE), False, PASS, "", id="exactly at the limit"),
         pytest.param(
             damaged(batch_bytes(records(10, 3))),
             10,
-            Limits(),
+            TargetLimits(),
             False,
             REFUSE,
             "its CRC does not match its bytes",
@@ -121,7 +149,7 @@ SIZE = len(PLAIN.data)
         pytest.param(
             PLAIN,
             10,
-            Limits(codec=LZ4),
+            TargetLimits(codec=LZ4),
             False,
             REBUILD,
             "compression asked for",
@@ -130,7 +158,7 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), codec=GZIP),
             10,
-            Limits(codec=LZ4),
+            TargetLimits(codec=LZ4),
             False,
             PASS,
             "",
@@ -139,7 +167,7 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), codec=GZIP),
             10,
-            Limits(codec=LZ4, recompress=True),
+            TargetLimits(codec=LZ4, recompress=True),
             False,
             REBUILD,
             "other compression asked for",
@@ -148,7 +176,7 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), codec=GZIP),
             10,
-            Limits(recompress=True),
+            TargetLimits(recompress=True),
             False,
             REBUILD,
             "other compression asked for",
@@ -157,64 +185,70 @@ SIZE = len(PLAIN.data)
         pytest.param(
             batch(records(10, 3), codec=LZ4),
             10,
-            Limits(codec=LZ4, recompress=True),
+            TargetLimits(codec=LZ4, recompress=True),
             False,
             PASS,
             "",
             id="recompress, the codec it has",
         ),
-        pytest.param(PLAIN, 10, Limits(recompress=True), False, PASS, "", id="recompress to none, uncompressed"),
+        pytest.param(PLAIN, 10, TargetLimits(recompress=True), False, PASS, "", id="recompress to none, uncompressed"),
     ],
 )
-def test_the_table(one: Batch, position: int, limits: Limits, aborted: bool, verdict: Verdict, why: str) -> None:
-    assert judge(one, position, limits, aborted=aborted) == (verdict, why)
-    assert judge(one, position, limits, aborted=aborted) == (verdict, why), "a batch judged again meets the same fate"
+def test_the_table(
+    one: Batch, position: int, limits: TargetLimits, aborted: bool, verdict: BatchAction, why: str
+) -> None:
+    assert classify(one, position, limits, aborted=aborted) == (verdict, why)
+    assert classify(one, position, limits, aborted=aborted) == (verdict, why), (
+        "a batch judged again meets the same fate"
+    )
 
 
 def test_what_originated_elsewhere_is_passed_over() -> None:
-    assert judge(PLAIN, 10, Limits(), aborted=False, elsewhere=True) == (SKIP, "originated elsewhere")
-    assert judge(PLAIN, 10, Limits(), aborted=False, elsewhere=False) == (PASS, "")
+    assert classify(PLAIN, 10, TargetLimits(), aborted=False, elsewhere=True) == (SKIP, "originated elsewhere")
+    assert classify(PLAIN, 10, TargetLimits(), aborted=False, elsewhere=False) == (PASS, "")
 
 
 class Everything(NamedTuple):
     """Arguments of `judge` for which one case holds, and every case behind it that can hold at the same time."""
 
-    case: Case
+    case: BatchCase
     one: Batch
     position: int
-    limits: Limits
+    limits: TargetLimits
     aborted: bool
 
 
-ASKED = Limits(100, LZ4, recompress=True)
+ASKED = TargetLimits(100, LZ4, recompress=True)
 GAPS = [*records(10, 1), *records(12, 2)]
 DESCENDING = [
-    Everything(Case.OLD_FORMAT, old(1, 5), 10, ASKED, True),
-    Everything(Case.BEFORE_THE_POSITION, damaged(batch_bytes(GAPS, attributes=CONTROL)), 20, ASKED, True),
-    Everything(Case.WRONG_CRC, damaged(batch_bytes(GAPS, attributes=CONTROL)), 12, ASKED, True),
-    Everything(Case.CONTROL_BATCH, batch([], base_offset=10, last_offset=14, attributes=CONTROL), 12, ASKED, True),
-    Everything(Case.EMPTY, batch([], base_offset=10, last_offset=14, attributes=LOG_APPEND_TIME), 12, ASKED, True),
-    Everything(Case.ABORTED, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, True),
-    Everything(Case.ELSEWHERE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
-    Everything(Case.BEGINS_BEFORE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
-    Everything(Case.COMPACTED, batch(GAPS, attributes=LOG_APPEND_TIME), 10, ASKED, False),
-    Everything(Case.APPEND_TIME, batch(records(10, 3), attributes=LOG_APPEND_TIME), 10, ASKED, False),
-    Everything(Case.TOO_LARGE, PLAIN, 10, ASKED, False),
-    Everything(Case.COMPRESSION_ASKED, PLAIN, 10, Limits(codec=LZ4, recompress=True), False),
-    Everything(Case.OTHER_COMPRESSION_ASKED, batch(records(10, 3), codec=GZIP), 10, Limits(recompress=True), False),
-    Everything(Case.ANY_OTHER, PLAIN, 10, Limits(), False),
+    Everything(BatchCase.OLD_FORMAT, old(1, 5), 10, ASKED, True),
+    Everything(BatchCase.BEFORE_THE_POSITION, damaged(batch_bytes(GAPS, attributes=CONTROL)), 20, ASKED, True),
+    Everything(BatchCase.WRONG_CRC, damaged(batch_bytes(GAPS, attributes=CONTROL)), 12, ASKED, True),
+    Everything(BatchCase.CONTROL_BATCH, batch([], base_offset=10, last_offset=14, attributes=CONTROL), 12, ASKED, True),
+    Everything(BatchCase.EMPTY, batch([], base_offset=10, last_offset=14, attributes=LOG_APPEND_TIME), 12, ASKED, True),
+    Everything(BatchCase.ABORTED, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, True),
+    Everything(BatchCase.ELSEWHERE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
+    Everything(BatchCase.BEGINS_BEFORE, batch(GAPS, attributes=LOG_APPEND_TIME), 12, ASKED, False),
+    Everything(BatchCase.COMPACTED, batch(GAPS, attributes=LOG_APPEND_TIME), 10, ASKED, False),
+    Everything(BatchCase.APPEND_TIME, batch(records(10, 3), attributes=LOG_APPEND_TIME), 10, ASKED, False),
+    Everything(BatchCase.TOO_LARGE, PLAIN, 10, ASKED, False),
+    Everything(BatchCase.COMPRESSION_ASKED, PLAIN, 10, TargetLimits(codec=LZ4, recompress=True), False),
+    Everything(
+        BatchCase.OTHER_COMPRESSION_ASKED, batch(records(10, 3), codec=GZIP), 10, TargetLimits(recompress=True), False
+    ),
+    Everything(BatchCase.ANY_OTHER, PLAIN, 10, TargetLimits(), False),
 ]
 
 
 @pytest.mark.parametrize("row", DESCENDING, ids=[row.case.name.lower() for row in DESCENDING])
 def test_the_first_case_that_holds_decides(row: Everything) -> None:
-    cases = list(Case)
-    elsewhere = cases.index(row.case) <= cases.index(Case.ELSEWHERE)
-    assert judge(row.one, row.position, row.limits, aborted=row.aborted, elsewhere=elsewhere) == row.case.value
+    cases = list(BatchCase)
+    elsewhere = cases.index(row.case) <= cases.index(BatchCase.ELSEWHERE)
+    assert classify(row.one, row.position, row.limits, aborted=row.aborted, elsewhere=elsewhere) == row.case.value
 
 
 def test_each_case_is_tried_in_its_place() -> None:
-    assert [row.case for row in DESCENDING] == list(Case)
+    assert [row.case for row in DESCENDING] == list(BatchCase)
 
 
 @pytest.mark.parametrize(
@@ -251,8 +285,10 @@ def test_each_case_is_tried_in_its_place() -> None:
         ),
     ],
 )
-def test_where_two_rules_hold_the_safer_one_comes_first(one: Batch, position: int, verdict: Verdict, why: str) -> None:
-    found, reason = judge(one, position, Limits(), aborted=False)
+def test_where_two_rules_hold_the_safer_one_comes_first(
+    one: Batch, position: int, verdict: BatchAction, why: str
+) -> None:
+    found, reason = classify(one, position, TargetLimits(), aborted=False)
     assert found is verdict
     assert why in reason
 

@@ -7,40 +7,49 @@ from aiokafka import codec as codecs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.codecs import CODECS, GZIP, JAVAS_LEVELS, LZ4, SNAPPY, ZSTD, Levels, compress
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import (
+    CODECS,
+    GZIP,
+    JAVAS_LEVELS,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    CompressionLevels,
+    compress,
+)
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from tests.support.batch_bytes import DECOMPRESS, LOG_APPEND_TIME, batch, decoded, record, records
 
 ORDERS = b"".join(b'{"order": %d, "customer": "c-%d", "note": "as ever"}' % (n, n * 7919 % 1000) for n in range(3000))
 LEVELS = [
-    *((GZIP, Levels(gzip=level)) for level in (-1, 1, 9)),
-    *((LZ4, Levels(lz4=level)) for level in (1, 9, 12, 17)),
-    *((ZSTD, Levels(zstd=level)) for level in (-7, 1, 3, 19)),
-    (SNAPPY, Levels()),
+    *((GZIP, CompressionLevels(gzip=level)) for level in (-1, 1, 9)),
+    *((LZ4, CompressionLevels(lz4=level)) for level in (1, 9, 12, 17)),
+    *((ZSTD, CompressionLevels(zstd=level)) for level in (-7, 1, 3, 19)),
+    (SNAPPY, CompressionLevels()),
 ]
 
 
 @pytest.mark.parametrize(("codec", "levels"), LEVELS)
 @given(payload=st.binary(min_size=1, max_size=300))
-def test_each_level_makes_a_frame_that_clients_read(codec: int, levels: Levels, payload: bytes) -> None:
+def test_each_level_makes_a_frame_that_clients_read(codec: int, levels: CompressionLevels, payload: bytes) -> None:
     assert DECOMPRESS[codec](compress(payload, codec, levels)) == payload
 
 
 @pytest.mark.parametrize(
     ("codec", "least", "most"),
     [
-        (GZIP, Levels(gzip=1), Levels(gzip=9)),
-        (LZ4, Levels(lz4=9), Levels(lz4=17)),
-        (ZSTD, Levels(zstd=-7), Levels(zstd=19)),
+        (GZIP, CompressionLevels(gzip=1), CompressionLevels(gzip=9)),
+        (LZ4, CompressionLevels(lz4=9), CompressionLevels(lz4=17)),
+        (ZSTD, CompressionLevels(zstd=-7), CompressionLevels(zstd=19)),
     ],
 )
-def test_a_higher_level_compresses_harder(codec: int, least: Levels, most: Levels) -> None:
+def test_a_higher_level_compresses_harder(codec: int, least: CompressionLevels, most: CompressionLevels) -> None:
     assert len(compress(ORDERS, codec, most)) < len(compress(ORDERS, codec, least))
 
 
 def test_javas_default_for_lz4_is_the_fast_compressor_whatever_its_number() -> None:
-    sizes = {level: len(compress(ORDERS, LZ4, Levels(lz4=level))) for level in range(1, 18)}
+    sizes = {level: len(compress(ORDERS, LZ4, CompressionLevels(lz4=level))) for level in range(1, 18)}
     assert len(compress(ORDERS, LZ4, JAVAS_LEVELS)) == sizes[9] == max(sizes.values())
     assert sorted(sizes.values()).count(sizes[9]) == 1
 
@@ -65,14 +74,14 @@ def test_there_is_no_other_codec() -> None:
 @pytest.mark.parametrize(
     ("had", "limits", "gets"),
     [
-        (0, Limits(codec=ZSTD, recompress=True), ZSTD),
-        (GZIP, Limits(codec=ZSTD, recompress=True), ZSTD),
-        (GZIP, Limits(recompress=True), 0),
-        (GZIP, Limits(codec=ZSTD), GZIP),
-        (GZIP, Limits(), GZIP),
+        (0, TargetLimits(codec=ZSTD, recompress=True), ZSTD),
+        (GZIP, TargetLimits(codec=ZSTD, recompress=True), ZSTD),
+        (GZIP, TargetLimits(recompress=True), 0),
+        (GZIP, TargetLimits(codec=ZSTD), GZIP),
+        (GZIP, TargetLimits(), GZIP),
     ],
 )
-def test_recompressing_changes_the_codec_and_nothing_else(had: int, limits: Limits, gets: int) -> None:
+def test_recompressing_changes_the_codec_and_nothing_else(had: int, limits: TargetLimits, gets: int) -> None:
     (piece,) = rebuild(batch(records(0, 5), codec=had), 0, limits)
     assert piece.data[22] == gets
     assert decoded(piece.data) == records(0, 5)
@@ -80,7 +89,10 @@ def test_recompressing_changes_the_codec_and_nothing_else(had: int, limits: Limi
 
 def test_a_rebuilt_batch_is_compressed_with_the_level_asked_for() -> None:
     content = records(0, 400)
-    sizes = [rebuild(batch(content, codec=GZIP), 0, Limits(levels=Levels(gzip=level)))[0].size for level in (1, 9)]
+    sizes = [
+        rebuild(batch(content, codec=GZIP), 0, TargetLimits(levels=CompressionLevels(gzip=level)))[0].size
+        for level in (1, 9)
+    ]
     assert sizes[1] < sizes[0]
 
 
@@ -88,9 +100,9 @@ def test_a_rebuilt_batch_is_compressed_with_the_level_asked_for() -> None:
 def test_a_record_that_only_fits_when_compressed_hard_is_compressed_hard(codec: int) -> None:
     """Its producer may have done so, and a target that takes what the source has must take the copy."""
     source = batch([record(7, ORDERS)], codec=codec, attributes=LOG_APPEND_TIME)
-    easy = rebuild(source, 0, Limits())[0].size
-    (piece,) = rebuild(source, 0, Limits(easy - 1))
+    easy = rebuild(source, 0, TargetLimits())[0].size
+    (piece,) = rebuild(source, 0, TargetLimits(easy - 1))
     assert piece.size < easy
     assert decoded(piece.data)[0].value == ORDERS
     with pytest.raises(RecordTooLarge):
-        rebuild(source, 0, Limits(100))
+        rebuild(source, 0, TargetLimits(100))

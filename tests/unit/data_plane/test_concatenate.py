@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.concatenate import joined
+from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
-from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.rebuild import Record, build
 from tests.support.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
 
@@ -33,8 +33,8 @@ def numbered(content: Sequence[Content]) -> list[Record]:
     ]
 
 
-def pieces(content: Sequence[Record], *, attributes: int = 0) -> list[Piece]:
-    return [as_piece(batch([each], attributes=attributes)) for each in content]
+def pieces(content: Sequence[Record], *, attributes: int = 0) -> list[OutgoingBatch]:
+    return [as_outgoing(batch([each], attributes=attributes)) for each in content]
 
 
 @given(st.lists(RECORDS, min_size=1, max_size=80))
@@ -44,7 +44,7 @@ def test_as_built_anew(content: list[Content]) -> None:
     records = numbered(content)
     (anew,) = build(records, 0, 2**31 - 1, leader_epoch=0)
     group = pieces(records)
-    made = joined(group)
+    made = concatenate(group)
     assert made is not None
     assert bytes(made.data) == bytes(anew.data)
     assert list(made.offsets) == list(anew.offsets)
@@ -56,26 +56,26 @@ def test_as_built_anew(content: list[Content]) -> None:
 @pytest.mark.parametrize("attributes", [TRANSACTIONAL, DELETE_HORIZON])
 def test_what_a_stamp_would_drop_is_dropped(attributes: int) -> None:
     records = [record(number, timestamp=NOW + number) for number in range(3)]
-    made = joined(pieces(records, attributes=attributes))
+    made = concatenate(pieces(records, attributes=attributes))
     assert made is not None
     assert bytes(made.data) == bytes(build(records, 0, 2**31 - 1, 0)[0].data)
 
 
 def test_what_is_no_single_plain_record_is_left_to_others() -> None:
     whole = batch_bytes([record(1)])
-    one = as_piece(batch([record(0)]))
+    one = as_outgoing(batch([record(0)]))
 
-    def with_body(body: bytes) -> Piece:
+    def with_body(body: bytes) -> OutgoingBatch:
         head = bytearray(whole[:HEADER_SIZE])
         head[8:12] = (HEADER_SIZE - 12 + len(body)).to_bytes(4, "big")
         (found,) = scan(bytes(head) + body)
-        return as_piece(found)
+        return as_outgoing(found)
 
     body = whole[HEADER_SIZE:]
-    assert joined([one, with_body(body)]) is not None
+    assert concatenate([one, with_body(body)]) is not None
     for spoilt in (b"", body[:1], body[:-1], body + b"\0", b"\x80\x80\x01" + body[1:], b"\x80", b"\x01" + body[1:]):
-        assert joined([one, with_body(spoilt)]) is None
+        assert concatenate([one, with_body(spoilt)]) is None
     for place in (1, 2, 3):  # attributes, and a timestamp or an offset that is not the batch's
-        assert joined([one, with_body(body[:place] + b"\x02" + body[place + 1 :])]) is None
-    assert joined([one, as_piece(batch([record(1), record(2)]))]) is None
-    assert joined([one, as_piece(batch([record(1, bytes(1 << 14))]))]) is None
+        assert concatenate([one, with_body(body[:place] + b"\x02" + body[place + 1 :])]) is None
+    assert concatenate([one, as_outgoing(batch([record(1), record(2)]))]) is None
+    assert concatenate([one, as_outgoing(batch([record(1, bytes(1 << 14))]))]) is None

@@ -11,8 +11,8 @@ import pytest
 
 from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_data_plane.spark.conf import Pod, executors_python, settings_for, without_secrets
-from lockstep_data_plane.spark.secrets import told_secretly
-from lockstep_data_plane.spark.session import LastWords, exit_words
+from lockstep_data_plane.spark.secrets import secret_conf_file
+from lockstep_data_plane.spark.session import StderrFilter, exit_words
 
 OWN = "/opt/lockstep/bin/python"
 
@@ -103,7 +103,7 @@ def test_how_a_jvm_ended(status: int, words: str) -> None:
 
 
 def test_a_jvm_that_said_nothing_was_killed() -> None:
-    assert "something killed it" in LastWords().why("Spark's JVM ended while it started")
+    assert "something killed it" in StderrFilter().why("Spark's JVM ended while it started")
 
 
 def test_no_secret_is_left_for_the_command_line() -> None:
@@ -117,7 +117,7 @@ def test_secrets_are_told_in_a_file_of_our_own_that_is_gone_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
-    with told_secretly({"spark.authenticate.secret": "sé cret=1"}, tmp_path):
+    with secret_conf_file({"spark.authenticate.secret": "sé cret=1"}, tmp_path):
         arguments = os.environ["PYSPARK_SUBMIT_ARGS"]
         (file,) = tmp_path.iterdir()
         assert arguments == f"--properties-file {file} --load-spark-defaults --packages a:b:1 pyspark-shell"
@@ -128,7 +128,7 @@ def test_secrets_are_told_in_a_file_of_our_own_that_is_gone_afterwards(
 
 
 def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
-    with told_secretly({}, tmp_path):
+    with secret_conf_file({}, tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.content_match import Alignment, Ambiguous
+from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
 from lockstep_data_plane.record_batch.rebuild import Record
 from tests.support.batch_bytes import record, records
 
@@ -17,7 +17,7 @@ def test_it_finds_the_first_record_that_the_target_does_not_have(
 ) -> None:
     log = records(0, total)
     copied = min(copied, total)
-    alignment = Alignment(log[:copied])
+    alignment = ContentMatch(log[:copied])
     left = [r for r in log if r.offset not in gone]
     found = any(alignment.take(left[i : i + chunk]) for i in range(0, len(left), chunk))
     expected = [r.offset for r in left if r.offset >= copied]
@@ -43,14 +43,14 @@ def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_
     there = [r for r in log[:copied] if r.offset not in gone_there]
     lost_there = gone_there & set(range(copied))
     gone_before = sum(1 for r in there if r.offset < max(lost_there)) if lost_there else -1
-    alignment = Alignment(there, gone_before, copied)
+    alignment = ContentMatch(there, gone_before, copied)
     left = [r for r in log if r.offset not in gone]
     expected = [r.offset for r in left if r.offset >= copied]
     try:
         found = alignment.take(left)
         if not found:
             alignment.ends()
-    except Ambiguous:
+    except AmbiguousMatch:
         behind = max((r.offset for r in left if r in there), default=-1)
         assert max(lost_there, default=-1) > behind, "the last one that both have leaves some untold"
         return
@@ -58,18 +58,18 @@ def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_
 
 
 def test_records_that_are_the_same_tell_nothing() -> None:
-    with pytest.raises(Ambiguous, match="the same record twice"):
-        Alignment([record(0, b"x"), record(1, b"x")])
+    with pytest.raises(AmbiguousMatch, match="the same record twice"):
+        ContentMatch([record(0, b"x"), record(1, b"x")])
 
 
 def test_another_order_tells_nothing() -> None:
     first, second = records(0, 2)
-    with pytest.raises(Ambiguous, match="at offset 7 stands elsewhere"):
-        Alignment([first, second]).take([second._replace(offset=6), first._replace(offset=7)])
+    with pytest.raises(AmbiguousMatch, match="at offset 7 stands elsewhere"):
+        ContentMatch([first, second]).take([second._replace(offset=6), first._replace(offset=7)])
 
 
 def test_what_differs_in_one_respect_is_another_record() -> None:
-    alignment = Alignment([record(0, b"x", timestamp=1)])
+    alignment = ContentMatch([record(0, b"x", timestamp=1)])
     assert alignment.take([record(5, b"x", timestamp=2)])
     assert alignment.next == 5
 
@@ -101,7 +101,7 @@ def aligned(log: list[Record], left: list[Record], there: list[Record], copied: 
     """The first upstream offset that the target does not have. Raises Ambiguous."""
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
-    alignment = Alignment(there, gone_before, copied, since)
+    alignment = ContentMatch(there, gone_before, copied, since)
     if not alignment.take(left):
         alignment.ends()
     return alignment.next
@@ -148,12 +148,12 @@ def test_where_tombstones_may_have_gone_too_it_is_right_or_says_that_nobody_can_
     expected = [r.offset for r in left if r.offset >= copied]
     try:
         found = aligned(log, left, cleaned(log, there, copied), copied, since)
-    except Ambiguous:
+    except AmbiguousMatch:
         return
     assert found == (expected[0] if expected else None)
 
 
 def test_without_a_key_nothing_is_known_of_what_compaction_leaves() -> None:
     log = [record(n, b"value-%d" % n, key=None, timestamp=n) for n in range(4)]
-    with pytest.raises(Ambiguous, match="offset 3"):
+    with pytest.raises(AmbiguousMatch, match="offset 3"):
         aligned(log, [log[3]], [log[2]], 3, 0)

@@ -7,7 +7,14 @@ import time
 import pytest
 
 from lockstep_config.flow.model import StatedPhase, StatedPhases
-from lockstep_data_plane.slot.desired_state import Order, at_rest, closed_slots, has_failed, orders, tries_of
+from lockstep_data_plane.slot.desired_state import (
+    DesiredPartition,
+    closed_slots,
+    desired_partitions,
+    has_failed,
+    resting_partitions,
+    slot_restarts,
+)
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase
 
@@ -20,7 +27,7 @@ def rows(*wanted: Wanted) -> dict[str, Row]:
 
 
 def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
-    return {tp: order.rests for tp, order in orders(rows(*wanted), slot, MINE).items() if order.rests}
+    return {tp: order.rests for tp, order in desired_partitions(rows(*wanted), slot, MINE).items() if order.rests}
 
 
 @pytest.mark.parametrize(
@@ -51,22 +58,24 @@ def test_of_several_words_the_most_restrained_counts() -> None:
 
 def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() -> None:
     paused = StatedPhases(source=StatedPhase(phase="paused", key="k"))
-    assert {order.rests for order in orders({}, 0, MINE, paused).values()} == {"paused"}
+    assert {order.rests for order in desired_partitions({}, 0, MINE, paused).values()} == {"paused"}
     running = rows(Wanted(scope=SOURCE, phase="running"))
-    assert {order.rests for order in orders(running, 0, MINE, paused).values()} == {"paused"}
+    assert {order.rests for order in desired_partitions(running, 0, MINE, paused).values()} == {"paused"}
     others = StatedPhases(
         checkpoint=StatedPhase(phase="stopped", key="k"), heartbeat=StatedPhase(phase="stopped", key="k")
     )
-    assert orders({}, 0, MINE, others) == orders({}, 0, MINE)
+    assert desired_partitions({}, 0, MINE, others) == desired_partitions({}, 0, MINE)
     progress = [PartitionProgress(topic="orders", partition=0, slot=0, phase="copying")]
-    assert at_rest({}, progress, paused) == progress
+    assert resting_partitions({}, progress, paused) == progress
 
 
 def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() -> None:
-    before = orders(rows(), 0, MINE)
-    assert before == dict.fromkeys(MINE, Order())
-    asked = orders(rows(Wanted(scope="topic:orders", restart="c1")), 0, MINE)
-    again = orders(rows(Wanted(scope="topic:orders", restart="c2"), Wanted(scope="slot:0", restart="c3")), 0, MINE)
+    before = desired_partitions(rows(), 0, MINE)
+    assert before == dict.fromkeys(MINE, DesiredPartition())
+    asked = desired_partitions(rows(Wanted(scope="topic:orders", restart="c1")), 0, MINE)
+    again = desired_partitions(
+        rows(Wanted(scope="topic:orders", restart="c2"), Wanted(scope="slot:0", restart="c3")), 0, MINE
+    )
     assert len({asked[MINE[0]], again[MINE[0]], before[MINE[0]]}) == 3
     assert asked[MINE[2]] == again[MINE[2]], "the driver begins a slot anew, not the slot its partitions"
     assert all(order.phase is DesiredPhase.RUNNING for order in again.values())
@@ -74,7 +83,10 @@ def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() 
 
 def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_for() -> None:
     """Else one pause of anything would begin all partitions of all slots anew."""
-    before, after = orders(rows(), 0, MINE), orders(rows(Wanted(scope="topic:payments", phase="paused")), 0, MINE)
+    before, after = (
+        desired_partitions(rows(), 0, MINE),
+        desired_partitions(rows(Wanted(scope="topic:payments", phase="paused")), 0, MINE),
+    )
     assert before == after
 
 
@@ -85,9 +97,12 @@ def test_what_rests_counts_also_where_its_slot_was_killed_before_it_could_say_so
         PartitionProgress(topic="payments", partition=0, slot=1),
         PartitionProgress(topic="payments", partition=1, slot=2, phase="paused"),
     ]
-    assert at_rest(rows(), progress) == progress[3:], "it has not gone on yet"
-    assert at_rest(rows(Wanted(scope="topic:orders", phase="paused")), progress) == [progress[0], progress[3]]
-    assert at_rest(rows(Wanted(scope="slot:1", phase="stopped")), progress) == progress[2:]
+    assert resting_partitions(rows(), progress) == progress[3:], "it has not gone on yet"
+    assert resting_partitions(rows(Wanted(scope="topic:orders", phase="paused")), progress) == [
+        progress[0],
+        progress[3],
+    ]
+    assert resting_partitions(rows(Wanted(scope="slot:1", phase="stopped")), progress) == progress[2:]
 
 
 def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> None:
@@ -103,7 +118,7 @@ def test_slots_that_rest_are_closed_but_a_connector_s_pause_closes_none() -> Non
 def test_ten_thousand_partitions_take_no_time() -> None:
     many = [(f"topic-{n // 10}", n % 10) for n in range(10_000)]
     began = time.process_time()
-    assert len(orders(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
+    assert len(desired_partitions(rows(Wanted(scope="topic:topic-1", phase="paused")), 0, many)) == 10_000
     assert time.process_time() - began < 0.5, "usual is 0.03"
 
 
@@ -111,7 +126,7 @@ def test_a_slot_that_failed_too_often_waits_until_somebody_asks_for_it_or_for_it
     failed = Restarts(owner="data-plane", subject="slot:0", count=3, phase="failed", reason="x", asked=("c1", ""))
     asked = Wanted(scope=SOURCE, restart="c1")
     known = {failed.key(): failed, asked.key(): asked}
-    assert tries_of(known, 0) == failed
+    assert slot_restarts(known, 0) == failed
     assert has_failed(known, 0)
     assert not has_failed(known, 1)
     assert closed_slots(known, 2) == {0}
@@ -120,4 +135,4 @@ def test_a_slot_that_failed_too_often_waits_until_somebody_asks_for_it_or_for_it
         assert not has_failed({**known, again.key(): again}, 0)
     other = Wanted(scope="slot:1", restart="c2")
     assert has_failed({**known, other.key(): other}, 0)
-    assert tries_of({}, 4) == Restarts(owner="data-plane", subject="slot:4")
+    assert slot_restarts({}, 4) == Restarts(owner="data-plane", subject="slot:4")

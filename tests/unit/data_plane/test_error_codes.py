@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.wire.error_codes import DIVERGED, MEANING, Fate, fate_of
+from lockstep_data_plane.wire.error_codes import DIVERGED, MEANING, Retry, retry_for
 
-PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
+PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ PASSING, REFUSED, TOO_LARGE = Fate.PASSING, Fate.REFUSED, Fate.TOO_LARGE
         (103, PASSING, "INCONSISTENT_TOPIC_ID"),
     ],
 )
-def test_the_table(code: int, fate: Fate, name: str) -> None:
-    found, sentence = fate_of(code)
+def test_the_table(code: int, fate: Retry, name: str) -> None:
+    found, sentence = retry_for(code)
     assert found is fate
     assert f"({name})" in sentence, "people find the name that Kafka's documentation has"
 
@@ -55,11 +55,11 @@ def test_each_code_of_the_table_is_a_case_above() -> None:
 
 
 def test_a_code_we_do_not_know_passes_and_is_named() -> None:
-    assert fate_of(4711) == (PASSING, "error 4711")
+    assert retry_for(4711) == (PASSING, "error 4711")
 
 
 def test_what_kafka_calls_retriable_is_never_refused_except_damage() -> None:
     """A corrupt message is retriable to a client that can read it anew; the batch we sent will not get better."""
     retriable = {code for code in MEANING if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
     assert retriable
-    assert {code for code in retriable if fate_of(code)[0] is REFUSED} == set()
+    assert {code for code in retriable if retry_for(code)[0] is REFUSED} == set()

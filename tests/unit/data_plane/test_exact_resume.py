@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.appended_skipper import Misnumbered
-from lockstep_data_plane.core.content_match import Alignment, Ambiguous
+from lockstep_data_plane.core.appended_skipper import RecordMismatch
+from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_remnant import Remains
-from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
-from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.core.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
@@ -23,7 +23,7 @@ from tests.support.batch_bytes import LZ4, ZSTD
 from tests.support.offset_truth import exact_places
 from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
 
-LIMITS = (Limits(), Limits(170), Limits(250, LZ4), Limits(400, ZSTD))
+LIMITS = (TargetLimits(), TargetLimits(170), TargetLimits(250, LZ4), TargetLimits(400, ZSTD))
 """The smallest takes any single record of the model."""
 
 ROUTES: dict[str, tuple[str, ...]] = {
@@ -122,7 +122,7 @@ class World:
         """Every other slot ends; one goes on undisturbed, but for what was still in sockets."""
         for stray in [*self.strays, *(bytes(flight.data) for slot in self.slots for flight in slot.socket)]:
             self.target.append(stray)
-        slot = Slot(self.source, self.target, self.row, Limits(300), self.runs.values())
+        slot = Slot(self.source, self.target, self.row, TargetLimits(300), self.runs.values())
         for _ in range(20 * (len(self.source.batches) + len(self.source.visible)) + 20):
             if slot.all_done():
                 break
@@ -316,7 +316,7 @@ def test_records_that_cleaners_removed_after_they_were_copied_are_never_miscount
     misnumbered = False
     try:
         slot.deliver()
-    except Misnumbered as why:
+    except RecordMismatch as why:
         misnumbered = "gone from" in str(why)
         assert misnumbered
     expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
@@ -326,17 +326,19 @@ def test_records_that_cleaners_removed_after_they_were_copied_are_never_miscount
         return
     assert gone & set(range(there)), "what was left alone is never in doubt"
     row = world.row
-    chain = end_from_log(ChainEnd(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH)
-    remains = Remains(row, chain)
+    chain = last_append_in(
+        LastAppend(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH
+    )
+    remains = TargetRemnant(row, chain)
     for batch in world.target.tail(row.downstream + 1):
         remains.take(batch)
     remains.ends()
-    alignment = Alignment(remains.records, remains.gone_before, appended_since(row, chain.sequence, chain.others))
+    alignment = ContentMatch(remains.records, remains.gone_before, appended_since(row, chain.sequence, chain.others))
     try:
         found = alignment.take(r for r in cleaned.visible if r.offset > row.upstream)
         if not found:
             alignment.ends()
-    except Ambiguous:
+    except AmbiguousMatch:
         assert gone_there & set(range(there)), "the target has lost some of ours, too"
         return
     assert (alignment.next if found else None) == (expected[0] if expected else None)

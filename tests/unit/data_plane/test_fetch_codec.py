@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.wire.cluster import Leader, TopicPartition
+from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
-from lockstep_data_plane.wire.fetch_session import Plan
+from lockstep_data_plane.wire.fetch_session import SessionRequest
 from tests.support.kio_codec import written
 
 VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)
@@ -89,9 +89,9 @@ def by_kio(asked: Asked) -> bytes:
     )
 )
 def test_it_is_what_kio_writes(asked: Asked) -> None:
-    every = [(tp, Leader(1, led, IDS[tp[0]]), offset, before) for tp, led, offset, before in asked.wanted]
-    left = [(tp, Leader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
-    plan = None if asked.session is None else Plan(*asked.session, every, left)
+    every = [(tp, PartitionLeader(1, led, IDS[tp[0]]), offset, before) for tp, led, offset, before in asked.wanted]
+    left = [(tp, PartitionLeader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
+    plan = None if asked.session is None else SessionRequest(*asked.session, every, left)
     request = fetch_request(
         asked.version, every, asked.settings, isolation=asked.isolation, session=plan, rack=asked.rack
     )

@@ -7,12 +7,12 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.fetch_session import FetchSession, Wanted
 
 
-def leader(topic: int = 1) -> Leader:
-    return Leader(1, 0, UUID(int=topic))
+def leader(topic: int = 1) -> PartitionLeader:
+    return PartitionLeader(1, 0, UUID(int=topic))
 
 
 def wanted(**offsets: int) -> list[Wanted]:
@@ -62,7 +62,7 @@ def test_a_partition_whose_leader_has_another_epoch_is_named_and_no_other() -> N
     session = FetchSession()
     session.plan(wanted(a=5, b=5))
     session.answered(77)
-    plan = session.plan([(("a", 0), Leader(1, 3, UUID(int=1)), 5, 2), *wanted(b=5)])
+    plan = session.plan([(("a", 0), PartitionLeader(1, 3, UUID(int=1)), 5, 2), *wanted(b=5)])
     assert [(tp, leader.epoch, before) for tp, leader, _, before in plan.changed] == [(("a", 0), 3, 2)]
     assert plan.forgotten == []
 

@@ -11,18 +11,18 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.phases import Happening
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.fetch.fetch_connection import Shard
-from lockstep_data_plane.fetch.fetch_request import Question
-from lockstep_data_plane.fetch.fetcher import Fetching
-from lockstep_data_plane.fetch.memory_budget import InFlight
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.fetch.fetch_connection import FetchConnection
+from lockstep_data_plane.fetch.fetch_request import FetchRequest
+from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
-from lockstep_data_plane.wire.error_codes import DIVERGED, FENCED_LEADER_EPOCH, Fate, fate_of
+from lockstep_data_plane.wire.error_codes import DIVERGED, FENCED_LEADER_EPOCH, Retry, retry_for
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record, records
@@ -33,23 +33,23 @@ TOPIC_ID = UUID(int=7)
 OUT_OF_RANGE = 1
 
 
-def copying(*, behind: int = -1, number: int = 0) -> Partition:
+def copying(*, behind: int = -1, number: int = 0) -> MirrorPartition:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
-    partition = Partition("t", number, "a.t", 100)
+    partition = MirrorPartition("t", number, "a.t", 100)
     row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
-    partition.resumed(row, ChainEnd(behind, behind))
+    partition.resumed(row, LastAppend(behind, behind))
     return partition
 
 
 @pytest.fixture
-async def fetching() -> AsyncIterator[Fetching]:
+async def fetching() -> AsyncIterator[Fetcher]:
     cluster = Cluster("a", [("broker", 9092)], {})
-    cluster._leaders["t", 0] = Leader(LEADER, 0, TOPIC_ID)
-    made = Fetching(
+    cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, TOPIC_ID)
+    made = Fetcher(
         cluster,
         FetchSettings(rack="here"),
         "read_uncommitted",
-        in_flight=InFlight(64 << 20),
+        in_flight=MemoryBudget(64 << 20),
         has_room=lambda partition: True,
         on_fetched=lambda delivery: None,
         on_delivered=lambda: None,
@@ -59,12 +59,12 @@ async def fetching() -> AsyncIterator[Fetching]:
     await made.close()
 
 
-def shard_of(fetching: Fetching, partition: Partition) -> Shard:
+def shard_of(fetching: Fetcher, partition: MirrorPartition) -> FetchConnection:
     (found,) = [shard for shard, _ in fetching._shards.values() if partition in shard.partitions]
     return found
 
 
-def ask(shard: Shard, connection: Connection) -> asyncio.Future[Any] | None:
+def ask(shard: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:
     """Its next question, on the terms of now."""
     terms = shard._terms()
     assert terms is not None
@@ -77,12 +77,12 @@ def connection() -> Connection:
     return made
 
 
-def question(partition: Partition) -> Question:
+def question(partition: MirrorPartition) -> FetchRequest:
     """What asks for this partition alone."""
-    leader = Leader(LEADER, 0, TOPIC_ID)
+    leader = PartitionLeader(LEADER, 0, TOPIC_ID)
     wanted = (partition.tp, leader, partition.fetch_from, partition.fetched_epoch)
     asked = {partition.tp: (partition, partition.incarnation, wanted)}
-    return Question(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False, each=0)
+    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False, each=0)
 
 
 def answer(
@@ -107,13 +107,13 @@ def answer(
     return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
 
 
-def answered(shard: Shard, partition: Partition, **said: Any) -> list[Batch]:
+def answered(shard: FetchConnection, partition: MirrorPartition, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
     deliveries = shard._take_apart(shard._last or question(partition), answer(**said))
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
-async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetching) -> None:
+async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     assert shard_of(fetching, partition).broker == LEADER
@@ -125,7 +125,7 @@ async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetchin
     assert partition.fetch_from == 3
 
 
-async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetching) -> None:
+async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -135,7 +135,7 @@ async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetc
     assert fetching.rack([partition]) == ""
 
 
-async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
+async def test_what_a_leader_refuses_is_delivered(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
@@ -147,9 +147,9 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetching) -> None:
 
 
 async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetching.cluster._leaders["t", 0] = Leader(LEADER, 5, TOPIC_ID)
+    fetching.cluster._leaders["t", 0] = PartitionLeader(LEADER, 5, TOPIC_ID)
     partition, made = copying(), connection()
     asked: list[Any] = []
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
@@ -165,28 +165,28 @@ async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
     fetched = batch_bytes(records(0, 3), leader_epoch=4) + batch_bytes(records(3, 1), leader_epoch=5)
     answered(shard, partition, data=fetched)
     assert said() == (5, 4, 5)
-    partition.on(Happening.FAILED)
-    partition.on(Happening.SETTLED)
-    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), ChainEnd(-1, -1))
+    partition.on(PartitionEvent.FAILED)
+    partition.on(PartitionEvent.SETTLED)
+    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), LastAppend(-1, -1))
     fetching.attach(partition)
     assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 
 
 @pytest.mark.parametrize("said", [{"code": FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
 async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_what_resuming_settles(
-    fetching: Fetching, said: dict[str, Any]
+    fetching: Fetcher, said: dict[str, Any]
 ) -> None:
     partition = copying()
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
     (delivery,) = shard._take_apart(question(partition), answer(**said))
     assert delivery.fetched.code == said.get("code", DIVERGED)
-    assert fate_of(delivery.fetched.code)[0] is Fate.PASSING
+    assert retry_for(delivery.fetched.code)[0] is Retry.PASSING
     assert delivery.batches == ()
 
 
 async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_and_is_not_avoided(
-    fetching: Fetching,
+    fetching: Fetcher,
 ) -> None:
     partition = copying()
     fetching.attach(partition)
@@ -197,7 +197,7 @@ async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_an
     assert fetching.rack([partition]) == "here"
 
 
-async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_lag(fetching: Fetching) -> None:
+async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_lag(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -206,14 +206,14 @@ async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_la
     assert shard_of(fetching, partition).broker == LEADER
 
 
-async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetching) -> None:
+async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetcher) -> None:
     partition = copying(behind=9)
     assert partition.to_number == 10
     fetching.attach(partition)
     assert fetching.rack([partition]) == ""
 
 
-async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetching) -> None:
+async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -222,7 +222,7 @@ async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetching)
     assert fetching.rack([partition]) == "here"
 
 
-async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching) -> None:
+async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -235,7 +235,7 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetching)
 
 
 async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
-    wanted = [(("t", 0), Leader(LEADER, 0, TOPIC_ID), 5, -1)]
+    wanted = [(("t", 0), PartitionLeader(LEADER, 0, TOPIC_ID), 5, -1)]
     plain = read_back(fetch_request(13, wanted, FetchSettings(max_partition_bytes=70)))
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
     more = read_back(fetch_request(13, wanted, FetchSettings(), rack="here", partition_bytes=99))
@@ -243,7 +243,7 @@ async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None
 
 
 async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks() -> None:
-    wanted = [(("t", 0), Leader(LEADER, 0, None), 5, -1)]
+    wanted = [(("t", 0), PartitionLeader(LEADER, 0, None), 5, -1)]
     request = read_back(fetch_request(13, wanted, FetchSettings(), by_id=False))
     assert (int(request.__version__), request.topics[0].topic) == (12, "t")
     m = message("fetch", 12, "response")
@@ -255,14 +255,14 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
 
 
 async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
     fetching.settings, fetching.questions_last = FetchSettings(), True
-    fetching.cluster._leaders["t", 1] = Leader(LEADER, 0, TOPIC_ID)
-    looked_at: list[Partition] = []
+    fetching.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
+    looked_at: list[MirrorPartition] = []
 
-    def has_room(partition: Partition) -> bool:
+    def has_room(partition: MirrorPartition) -> bool:
         looked_at.append(partition)
         return True
 
@@ -302,9 +302,9 @@ async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
 
 @pytest.mark.parametrize(("topic_id", "version"), [(TOPIC_ID, 13), (None, 12)])
 async def test_a_shard_asks_by_id_where_its_topics_have_ids(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, topic_id: UUID | None, version: int
+    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch, topic_id: UUID | None, version: int
 ) -> None:
-    fetching.cluster._leaders["t", 0] = Leader(LEADER, 0, topic_id)
+    fetching.cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, topic_id)
     partition = copying()
     fetching.attach(partition)
     asked: list[Any] = []
@@ -314,28 +314,28 @@ async def test_a_shard_asks_by_id_where_its_topics_have_ids(
     assert [int(request.__version__) for request in asked] == [version]
 
 
-def two_shards(fetching: Fetching) -> tuple[Shard, Shard]:
+def two_shards(fetching: Fetcher) -> tuple[FetchConnection, FetchConnection]:
     """Of the leader, with three partitions each; they have not begun to connect yet."""
     for number in range(6):
-        fetching.cluster._leaders["t", number] = Leader(LEADER, 0, TOPIC_ID)
+        fetching.cluster._leaders["t", number] = PartitionLeader(LEADER, 0, TOPIC_ID)
         fetching.attach(copying(number=number))
     first, second = (shard for shard, _ in fetching._shards.values())
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
     return first, second
 
 
-def brings(*shards: Shard, size: int = 500, until: float) -> None:
+def brings(*shards: FetchConnection, size: int = 500, until: float) -> None:
     """Each of them brings a thousand answers a second, of two batches in so many bytes, from 0 until then."""
     for number in range(round(until * 1000)):
         for shard in shards:
             shard.swarm.paced(2, size, number / 1000)
 
 
-def numbers(shard: Shard) -> list[int]:
+def numbers(shard: FetchConnection) -> list[int]:
     return sorted(partition.number for partition in shard.partitions)
 
 
-async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetching) -> None:
+async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(first, second, until=1.0)
     fetching.share_out(second, 1.0)
@@ -348,7 +348,7 @@ async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetc
     assert set(fetching._of.values()) == {first}
 
 
-async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fetching) -> None:
+async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(second, until=2.0)
     fetching.share_out(second, 2.0)
@@ -358,7 +358,7 @@ async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fet
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fetching) -> None:
+async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(first, second, until=2.0)
     fetching.share_out(second, 2.0)
@@ -372,13 +372,13 @@ async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fet
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-def is_silent(shard: Shard, *, since: float, until: float) -> None:
+def is_silent(shard: FetchConnection, *, since: float, until: float) -> None:
     """Something came, and since then nothing."""
     shard.swarm.paced(1, 500, since)
     shard.swarm.paced(0, 0, until)
 
 
-async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetching) -> None:
+async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     is_silent(second, since=0.0, until=QUIET_S - 0.1)
     fetching.share_out(second, QUIET_S - 0.1)
@@ -392,7 +392,7 @@ async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetchin
     assert len(first.partitions) == 6, "nobody has less to do where nobody is"
 
 
-async def test_what_is_quiet_goes_where_something_comes_unless_that_is_much(fetching: Fetching) -> None:
+async def test_what_is_quiet_goes_where_something_comes_unless_that_is_much(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     is_silent(first, since=0.0, until=QUIET_S)
     second.swarm.paced(1, MUCH_BYTES, QUIET_S)
@@ -405,7 +405,7 @@ async def test_what_is_quiet_goes_where_something_comes_unless_that_is_much(fetc
 
 
 async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
+    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = two_shards(fetching)
     (partition,) = (p for p in second.partitions if p.number == 1)
@@ -450,7 +450,7 @@ class Asked(Connection):
     [(100, ["asked", "delivered", "answered", "asked"]), (FEW_BYTES, ["asked", "answered", "asked", "delivered"])],
 )
 async def test_what_is_little_is_handed_over_as_it_is_read_and_what_is_much_behind_the_next_question(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
+    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
     happened: list[str] = []
     made, partition = Asked(happened), copying()

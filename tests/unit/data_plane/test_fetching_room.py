@@ -11,14 +11,14 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.fetch.fetch_connection import Shard
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetching
-from lockstep_data_plane.fetch.memory_budget import InFlight
+from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
-from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record
@@ -29,7 +29,7 @@ MIB = 1 << 20
 CAP = 8 * MIB
 TOPIC_ID = UUID(int=7)
 
-ELSEWHERE = Partition("elsewhere", 0, "a.elsewhere", 100)
+ELSEWHERE = MirrorPartition("elsewhere", 0, "a.elsewhere", 100)
 """A partition of another broker."""
 
 
@@ -85,15 +85,15 @@ class Scene:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
-        cluster, self.connection, self.in_flight = Cluster("a", [("broker", 9092)], {}), Asked(), InFlight(CAP)
+        cluster, self.connection, self.in_flight = Cluster("a", [("broker", 9092)], {}), Asked(), MemoryBudget(CAP)
         self.delivered: list[Delivery] = []
-        self.troubled: list[Partition] = []
+        self.troubled: list[MirrorPartition] = []
 
         async def connect(broker: int, lane: str) -> Connection:
             return self.connection
 
         monkeypatch.setattr(cluster, "connection", connect)
-        self.fetching = Fetching(
+        self.fetching = Fetcher(
             cluster,
             FetchSettings(),
             "read_uncommitted",
@@ -105,11 +105,11 @@ class Scene:
         )
         self.partitions = [self._copying(number) for number in range(8)]
 
-    def _copying(self, number: int) -> Partition:
-        self.fetching.cluster._leaders["t", number] = Leader(1, 0, TOPIC_ID)
-        partition = Partition("t", number, "a.t", 100)
+    def _copying(self, number: int) -> MirrorPartition:
+        self.fetching.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
+        partition = MirrorPartition("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
-        partition.resumed(row, ChainEnd(-1, -1))
+        partition.resumed(row, LastAppend(-1, -1))
         return partition
 
     def attach(self) -> None:
@@ -125,7 +125,7 @@ class Scene:
         return self.in_flight._used
 
     @property
-    def shard(self) -> Shard:
+    def shard(self) -> FetchConnection:
         ((shard, _),) = self.fetching._shards.values()
         return shard
 
@@ -236,9 +236,9 @@ async def test_no_partition_is_looked_at_for_the_next_question_where_none_moved(
 ) -> None:
     scene.attach()
     await scene.asked(1)
-    looked_at: list[Partition] = []
+    looked_at: list[MirrorPartition] = []
 
-    def has_room(partition: Partition) -> bool:
+    def has_room(partition: MirrorPartition) -> bool:
         looked_at.append(partition)
         return True
 

@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.wire.connection import APIS, BrokerLacks, BrokerUnreachable, Connection, message
-from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, Frames
+from lockstep_data_plane.wire.connection import APIS, ApiNotSupported, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
 from tests.support.eventually import eventually
 
 CLIENT = b"client"
@@ -144,12 +144,12 @@ async def test_an_answer_that_cannot_be_ours_is_not_read(asked: bool, shift: int
 
 
 class Heard:
-    """Stands behind `Frames`: keeps what it was told."""
+    """Stands behind `FrameProtocol`: keeps what it was told."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.lost: list[Exception | None] = []
-        self.read = Frames(asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append)
+        self.read = FrameProtocol(asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append)
 
     def arrives(self, data: bytes) -> None:
         while data:
@@ -203,7 +203,7 @@ def test_what_an_answer_cannot_be_read_for_ends_the_connection() -> None:
     def unreadable(frame: memoryview) -> None:
         raise ValueError("an array of -2 entries")
 
-    read = Frames(asyncio.Protocol(), unreadable, lost.append)
+    read = FrameProtocol(asyncio.Protocol(), unreadable, lost.append)
     frame = framed(b"anything")
     read.get_buffer(-1)[: len(frame)] = frame
     read.buffer_updated(len(frame))
@@ -236,7 +236,7 @@ async def test_the_newest_version_that_both_know_is_spoken(api: str, broker: tup
 @pytest.mark.parametrize("broker", [(0, 8), (14, 20), None])
 async def test_a_broker_without_a_version_we_know_is_refused_by_name(broker: tuple[int, int] | None) -> None:
     made, _ = connection({0: broker} if broker else {})
-    with pytest.raises(BrokerLacks, match=r"broker:9092 speaks produce up to version -?\d+, we need 9"):
+    with pytest.raises(ApiNotSupported, match=r"broker:9092 speaks produce up to version -?\d+, we need 9"):
         made.version("produce")
 
 

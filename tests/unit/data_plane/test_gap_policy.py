@@ -10,68 +10,76 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
-from lockstep_data_plane.core.gap_policy import Case, Decision, Found, Policies, decide, goes_back, lost_on_target
+from lockstep_data_plane.core.gap_policy import (
+    FoundGap,
+    GapCase,
+    GapDecision,
+    GapPolicies,
+    decide_gap,
+    goes_back,
+    lost_on_target,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"
 
 
-def found(case: Case, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> Found:
-    return Found(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
+def found(case: GapCase, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> FoundGap:
+    return FoundGap(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
 
 
-def on_target(case: Case, held: int, target_end: int) -> Found:
+def on_target(case: GapCase, held: int, target_end: int) -> FoundGap:
     return replace(found(case), held=held, target_end=target_end)
 
 
-def policies(word: str) -> Policies:
-    return Policies(gap=word, recreate=word, doubt=word)
+def policies(word: str) -> GapPolicies:
+    return GapPolicies(gap=word, recreate=word, doubt=word)
 
 
-@pytest.mark.parametrize("case", Case)
-def test_nothing_is_decided_without_a_policy(case: Case) -> None:
-    assert decide(found(case), Policies()) is None
+@pytest.mark.parametrize("case", GapCase)
+def test_nothing_is_decided_without_a_policy(case: GapCase) -> None:
+    assert decide_gap(found(case), GapPolicies()) is None
 
 
 @pytest.mark.parametrize(
     ("here", "word", "begin", "lost", "again"),
     [
-        (found(Case.RECORDS_GONE, start=150), "skip", 150, (100, 149), None),
-        (found(Case.RECORDS_GONE, start=150), "restart", 150, (100, 149), None),
-        (found(Case.SOURCE_TRUNCATED, end=90, agreed=80), "skip", 80, None, None),
-        (found(Case.SOURCE_TRUNCATED, start=10, end=90, agreed=80), "restart", 10, None, (10, 89)),
-        (found(Case.SOURCE_TRUNCATED, start=85, end=90, agreed=80), "skip", 85, None, None),
-        (found(Case.SOURCE_RECREATED, end=30), "skip", 30, (0, 29), None),
-        (found(Case.SOURCE_RECREATED, start=5, end=30), "restart", 5, None, None),
-        (found(Case.TARGET_TRUNCATED), "skip", 100, None, None),
-        (found(Case.TARGET_TRUNCATED, start=10), "restart", 10, None, (10, 99)),
-        (found(Case.TARGET_RECREATED), "skip", 100, None, None),
-        (found(Case.TARGET_RECREATED, start=10), "restart", 10, None, None),
-        (found(Case.DOUBT), "progress", 100, None, (100, 199)),
-        (found(Case.DOUBT, end=100), "progress", 100, None, None),
+        (found(GapCase.RECORDS_GONE, start=150), "skip", 150, (100, 149), None),
+        (found(GapCase.RECORDS_GONE, start=150), "restart", 150, (100, 149), None),
+        (found(GapCase.SOURCE_TRUNCATED, end=90, agreed=80), "skip", 80, None, None),
+        (found(GapCase.SOURCE_TRUNCATED, start=10, end=90, agreed=80), "restart", 10, None, (10, 89)),
+        (found(GapCase.SOURCE_TRUNCATED, start=85, end=90, agreed=80), "skip", 85, None, None),
+        (found(GapCase.SOURCE_RECREATED, end=30), "skip", 30, (0, 29), None),
+        (found(GapCase.SOURCE_RECREATED, start=5, end=30), "restart", 5, None, None),
+        (found(GapCase.TARGET_TRUNCATED), "skip", 100, None, None),
+        (found(GapCase.TARGET_TRUNCATED, start=10), "restart", 10, None, (10, 99)),
+        (found(GapCase.TARGET_RECREATED), "skip", 100, None, None),
+        (found(GapCase.TARGET_RECREATED, start=10), "restart", 10, None, None),
+        (found(GapCase.DOUBT), "progress", 100, None, (100, 199)),
+        (found(GapCase.DOUBT, end=100), "progress", 100, None, None),
     ],
 )
 def test_where_the_copy_goes_on(
-    here: Found, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
+    here: FoundGap, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
 ) -> None:
-    assert decide(here, policies(word)) == Decision(begin=begin, word=word, lost=lost, again=again)
+    assert decide_gap(here, policies(word)) == GapDecision(begin=begin, word=word, lost=lost, again=again)
 
 
 @pytest.mark.parametrize(
     ("here", "gone", "counted"),
     [
-        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=100), (100, 149), 50),
-        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=149), (149, 149), 1),
-        (on_target(Case.TARGET_TRUNCATED, held=149, target_end=150), None, 0),  # others have appended since
-        (on_target(Case.TARGET_RECREATED, held=149, target_end=7), (0, 149), 0),  # retention had taken some, perhaps
-        (on_target(Case.TARGET_RECREATED, held=-1, target_end=0), None, 0),
-        (found(Case.TARGET_RECREATED), None, 0),
-        (on_target(Case.RECORDS_GONE, held=149, target_end=100), None, 0),
+        (on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=100), (100, 149), 50),
+        (on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=149), (149, 149), 1),
+        (on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=150), None, 0),  # others have appended since
+        (on_target(GapCase.TARGET_RECREATED, held=149, target_end=7), (0, 149), 0),  # retention had taken some, perhaps
+        (on_target(GapCase.TARGET_RECREATED, held=-1, target_end=0), None, 0),
+        (found(GapCase.TARGET_RECREATED), None, 0),
+        (on_target(GapCase.RECORDS_GONE, held=149, target_end=100), None, 0),
     ],
 )
 def test_what_the_target_lost_is_named_as_far_as_it_is_known(
-    here: Found, gone: tuple[int, int] | None, counted: int
+    here: FoundGap, gone: tuple[int, int] | None, counted: int
 ) -> None:
-    skipping, restarting = (decide(here, policies(word)) for word in ("skip", "restart"))
+    skipping, restarting = (decide_gap(here, policies(word)) for word in ("skip", "restart"))
     assert skipping is not None
     assert restarting is not None
     assert (here.gone, skipping.gone, lost_on_target(here, skipping)) == (gone, gone, counted)
@@ -82,13 +90,13 @@ def test_what_the_target_lost_is_named_as_far_as_it_is_known(
 
 def test_what_is_found_is_told_with_the_ranges_of_both_sides() -> None:
     source = {"case": "target-truncated", "wanted": 100, "source_start": 0, "source_end": 200}
-    assert found(Case.TARGET_TRUNCATED).facts() == source, "of a log that nobody has looked at nothing is said"
-    here = on_target(Case.TARGET_TRUNCATED, held=149, target_end=100)
+    assert found(GapCase.TARGET_TRUNCATED).facts() == source, "of a log that nobody has looked at nothing is said"
+    here = on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=100)
     assert here.facts() == source | {"target_wanted": 150, "target_end": 100, "gone": (100, 149)}
 
 
 def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
-    decision = Decision(begin=150, word="restart", lost=(100, 149), again=(150, 160))
+    decision = GapDecision(begin=150, word="restart", lost=(100, 149), again=(150, 160))
     assert decision.text("lockstep.on.gap") == (
         "going on at offset 150 (lockstep.on.gap=restart); offsets 100 to 149 are not copied; "
         "offsets 150 to 160 may be on the target twice"
@@ -100,11 +108,11 @@ def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
 def test_committed_progress_is_taken_back_first_where_it_says_more_than_the_decision(
     committed: int | None, back: bool
 ) -> None:
-    assert goes_back(committed, Decision(begin=150, word="skip")) is back
+    assert goes_back(committed, GapDecision(begin=150, word="skip")) is back
 
 
 @given(
-    case=st.sampled_from([c for c in Case if c is not Case.DOUBT]),
+    case=st.sampled_from([c for c in GapCase if c is not GapCase.DOUBT]),
     word=st.sampled_from(["skip", "restart"]),
     wanted=st.integers(0, 50),
     start=st.integers(0, 50),
@@ -112,22 +120,22 @@ def test_committed_progress_is_taken_back_first_where_it_says_more_than_the_deci
     agreed=st.integers(0, 50),
 )
 def test_a_decision_stays_within_the_log_and_says_what_it_costs(
-    case: Case, word: str, wanted: int, start: int, length: int, agreed: int
+    case: GapCase, word: str, wanted: int, start: int, length: int, agreed: int
 ) -> None:
     here = found(case, wanted, start, start + length, agreed)
-    decision = decide(here, policies(word))
+    decision = decide_gap(here, policies(word))
     assert decision is not None
     for span in (decision.lost, decision.again):
         assert span is None or span[0] <= span[1]
-    if case in (Case.SOURCE_TRUNCATED, Case.SOURCE_RECREATED, Case.RECORDS_GONE) or word == "restart":
+    if case in (GapCase.SOURCE_TRUNCATED, GapCase.SOURCE_RECREATED, GapCase.RECORDS_GONE) or word == "restart":
         assert here.start <= decision.begin <= here.end
-    if case is Case.RECORDS_GONE and start > wanted:
+    if case is GapCase.RECORDS_GONE and start > wanted:
         assert decision.lost == (wanted, start - 1), "every offset that nobody can copy any more is named"
 
 
 def test_the_page_names_every_case_and_every_value() -> None:
     page = PAGE.read_text()
-    for case in Case:
+    for case in GapCase:
         assert f"`{case.value}`" in page
     for key in OUR_KEYS:
         if key.name.startswith("lockstep.on."):

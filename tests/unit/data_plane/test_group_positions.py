@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.admin.group_positions import due, mark_of, placed
+from lockstep_data_plane.admin.group_positions import commit_metadata, due_commits, plan_start
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 
-MARK = mark_of(Flow("source", "target"), 7)
+MARK = commit_metadata(Flow("source", "target"), 7)
 TP = ("t", 0)
 ROW = PartitionProgress(
     topic="t", partition=0, upstream=99, producer_id=7, producer_epoch=3, sequence=12, source_topic_id="s"
@@ -18,12 +18,12 @@ ROW = PartitionProgress(
 
 def test_without_a_commit_nothing_is_said() -> None:
     for rows in ({}, {TP: ROW}):
-        found = placed([TP], rows, {}, MARK)
+        found = plan_start([TP], rows, {}, MARK)
         assert (found.rows, found.marks, found.moved) == ([], {}, {})
 
 
 def test_a_first_copy_begins_at_the_groups_position() -> None:
-    found = placed([TP, ("t", 1)], {}, {TP: GroupOffset(40), ("other", 0): GroupOffset(5)}, MARK)
+    found = plan_start([TP, ("t", 1)], {}, {TP: GroupOffset(40), ("other", 0): GroupOffset(5)}, MARK)
     [row] = found.rows
     assert (row.topic, row.partition, row.upstream, row.begins, row.producer_epoch) == ("t", 0, 39, "altered", 0)
     assert found.marks == {TP: GroupOffset(40, MARK)}
@@ -31,25 +31,25 @@ def test_a_first_copy_begins_at_the_groups_position() -> None:
 
 
 def test_a_group_that_has_read_nothing_yet_begins_at_the_first_record() -> None:
-    [row] = placed([TP], {}, {TP: GroupOffset(0)}, MARK).rows
+    [row] = plan_start([TP], {}, {TP: GroupOffset(0)}, MARK).rows
     assert (row.upstream, row.begins) == (-1, "altered")
 
 
 def test_killed_between_the_mark_and_the_first_record_it_begins_there_again() -> None:
-    found = placed([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
+    found = plan_start([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
     assert [row.upstream for row in found.rows] == [39]
     assert not found.marks
 
 
 def test_our_own_commit_does_not_count_against_our_progress() -> None:
     """It is older: committed each interval, while progress is exact."""
-    found = placed([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
+    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
     assert (found.rows, found.marks, found.moved) == ([], {}, {})
 
 
 def test_a_commit_of_somebody_elses_is_obeyed_in_a_new_epoch() -> None:
     for offset in (60, 150):
-        found = placed([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
+        found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
         [row] = found.rows
         assert (row.upstream, row.begins, row.producer_epoch, row.sequence) == (offset - 1, "altered", 4, -1)
         assert found.marks == {TP: GroupOffset(offset, MARK)}
@@ -57,46 +57,46 @@ def test_a_commit_of_somebody_elses_is_obeyed_in_a_new_epoch() -> None:
 
 
 def test_one_that_stands_where_we_do_needs_no_epoch_but_the_mark() -> None:
-    found = placed([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
+    found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
     assert not found.rows
     assert found.marks == {TP: GroupOffset(100, MARK)}
 
 
 def test_killed_between_the_row_and_the_mark_the_same_is_found_again_and_costs_nothing() -> None:
-    [row] = placed([TP], {TP: ROW}, {TP: GroupOffset(60)}, MARK).rows
-    again = placed([TP], {TP: row}, {TP: GroupOffset(60)}, MARK)
+    [row] = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60)}, MARK).rows
+    again = plan_start([TP], {TP: row}, {TP: GroupOffset(60)}, MARK)
     assert not again.rows
     assert not again.moved
     assert again.marks == {TP: GroupOffset(60, MARK)}
-    moved_on = placed([TP], {TP: row}, {TP: GroupOffset(61)}, MARK)
+    moved_on = plan_start([TP], {TP: row}, {TP: GroupOffset(61)}, MARK)
     assert [(one.upstream, one.producer_epoch) for one in moved_on.rows] == [(60, 4)]
 
 
 def test_the_mark_of_another_flow_or_of_a_lost_state_is_somebody_elses() -> None:
-    for other in (mark_of(Flow("source", "elsewhere"), 7), mark_of(Flow("source", "target"), 8)):
-        assert placed([TP], {TP: ROW}, {TP: GroupOffset(60, other)}, MARK).moved
+    for other in (commit_metadata(Flow("source", "elsewhere"), 7), commit_metadata(Flow("source", "target"), 8)):
+        assert plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, other)}, MARK).moved
 
 
 def test_what_is_acknowledged_is_committed() -> None:
-    found = due([ROW], {TP: GroupOffset(60, MARK)}, MARK)
+    found = due_commits([ROW], {TP: GroupOffset(60, MARK)}, MARK)
     assert found.writes == {TP: GroupOffset(100, MARK)}
     assert not found.foreign
 
 
 def test_what_is_committed_already_is_left_out_and_what_was_forgotten_comes_again() -> None:
-    assert not due([ROW], {TP: GroupOffset(100, MARK)}, MARK).writes
-    assert due([ROW], {}, MARK).writes == {TP: GroupOffset(100, MARK)}
+    assert not due_commits([ROW], {TP: GroupOffset(100, MARK)}, MARK).writes
+    assert due_commits([ROW], {}, MARK).writes == {TP: GroupOffset(100, MARK)}
 
 
 def test_where_nothing_was_copied_yet_the_beginning_is_committed() -> None:
-    assert due([replace(ROW, upstream=-1)], {}, MARK).writes == {TP: GroupOffset(0, MARK)}
+    assert due_commits([replace(ROW, upstream=-1)], {}, MARK).writes == {TP: GroupOffset(0, MARK)}
 
 
 def test_a_row_that_nobody_has_obeyed_yet_says_nothing() -> None:
-    assert not due([replace(ROW, begins="altered")], {}, MARK).writes
+    assert not due_commits([replace(ROW, begins="altered")], {}, MARK).writes
 
 
 def test_a_reset_while_we_copy_is_replaced_and_told() -> None:
-    found = due([ROW], {TP: GroupOffset(5)}, MARK)
+    found = due_commits([ROW], {TP: GroupOffset(5)}, MARK)
     assert found.writes == {TP: GroupOffset(100, MARK)}
     assert found.foreign == {TP: (5, 100)}

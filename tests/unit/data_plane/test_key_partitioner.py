@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.key_partitioner import STICKS_BYTES, Gathering, Group, Sticky
-from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.core.key_partitioner import STICKS_BYTES, BatchGroup, KeyPartitioner, StickyPartition
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, read
 from lockstep_protocol.murmur2 import partition_for
@@ -20,15 +20,15 @@ PARTITIONS = 4
 keys = st.one_of(st.none(), st.binary(max_size=12))
 
 
-def gathered(*batches: list[Record], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> Gathering:
-    gathering, sticky = Gathering(-1), Sticky(begin)
+def gathered(*batches: list[Record], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> KeyPartitioner:
+    gathering, sticky = KeyPartitioner(-1), StickyPartition(begin)
     for one, codec in zip(batches, codecs, strict=False):
         gathering.add(one, codec, PARTITIONS, sticky)
         gathering.cover(one[-1].offset, 5)
     return gathering
 
 
-def found(group: Group) -> dict[int, list[Record]]:
+def found(group: BatchGroup) -> dict[int, list[Record]]:
     """By partition of the target, what goes there; each with its offset in the source."""
     there: dict[int, list[Record]] = {}
     for piece in group.pieces:
@@ -48,7 +48,7 @@ def test_each_record_goes_once_where_javas_producer_puts_it_in_order(
         for n, key in enumerate(chosen)
     ]
     parts = [part for part in (content[:cut], content[cut:]) if part]
-    group = gathered(*parts, codecs=codecs).group(Limits())
+    group = gathered(*parts, codecs=codecs).group(TargetLimits())
     assert (group.covers, group.leader_epoch) == (content[-1].offset, 5)
     there = found(group)
     everything = sorted((r for found_there in there.values() for r in found_there), key=lambda r: r.offset)
@@ -59,19 +59,19 @@ def test_each_record_goes_once_where_javas_producer_puts_it_in_order(
 
 
 def test_a_key_may_be_empty() -> None:
-    [(to, _)] = found(gathered([record(0, key=b"")]).group(Limits())).items()
+    [(to, _)] = found(gathered([record(0, key=b"")]).group(TargetLimits())).items()
     assert to == partition_for(b"", PARTITIONS)
 
 
 def test_the_codec_stays_and_another_one_begins_another_batch() -> None:
-    group = gathered(records(0, 3), records(3, 2), records(5, 2), codecs=(LZ4, LZ4, 0)).group(Limits())
+    group = gathered(records(0, 3), records(3, 2), records(5, 2), codecs=(LZ4, LZ4, 0)).group(TargetLimits())
     assert [(piece.count, next(scan(piece.data)).attributes) for piece in group.pieces] == [(5, LZ4), (2, 0)]
 
 
 def test_records_without_a_key_stay_together_and_all_partitions_have_their_turn() -> None:
-    sticky, places = Sticky(2), Counter[int]()
+    sticky, places = StickyPartition(2), Counter[int]()
     for first in range(0, 400, 10):
-        gathering = Gathering(first - 1)
+        gathering = KeyPartitioner(first - 1)
         batch = [record(first + n, b"v" * (STICKS_BYTES // 20 + 1), key=None) for n in range(10)]
         gathering.add(batch, 0, PARTITIONS, sticky)
         [to] = {one.to for one in gathering.spread}
@@ -80,14 +80,14 @@ def test_records_without_a_key_stay_together_and_all_partitions_have_their_turn(
 
 
 def test_each_partition_of_the_source_begins_with_another_one() -> None:
-    assert [Sticky(number).at(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
+    assert [StickyPartition(number).at(PARTITIONS) for number in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
 def test_a_record_too_large_is_named_and_what_lies_before_it_can_go() -> None:
     gathering = gathered([record(0), record(1, b"v" * 500), record(2)])
     with pytest.raises(RecordTooLarge) as raised:
-        gathering.group(Limits(300))
+        gathering.group(TargetLimits(300))
     assert raised.value.record.offset == 1
     gathering.cut(1)
-    group = gathering.group(Limits(300))
+    group = gathering.group(TargetLimits(300))
     assert (group.covers, sum(piece.count for piece in group.pieces)) == (0, 1)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.core.transaction_state import Stage, Transactions
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -20,7 +20,7 @@ from tests.unit.data_plane.copying_model import KINDS, SourceLog
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
 
 PARTITIONS = 3
-LIMITS = (Limits(), Limits(250, LZ4), Limits(400))
+LIMITS = (TargetLimits(), TargetLimits(250, LZ4), TargetLimits(400))
 STEPS = (*("fetch", "open", "send", "broker", "answer") * 3, "end", "end", "cut", "crash", "leave")
 kinds = [kind for kind in KINDS if kind not in ("passed on", "came from the target")]
 parts = st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 5)), min_size=1, max_size=12)
@@ -44,7 +44,7 @@ def check(source: SourceLog, target: Target, without: frozenset[int] = frozenset
 @settings(max_examples=150, deadline=None)
 @given(parts, steps, st.sampled_from(LIMITS))
 def test_each_record_is_committed_once_in_its_place_whatever_happens(
-    made: list[tuple[str, int]], happened: list[tuple[str, int]], limits: Limits
+    made: list[tuple[str, int]], happened: list[tuple[str, int]], limits: TargetLimits
 ) -> None:
     source, target = KeyedLog.of(made), Target(PARTITIONS)
     slot = KeyedSlot(source, target, limits)
@@ -52,7 +52,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
         if step == "crash":
             slot = KeyedSlot(source, target, limits)
         elif step == "leave":
-            slot.partition.on(Happening.LEAVE) if slot.partition.can(Happening.LEAVE) else None
+            slot.partition.on(PartitionEvent.LEAVE) if slot.partition.can(PartitionEvent.LEAVE) else None
         else:
             getattr(slot, step)(choice)
         check(source, target)
@@ -66,12 +66,12 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
 
 def test_who_leaves_ends_its_round_and_drops_what_is_in_none() -> None:
     source, target = KeyedLog.of([("plain", 5), ("plain", 5)]), Target(PARTITIONS)
-    slot = KeyedSlot(source, target, Limits())
+    slot = KeyedSlot(source, target, TargetLimits())
     slot.fetch(0)
     slot.open()
     slot.send(0)
     slot.fetch(0)
-    slot.partition.on(Happening.LEAVE)
+    slot.partition.on(PartitionEvent.LEAVE)
     assert not slot.partition.quiet, "a part of the round is not sent yet"
     for _ in range(10):
         slot.send(0)
@@ -87,7 +87,7 @@ def test_a_refused_record_stops_the_copy_with_all_before_it_committed_and_nothin
     source, target = KeyedLog.of([("plain", 5), ("plain", 5), ("plain", 4)]), Target(PARTITIONS)
     refused = source.visible[7]
     target.refuses = frozenset({refused.value or b""})
-    slot = KeyedSlot(source, target, Limits())
+    slot = KeyedSlot(source, target, TargetLimits())
     slot.finish()
     partition = slot.partition
     assert (partition.phase, partition.reason) == (Phase.DRAINING, "no")
@@ -97,7 +97,7 @@ def test_a_refused_record_stops_the_copy_with_all_before_it_committed_and_nothin
     check(source, target)
 
     # Put aside, it is passed over.
-    slot = KeyedSlot(source, target, Limits(), partition.refusal.ranges)
+    slot = KeyedSlot(source, target, TargetLimits(), partition.refusal.ranges)
     slot.finish()
     check(source, target, without=frozenset({refused.offset}))
     assert target.progress == source.end - 1
@@ -105,7 +105,7 @@ def test_a_refused_record_stops_the_copy_with_all_before_it_committed_and_nothin
 
 def test_a_record_too_large_is_met_in_the_same_way() -> None:
     source, target = KeyedLog.of([("tiny", 6), ("large", 2), ("tiny", 2)]), Target(PARTITIONS)
-    slot = KeyedSlot(source, target, Limits(90))
+    slot = KeyedSlot(source, target, TargetLimits(90))
     slot.finish()
     assert slot.partition.phase is Phase.DRAINING
     assert "max.message.bytes" in slot.partition.reason
@@ -113,11 +113,11 @@ def test_a_record_too_large_is_met_in_the_same_way() -> None:
     check(source, target)
 
 
-def partition(upstream: int = -1) -> tuple[KeyedPartition, Transactions]:
-    p, transactions = KeyedPartition("t", 0, "t", 100), Transactions("id")
+def partition(upstream: int = -1) -> tuple[KeyedMirrorPartition, TransactionState]:
+    p, transactions = KeyedMirrorPartition("t", 0, "t", 100), TransactionState("id")
     p.spread_over(PARTITIONS)
     row = PartitionProgress(topic="t", partition=0, upstream=upstream, producer_id=7, transactional=True)
-    p.resumed(row, ChainEnd(-1, -1), transactions=transactions)
+    p.resumed(row, LastAppend(-1, -1), transactions=transactions)
     return p, transactions
 
 
@@ -152,7 +152,7 @@ def test_what_is_passed_over_counts_with_the_round_or_at_once_without_one() -> N
     p.committed()
     row = p.row()
     assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
-    assert transactions.stage is Stage.CLOSED
+    assert transactions.stage is TransactionStage.CLOSED
     assert row.open_run == ()
     assert p.durable.runs.due() == []
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, Seen, Sighted
+from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, LagEstimator, ObservedPartition
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
@@ -20,16 +20,16 @@ UP_TO_DATE = PartitionProgress(
 )
 
 
-def lag(sighted: Sighted, row: PartitionProgress | None, now: float) -> Lag | None:
+def lag(sighted: LagEstimator, row: PartitionProgress | None, now: float) -> Lag | None:
     return sighted.lag(TP, row, TOPIC, now=now, wall_ms=T + round(now * 1000))
 
 
-def look(sighted: Sighted, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
-    sighted.look({TP: Seen(row, None if end is None else LogRange(0, end), there)}, now)
+def look(sighted: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
+    sighted.look({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
 
 
 def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     assert lag(sighted, UP_TO_DATE, 0) is None
     sighted.heard(UP_TO_DATE, 0)
     assert lag(sighted, UP_TO_DATE, FRESH_S) == Lag(0, 0)
@@ -38,7 +38,7 @@ def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> 
 
 
 def test_of_a_slot_that_died_up_to_date_it_counts_from_the_look_that_first_saw_more() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     for now, end in ((100, 10), (110, 12), (120, 100)):
         look(sighted, UP_TO_DATE, end, now)
     assert lag(sighted, UP_TO_DATE, 120) == Lag(90, 10)
@@ -46,7 +46,7 @@ def test_of_a_slot_that_died_up_to_date_it_counts_from_the_look_that_first_saw_m
 
 
 def test_what_the_slot_said_is_not_taken_back() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     row = replace(UP_TO_DATE, source_end=60, lag_records=50, lag_ms=2_000)
     look(sighted, row, 20, 100)
     assert lag(sighted, row, 110) == Lag(50, 112)
@@ -55,7 +55,7 @@ def test_what_the_slot_said_is_not_taken_back() -> None:
 
 
 def test_it_is_over_once_the_copy_has_moved_up_to_the_end_and_begins_anew_behind_it() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 20, 100)
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=20)
     assert lag(sighted, later, 180) == Lag(0, 0)
@@ -66,7 +66,7 @@ def test_it_is_over_once_the_copy_has_moved_up_to_the_end_and_begins_anew_behind
 
 
 def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 20, 100)
     look(sighted, UP_TO_DATE, None, 110)
     assert lag(sighted, UP_TO_DATE, 120) is None
@@ -79,7 +79,7 @@ def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago()
 
 
 def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_away() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     sighted.heard(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 5)
     sighted.lost()
@@ -93,7 +93,7 @@ def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_a
 
 
 def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_does() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 10, 100)
     sighted.asks(110)
     assert lag(sighted, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
@@ -111,7 +111,7 @@ def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_doe
 
 
 def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     assert lag(sighted, None, 0) is None
     look(sighted, None, 200_000, 10)
     assert lag(sighted, None, 15) == Lag(200_000, 5)
@@ -120,7 +120,7 @@ def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
 
 
 def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     row = replace(UP_TO_DATE, source_topic_id="before", lag_records=5)
     sighted.heard(row, 0)
     assert lag(sighted, row, 1) is None
@@ -131,7 +131,7 @@ def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> No
 
 @pytest.mark.parametrize("case", ["in-doubt", "target-truncated", "source-truncated"])
 def test_a_halted_partition_of_which_nobody_knows_what_is_there_has_none(case: str) -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     row = replace(UP_TO_DATE, phase="halted", case=case)
     sighted.heard(row, 0)
     assert lag(sighted, row, 1) is None
@@ -140,18 +140,18 @@ def test_a_halted_partition_of_which_nobody_knows_what_is_there_has_none(case: s
 
 
 def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
-    sighted = Sighted()
+    sighted = LagEstimator()
     sighted.heard(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 1, there=9)
     assert lag(sighted, UP_TO_DATE, 2) is None
-    sighted.look({TP: Seen(UP_TO_DATE, LogRange(0, 10), None)}, 3)
+    sighted.look({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
     assert lag(sighted, UP_TO_DATE, 4) is None, "it did not answer"
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=12))
 def test_it_is_all_that_the_source_has_beyond_the_copy_at_every_look(steps: list[tuple[int, int]]) -> None:
     """Slots and looks in any order, with ends and places that only grow."""
-    sighted, row, end = Sighted(), UP_TO_DATE, 10
+    sighted, row, end = LagEstimator(), UP_TO_DATE, 10
     for now, (copied, written) in enumerate(steps):
         end += written
         upstream = min(row.upstream + copied, end - 1)

@@ -10,18 +10,18 @@ from uuid import UUID
 from kio.serial import entity_reader
 
 from lockstep_data_plane.common.window_sizing import AHEAD, WINDOW
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.produce.sender import SHARED, Lane, lane_of
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, connection_index
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
-from lockstep_data_plane.wire.produce_codec import Answer
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
 from tests.support.eventually import eventually
 
-LEADER = Leader(1, 0, UUID(int=7))
+LEADER = PartitionLeader(1, 0, UUID(int=7))
 
 
 class Written:
@@ -34,18 +34,18 @@ class Written:
         self.frames.append(bytes(frame))
 
 
-def lane() -> tuple[Lane, Written]:
+def lane() -> tuple[ProduceConnection, Written]:
     connection = Connection("broker", 9092, client_id="client")
     stream = Written()
     connection._writer = stream
     connection._versions = {APIS["produce"].key: (0, 13)}
-    return Lane(connection, timedelta(seconds=30), lambda *_: None), stream
+    return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None), stream
 
 
-def waiting(number: int, batches: int) -> Partition:
+def waiting(number: int, batches: int) -> MirrorPartition:
     """A partition with so many large batches to send; its first append was acknowledged."""
-    p = Partition("t", number, "a.t", 100)
-    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), ChainEnd(-1, -1))
+    p = MirrorPartition("t", number, "a.t", 100)
+    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
     p.admit(large[:1], AbortedTransactions())
     p.acknowledged(p.outlets[0].launch(), 0)
@@ -110,7 +110,7 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
     assert sent == [AHEAD, 20]
 
 
-def unanswered_at(made: Lane) -> int:
+def unanswered_at(made: ProduceConnection) -> int:
     """Of one partition, with 50 batches waiting."""
     outlet = waiting(0, 50).outlets[0]
     made._ready[outlet] = LEADER
@@ -148,15 +148,17 @@ async def test_what_was_answered_is_not_under_way_any_more_whatever_the_answer_w
 
 def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
     piece = waiting(0, 1).outlets[0].launch().piece
-    assert not Answer(0, 1).rewrote_times(piece)
-    assert not Answer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(piece)  # a duplicate, wherever it lies
-    assert Answer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)
+    assert not ProduceAnswer(0, 1).rewrote_times(piece)
+    assert not ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(
+        piece
+    )  # a duplicate, wherever it lies
+    assert ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)
 
 
 def placed(partitions: int, *, alone: bool = False) -> list[int]:
     taken = [0, 0]
     for _ in range(partitions):
-        taken[lane_of(taken, alone=alone)] += 1
+        taken[connection_index(taken, alone=alone)] += 1
     return taken
 
 
@@ -173,5 +175,5 @@ def test_what_shares_no_requests_shares_connections_evenly() -> None:
 
 
 def test_a_place_that_became_free_is_taken_again() -> None:
-    assert lane_of([SHARED - 1, SHARED], alone=False) == 0
-    assert lane_of([SHARED, 2], alone=False) == 1
+    assert connection_index([SHARED - 1, SHARED], alone=False) == 0
+    assert connection_index([SHARED, 2], alone=False) == 1

@@ -13,9 +13,9 @@ from lockstep_data_plane.driver.load_balancer import (
     PATIENCE_S,
     UNEVEN,
     WORTH_BYTES_PER_S,
-    Balance,
-    Counted,
-    Load,
+    ByteRates,
+    CountedBytes,
+    LoadBalancer,
     counted,
     evened,
 )
@@ -39,18 +39,18 @@ def test_a_steady_rate_is_found() -> None:
 
 
 def test_the_first_look_says_nothing_about_a_rate() -> None:
-    assert counted(None, 10**12, 5.0) == Counted(0.0, 10**12, 5.0)
+    assert counted(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
 
 
 def test_what_was_moved_long_ago_counts_less_and_less() -> None:
-    at = Counted(800.0, 10, 0.0)
+    at = CountedBytes(800.0, 10, 0.0)
     assert counted(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
     assert counted(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
 def test_how_often_it_is_looked_at_makes_no_difference_at_an_even_rate(waits: list[float]) -> None:
-    once, often, now = Counted(0.0, 0, 0.0), Counted(0.0, 0, 0.0), 0.0
+    once, often, now = CountedBytes(0.0, 0, 0.0), CountedBytes(0.0, 0, 0.0), 0.0
     for wait in waits:
         now += wait
         often = counted(often, round(now * 1_000_000), now)
@@ -58,16 +58,16 @@ def test_how_often_it_is_looked_at_makes_no_difference_at_an_even_rate(waits: li
 
 
 def test_a_counter_that_begins_again_is_no_step_back() -> None:
-    assert counted(Counted(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
+    assert counted(CountedBytes(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
 
 
 def test_the_same_moment_twice_changes_nothing() -> None:
-    at = Counted(3.0, 10, 7.0)
+    at = CountedBytes(3.0, 10, 7.0)
     assert counted(at, 99, 7.0) == at
 
 
 def test_partitions_that_are_gone_are_forgotten() -> None:
-    load = Load()
+    load = ByteRates()
     load.update({T[0]: 0, T[1]: 0}, 0.0)
     load.update({T[1]: 600}, 60.0)
     assert load.rates() == {T[1]: pytest.approx(5)}
@@ -136,7 +136,7 @@ def test_one_slot_has_nobody_to_give_to() -> None:
 
 def test_only_what_lasts_moves_a_partition() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
-    balance = Balance()
+    balance = LoadBalancer()
     assert balance.look(held, rates, 0.0) == {}
     assert balance.look(held, rates, PATIENCE_S - 1) == {}
     assert balance.look(held, {}, PATIENCE_S - 0.5) == {}, "it passed"
@@ -146,7 +146,7 @@ def test_only_what_lasts_moves_a_partition() -> None:
 
 def test_after_a_move_it_is_looked_at_anew() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
-    balance = Balance()
+    balance = LoadBalancer()
     balance.look(held, rates, 0.0)
     assert balance.look(held, rates, PATIENCE_S)
     assert balance.look(held, rates, PATIENCE_S + 1) == {}, "its effect takes a while to show in the rates"

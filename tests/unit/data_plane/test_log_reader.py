@@ -9,14 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_data_plane.core.provenance import UNTRACED
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.progress.connect_offsets import ProgressLog
+from lockstep_data_plane.core.provenance import NO_PROVENANCE
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.resume.content_matcher import align_logs
-from lockstep_data_plane.wire.cluster import Cluster, Leader, kafka_error
+from lockstep_data_plane.resume.content_matcher import match_logs
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
-from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -44,7 +44,7 @@ class Leading(Connection):
         self._last_stable = last_stable
 
     async def call(self, entity: Any, timeout_s: float = 30.0) -> Any:
-        fetch = isinstance(entity, Encoded)
+        fetch = isinstance(entity, EncodedRequest)
         (topic,) = (read_back(entity) if fetch else entity).topics
         (asked,) = topic.partitions
         if fetch:
@@ -78,13 +78,13 @@ class Led(Cluster):
     """A cluster of brokers of which the last one leads, once somebody asks."""
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        self._leaders[TP] = Leader(max(self._brokers), 0, TOPIC_ID)
+        self._leaders[TP] = PartitionLeader(max(self._brokers), 0, TOPIC_ID)
 
 
 def cluster_led_by(connection: Connection) -> Cluster:
     cluster = Led("a", [("broker", 9092)], {})
     cluster._brokers = {1: ("broker", 9092)}
-    cluster._leaders[TP] = Leader(1, 0, TOPIC_ID)
+    cluster._leaders[TP] = PartitionLeader(1, 0, TOPIC_ID)
     cluster._counts[TP[0]], cluster._ids[TP[0]] = 1, TOPIC_ID
     cluster._lanes = {(1, lane): connection for lane in ("ask", "tail")}
     return cluster
@@ -110,7 +110,7 @@ async def test_who_says_that_it_does_not_lead_counts_as_the_leader_no_more() -> 
     assert await cluster.end_offset(TP) == len(LOG)
     assert cluster.leader(TP) is not None
     leading.leads = False
-    with pytest.raises(kafka_error):
+    with pytest.raises(KafkaProtocolError):
         await cluster.end_offset(TP)
     assert cluster.leader(TP) is None
 
@@ -133,13 +133,13 @@ def progress(at: int, offset: int) -> bytes:
 async def test_committed_progress_is_not_passed_over_when_an_answer_holds_nothing() -> None:
     """Else the copy would go on from before what is on the target already, and records would be there twice."""
     leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
 
 
 async def test_progress_that_could_not_be_read_is_read_the_next_time() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [False, *[True] * 10])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     with pytest.raises(ConnectionError):
         await log.newest(("u", 0))
     leading.empty = []
@@ -152,10 +152,10 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
     cluster = cluster_led_by(former)
     cluster._brokers[2] = ("broker", 9092)
     cluster._lanes |= {(2, lane): leading for lane in ("ask", "tail")}
-    log = ProgressLog(cluster, TP[0], "MirrorSourceConnector", "S")
+    log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 10
     former.leads = False
-    with pytest.raises(kafka_error, match="NOT_LEADER_OR_FOLLOWER"):
+    with pytest.raises(KafkaProtocolError, match="NOT_LEADER_OR_FOLLOWER"):
         await log.newest(("u", 0))
     assert await log.newest(("u", 0)) == 20
 
@@ -163,7 +163,7 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
 async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it_said_before_does_not_count() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(leading)
-    log = ProgressLog(cluster, TP[0], "MirrorSourceConnector", "S")
+    log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
     cluster._ids[TP[0]] = UUID(int=8)
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
@@ -173,7 +173,7 @@ async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it
 @pytest.mark.parametrize("left", [0, 1])
 async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
-    log = ProgressLog(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
+    log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
     del leading.log[left:]
     assert await log.newest(("u", 0)) == (10 if left else None)
@@ -182,14 +182,14 @@ async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> Non
 async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records() -> None:
     """Else an open transaction that is committed later would never be copied."""
     ours = [batch_bytes(records(offset, 1), producer=(4000, 1, offset)) for offset in range(LAST_STABLE)]
-    aligned = await align_logs(
+    aligned = await match_logs(
         cluster_led_by(Leading(LOG, [], LAST_STABLE)),
         cluster_led_by(Leading(ours, [])),
         TP,
         TP,
         PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
-        ChainEnd(LAST_STABLE - 1, LAST_STABLE - 1),
+        LastAppend(LAST_STABLE - 1, LAST_STABLE - 1),
         isolation="read_committed",
-        traces=UNTRACED,
+        traces=NO_PROVENANCE,
     )
     assert (aligned.upstream, aligned.next) == (LAST_STABLE - 1, LAST_STABLE)

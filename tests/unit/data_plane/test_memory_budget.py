@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.fetch.memory_budget import InFlight, Terms
+from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 
 MIB = 1 << 20
 CAP = 64 * MIB
 
 
 def terms(
-    flight: InFlight, *, connections: int = 2, partitions: int = 8, each: int = MIB, at_most: int = 50 * MIB
-) -> Terms | None:
+    flight: MemoryBudget, *, connections: int = 2, partitions: int = 8, each: int = MIB, at_most: int = 50 * MIB
+) -> FetchBudget | None:
     return flight.terms(connections=connections, partitions=partitions, each=each, at_most=at_most)
 
 
-def some(found: Terms | None) -> Terms:
+def some(found: FetchBudget | None) -> FetchBudget:
     assert found is not None
     return found
 
 
 def test_while_there_is_room_each_partition_is_asked_for_as_much_as_ever() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     found = some(terms(flight))
     assert (found.each, found.pressed) == (MIB, False)
     assert found.at_most >= 4 * MIB, "all that four partitions may bring"
@@ -37,12 +37,12 @@ def test_while_there_is_room_each_partition_is_asked_for_as_much_as_ever() -> No
 
 
 def test_a_far_broker_is_asked_for_as_much_as_two_fetches_of_all_partitions_are() -> None:
-    found = some(terms(InFlight(CAP), each=4 * MIB))
+    found = some(terms(MemoryBudget(CAP), each=4 * MIB))
     assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
 
 
 def test_all_connections_together_are_asked_for_half_of_the_cap() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     for connection in range(16):
         found = some(terms(flight, connections=16, partitions=2000))
         flight.expects(connection, found.at_most)
@@ -50,7 +50,7 @@ def test_all_connections_together_are_asked_for_half_of_the_cap() -> None:
 
 
 def test_one_that_does_not_move_leaves_the_others_as_much_as_it_holds() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     for _ in range(100):
         found = some(terms(flight))
         if flight.held_by("stuck") >= found.below:
@@ -61,10 +61,10 @@ def test_one_that_does_not_move_leaves_the_others_as_much_as_it_holds() -> None:
 
 
 def test_where_most_is_taken_those_that_hold_little_are_asked_for_little() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     flight.holds("stuck", CAP * 3 // 4)
     own = CAP // (8 * 200)
-    assert terms(flight, partitions=200) == Terms(own + 1, own, 16 * MIB, pressed=True)
+    assert terms(flight, partitions=200) == FetchBudget(own + 1, own, 16 * MIB, pressed=True)
     flight.holds("others", CAP // 4 - own)
     assert some(terms(flight, partitions=200)).at_most == own
     flight.holds("others", CAP // 4 - own + 1)
@@ -72,18 +72,18 @@ def test_where_most_is_taken_those_that_hold_little_are_asked_for_little() -> No
 
 
 def test_few_partitions_go_on_in_large_steps_where_most_is_taken() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     flight.holds("stuck", CAP * 3 // 4)
     assert some(terms(flight, partitions=8)).each == MIB
 
 
 def test_a_small_cap_is_a_cap_whatever_a_fetch_is_configured_to_bring() -> None:
-    found = some(terms(InFlight(MIB), partitions=1))
+    found = some(terms(MemoryBudget(MIB), partitions=1))
     assert (found.each, found.at_most) == (MIB // 4, MIB // 4)
 
 
 def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None:
-    flight = InFlight(MIB)
+    flight = MemoryBudget(MIB)
     flight.expects("connection", some(terms(flight)).at_most)
     flight.expects("connection", 0)
     flight.holds("large", 10 * MIB)
@@ -93,7 +93,7 @@ def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None
 
 
 def test_who_was_told_of_less_is_told_once_when_there_is_as_much_as_usual() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     flight.holds(1, 40 * MIB)
     flight.expects("other", 8 * MIB)
     assert some(terms(flight)).pressed
@@ -106,7 +106,7 @@ def test_who_was_told_of_less_is_told_once_when_there_is_as_much_as_usual() -> N
 
 
 def test_who_was_told_of_nothing_is_told_as_soon_as_there_is_a_little() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     flight.holds(1, CAP)
     assert terms(flight) is None
     assert not flight.holds(1, CAP - CAP // 64 + 1)
@@ -114,7 +114,7 @@ def test_who_was_told_of_nothing_is_told_as_soon_as_there_is_a_little() -> None:
 
 
 def test_who_leaves_holds_nothing() -> None:
-    flight = InFlight(CAP)
+    flight = MemoryBudget(CAP)
     flight.holds("gone", 5)
     flight.holds("there", 7)
     flight.holds("gone", 0)
@@ -132,13 +132,13 @@ class Slot:
     each: int
     batch: int = 1
     stuck: set[int] = field(default_factory=set)
-    asked: dict[int, tuple[Terms, list[int]]] = field(default_factory=dict)
+    asked: dict[int, tuple[FetchBudget, list[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.flight = InFlight(self.cap)
+        self.flight = MemoryBudget(self.cap)
         self.partitions = sum(map(len, self.fetched))
 
-    def terms(self) -> Terms | None:
+    def terms(self) -> FetchBudget | None:
         used = [number for number, partitions in enumerate(self.fetched) if partitions]
         return terms(self.flight, connections=len(used), partitions=self.partitions, each=self.each)
 

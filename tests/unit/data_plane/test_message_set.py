@@ -12,7 +12,7 @@ from aiokafka.errors import CorruptRecordException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
 from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
@@ -37,10 +37,10 @@ def seen(magic: int, content: Sequence[Message]) -> list[Record]:
     return [Record(m.offset, m.timestamp if magic else -1, m.key, m.value, ()) for m in content]
 
 
-def rebuilt(data: bytes, position: int = 0, limits: Limits | None = None) -> list[Record]:
+def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[Record]:
     found = []
     for one in sets(data):
-        for piece in rebuild(one, position, limits or Limits()):
+        for piece in rebuild(one, position, limits or TargetLimits()):
             inside = decoded(piece.data)
             found += [r._replace(offset=at) for r, at in zip(inside, piece.offsets, strict=True)]
     return found
@@ -60,7 +60,7 @@ def test_each_record_is_what_a_consumer_of_the_source_sees(
 def test_the_codec_stays_so_that_the_copy_does_not_grow(magic: int, codec: int) -> None:
     content = [Message(i, b"key", b"the same value again and again", 1000 + i) for i in range(100)]
     data = message_set(magic, content, codec)
-    pieces = [piece for one in sets(data) for piece in rebuild(one, 0, Limits())]
+    pieces = [piece for one in sets(data) for piece in rebuild(one, 0, TargetLimits())]
     for piece in pieces:
         (found,) = scan(piece.data)
         assert found.attributes & CODEC_MASK == codec
@@ -73,7 +73,7 @@ def test_an_explicit_codec_goes_to_uncompressed_sets_only(magic: int) -> None:
     content = [Message(0, b"k", b"v" * 100, 7)]
     for had, codec in ((0, LZ4), (GZIP, GZIP)):
         (one,) = sets(message_set(magic, content, had))
-        (piece,) = rebuild(one, 0, Limits(codec=LZ4))
+        (piece,) = rebuild(one, 0, TargetLimits(codec=LZ4))
         (found,) = scan(piece.data)
         assert found.attributes == codec
 
@@ -107,7 +107,7 @@ def test_one_wrong_bit_anywhere_behind_the_crc_is_refused(magic: int, codec: int
     data[-1] ^= 1
     (damaged,) = sets(bytes(data))
     with pytest.raises(CorruptRecordException, match="CRC"):
-        rebuild(damaged, 0, Limits())
+        rebuild(damaged, 0, TargetLimits())
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -115,11 +115,11 @@ def test_a_compressed_set_inside_a_compressed_set_is_refused(magic: int) -> None
     inside = message_set(magic, [Message(0, b"k", b"v", 5)], GZIP)
     (twice,) = sets(message(magic, Message(0, None, gzip.compress(inside), 5), GZIP))
     with pytest.raises(ValueError, match="double-compressed"):
-        rebuild(twice, 0, Limits())
+        rebuild(twice, 0, TargetLimits())
 
 
 @pytest.mark.parametrize("frame", [b"", b"no frame at all", struct.pack("<IBB", 0x184D2204, 0x60, 0x40) + b"\0" * 2])
 def test_an_lz4_value_that_is_no_frame_is_refused(frame: bytes) -> None:
     (bad,) = sets(message(0, Message(0, None, frame), LZ4))
     with pytest.raises(ValueError, match=r"no lz4 frame|cannot be decompressed"):
-        rebuild(bad, 0, Limits())
+        rebuild(bad, 0, TargetLimits())

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from lockstep_data_plane.driver.lag_estimator import Seen
+from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics import METRICS
-from lockstep_data_plane.driver.metrics_collector import CASES, Measures, SlotRun
+from lockstep_data_plane.driver.metrics_collector import CASES, MetricsCollector, SlotRun
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
@@ -49,7 +49,7 @@ class Settings:
 
 
 class Driver:
-    """A flow's context as far as `Measures` asks, with a real fold of the rows."""
+    """A flow's context as far as `MetricsCollector` asks, with a real fold of the rows."""
 
     def __init__(self) -> None:
         self.now = T
@@ -57,7 +57,7 @@ class Driver:
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
-        self.measures = Measures(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
+        self.measures = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
         self._offset = 0
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
 
@@ -78,7 +78,7 @@ class Driver:
     def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
         """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
         rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
-        seen = {tp: Seen(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
+        seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
         self.measures.looked(stuck, seen, resting)
 
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:

@@ -8,11 +8,11 @@ import pytest
 from crc32c import crc32c
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.appended_skipper import Misnumbered
-from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
-from lockstep_data_plane.core.phases import TRANSITIONS, Happening, Phase
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.core.appended_skipper import RecordMismatch
+from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.phases import TRANSITIONS, PartitionEvent, Phase
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import Record
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -30,27 +30,27 @@ def drawn() -> str:
             goals.setdefault(goal, []).append(happening.value)
         lines += [f"    {phase.value} --> {goal.value}: {', '.join(names)}" for goal, names in goals.items()]
     lines += [f"    draining --> {Phase.HALTED.value}: drained, after it was refused something", "```", ""]
-    lines += ["| | " + " | ".join(h.value for h in Happening) + " |", "|---" * (len(Happening) + 1) + "|"]
+    lines += ["| | " + " | ".join(h.value for h in PartitionEvent) + " |", "|---" * (len(PartitionEvent) + 1) + "|"]
     for phase, moves in TRANSITIONS.items():
-        cells = (moves[h].value if h in moves else "" for h in Happening)
+        cells = (moves[h].value if h in moves else "" for h in PartitionEvent)
         lines.append(f"| **{phase.value}** | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def partition(upstream: int = -1, limits: Limits | None = None) -> Partition:
+def partition(upstream: int = -1, limits: TargetLimits | None = None) -> MirrorPartition:
     """One that copies, with nothing of ours in the target yet."""
-    p = Partition("t", 3, "a.t", 100)
-    p.limits = limits or Limits()
+    p = MirrorPartition("t", 3, "a.t", 100)
+    p.limits = limits or TargetLimits()
     row = PartitionProgress(topic="t", partition=3, upstream=upstream, producer_id=4000, producer_epoch=1)
-    p.resumed(row, ChainEnd(-1, -1))
+    p.resumed(row, LastAppend(-1, -1))
     return p
 
 
-def admit(p: Partition, *batches: Batch) -> None:
+def admit(p: MirrorPartition, *batches: Batch) -> None:
     p.admit(batches, AbortedTransactions())
 
 
-def append(p: Partition, base_offset: int) -> tuple[int, int] | None:
+def append(p: MirrorPartition, base_offset: int) -> tuple[int, int] | None:
     """The next piece goes out and is acknowledged there. Returns the newest sync due."""
     _, syncs = p.acknowledged(p.outlets[0].launch(), base_offset)
     return next(reversed(syncs), None)
@@ -63,10 +63,10 @@ class TestTheTable:
     def test_each_phase_has_its_row(self) -> None:
         assert set(TRANSITIONS) == set(Phase)
 
-    @pytest.mark.parametrize("happening", Happening)
+    @pytest.mark.parametrize("happening", PartitionEvent)
     @pytest.mark.parametrize("phase", Phase)
     def test_what_is_in_it_can_happen_and_anything_else_raises_and_changes_nothing(
-        self, phase: Phase, happening: Happening
+        self, phase: Phase, happening: PartitionEvent
     ) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
@@ -86,17 +86,17 @@ class TestTheTable:
         assert [phase for phase, moves in TRANSITIONS.items() if not moves] == [Phase.RELEASED]
 
     def test_whatever_the_phase_a_partition_can_leave(self) -> None:
-        for happening in (Happening.LEAVE, Happening.REST):
+        for happening in (PartitionEvent.LEAVE, PartitionEvent.REST):
             assert all(happening in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
 
     def test_one_that_is_refused_something_drains_and_then_stands_still_with_the_reason(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        p.on(Happening.REFUSED, "timestamps")
+        p.on(PartitionEvent.REFUSED, "timestamps")
         assert not p.quiet, "what was queued before the refused batch still goes"
         append(p, 0)
         assert p.quiet
-        assert p.on(Happening.DRAINED) is Phase.HALTED
+        assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
         row = p.row()
         assert (row.phase, row.reason, row.upstream, row.sequence) == ("halted", "timestamps", 1, 1)
 
@@ -104,31 +104,31 @@ class TestTheTable:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         p.lost(p.chain.launch())
-        p.on(Happening.REFUSED, "timestamps")
+        p.on(PartitionEvent.REFUSED, "timestamps")
         assert p.quiet
         assert p.chain.bytes_held > 0
-        assert p.on(Happening.DRAINED) is Phase.HALTED
+        assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
         assert p.chain.bytes_held == 0
 
     def test_one_that_leaves_is_released_even_if_it_was_refused_something_meanwhile(self) -> None:
         p = partition()
-        p.on(Happening.LEAVE)
-        p.on(Happening.REFUSED, "timestamps")
-        assert p.on(Happening.DRAINED) is Phase.RELEASED
+        p.on(PartitionEvent.LEAVE)
+        p.on(PartitionEvent.REFUSED, "timestamps")
+        assert p.on(PartitionEvent.DRAINED) is Phase.RELEASED
 
     def test_one_that_is_to_rest_says_so_once_what_flew_has_been_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         flight = p.outlets[0].launch()
         p.rests = "paused"
-        p.on(Happening.LEAVE)
+        p.on(PartitionEvent.LEAVE)
         assert p.row().phase == "copying"
         p.acknowledged(flight, 0)
-        p.on(Happening.DRAINED)
+        p.on(PartitionEvent.DRAINED)
         assert (p.row().phase, p.row().upstream) == ("paused", 1)
 
-    @pytest.mark.parametrize("happening", [Happening.FAILED, Happening.LEAVE])
-    def test_who_fails_or_leaves_sends_nothing_more(self, happening: Happening) -> None:
+    @pytest.mark.parametrize("happening", [PartitionEvent.FAILED, PartitionEvent.LEAVE])
+    def test_who_fails_or_leaves_sends_nothing_more(self, happening: PartitionEvent) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         p.on(happening)
@@ -140,23 +140,23 @@ class TestAdmission:
     def test_a_damaged_batch_is_refused_by_its_offsets_and_what_came_before_stays(self) -> None:
         p = partition()
         (damaged,) = scan(batch_bytes(records(4, 2))[:-1] + b"\x55")
-        with pytest.raises(BatchRefused, match=r"offsets 4 to 5: its CRC does not match"):
+        with pytest.raises(BatchRejected, match=r"offsets 4 to 5: its CRC does not match"):
             admit(p, batch(records(0, 4)), damaged)
         assert p.position == 4
         assert p.chain.launch().piece.covers == 3
 
     def test_a_record_too_large_is_refused_by_its_offset(self) -> None:
-        p = partition(limits=Limits(200))
-        with pytest.raises(BatchRefused, match=r"the record at offset 1 needs"):
+        p = partition(limits=TargetLimits(200))
+        with pytest.raises(BatchRejected, match=r"the record at offset 1 needs"):
             admit(p, batch([record(0), record(1, bytes(300))]))
 
     def test_records_that_cannot_be_read_are_refused(self) -> None:
-        p = partition(limits=Limits(codec=3))
+        p = partition(limits=TargetLimits(codec=3))
         raw = bytearray(batch_bytes(records(0, 2)))
         raw[57:61] = b"\0\0\0\x09"  # nine records, it says
         raw[17:21] = batch_crc(bytes(raw))
         (wrong,) = scan(bytes(raw))
-        with pytest.raises(BatchRefused, match="offsets from 0"):
+        with pytest.raises(BatchRejected, match="offsets from 0"):
             admit(p, wrong)
 
     def test_what_is_passed_over_is_progress_at_once_when_nothing_is_on_its_way(self) -> None:
@@ -175,9 +175,9 @@ class TestAdmission:
 class TestWhereCountingArrives:
     """Two records were appended after the row: what the source has there is held against the target's last batch."""
 
-    def resumed(self, last: Batch | None) -> Partition:
-        p = Partition("t", 3, "a.t", 100)
-        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), ChainEnd(1, 1, last))
+    def resumed(self, last: Batch | None) -> MirrorPartition:
+        p = MirrorPartition("t", 3, "a.t", 100)
+        p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), LastAppend(1, 1, last))
         return p
 
     @pytest.mark.parametrize(
@@ -198,14 +198,14 @@ class TestWhereCountingArrives:
         assert p.row().upstream == 1
         assert list(p.outlets[0].launch().piece.offsets) == [2]
 
-    def resumed_at(self, end: ChainEnd) -> Partition:
-        p = Partition("t", 3, "a.t", 100)
+    def resumed_at(self, end: LastAppend) -> MirrorPartition:
+        p = MirrorPartition("t", 3, "a.t", 100)
         p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), end)
         return p
 
     def test_a_record_before_the_last_one_tells_where_the_last_is_gone(self) -> None:
         """Offsets 0 to 3 were appended, the target's cleaner has left 0 and 1."""
-        p = self.resumed_at(ChainEnd(3, 3, batch(records(0, 2), last_offset=2), behind=1))
+        p = self.resumed_at(LastAppend(3, 3, batch(records(0, 2), last_offset=2), behind=1))
         admit(p, batch(records(0, 6)))
         assert p.row().upstream == 3
         assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
@@ -213,21 +213,21 @@ class TestWhereCountingArrives:
     @pytest.mark.parametrize(
         ("left", "end"),
         [
-            pytest.param([0, 1, 3, 4, 5], ChainEnd(3, 3, batch(records(0, 2)), behind=2), id="behind it"),
-            pytest.param([1, 2, 3, 4, 5], ChainEnd(3, 3, batch(records(0, 2)), behind=2), id="before it"),
-            pytest.param([0, 1, 3, 4, 5], ChainEnd(3, 3), id="none is left"),
-            pytest.param([1, 2, 3, 4, 5], ChainEnd(3, 3), id="none is left, the first is gone"),
+            pytest.param([0, 1, 3, 4, 5], LastAppend(3, 3, batch(records(0, 2)), behind=2), id="behind it"),
+            pytest.param([1, 2, 3, 4, 5], LastAppend(3, 3, batch(records(0, 2)), behind=2), id="before it"),
+            pytest.param([0, 1, 3, 4, 5], LastAppend(3, 3), id="none is left"),
+            pytest.param([1, 2, 3, 4, 5], LastAppend(3, 3), id="none is left, the first is gone"),
         ],
     )
-    def test_a_source_that_has_lost_some_too_is_told(self, left: list[int], end: ChainEnd) -> None:
+    def test_a_source_that_has_lost_some_too_is_told(self, left: list[int], end: LastAppend) -> None:
         p = self.resumed_at(end)
-        with pytest.raises(Misnumbered):
+        with pytest.raises(RecordMismatch):
             admit(p, batch([r for r in records(0, 6) if r.offset in left]))
         assert p.chain.idle
         assert p.row().upstream == -1
 
     def test_none_left_and_none_missing_is_a_count(self) -> None:
-        p = self.resumed_at(ChainEnd(3, 9))
+        p = self.resumed_at(LastAppend(3, 9))
         admit(p, batch(records(0, 3)), batch(records(3, 3)))
         assert p.row().upstream == 3
         assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
@@ -243,7 +243,7 @@ class TestWhereCountingArrives:
     )
     def test_another_record_is_told_and_nothing_is_sent_or_written(self, other: Record) -> None:
         p = self.resumed(batch([*records(0, 1), other]))
-        with pytest.raises(Misnumbered, match=r"last record of ours, at its offset 1, is not the source's at 1"):
+        with pytest.raises(RecordMismatch, match=r"last record of ours, at its offset 1, is not the source's at 1"):
             admit(p, batch(records(0, 3)))
         assert p.chain.idle
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
@@ -324,12 +324,12 @@ def batch_crc(raw: bytes) -> bytes:
 
 
 def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot() -> None:
-    p = Partition("t", 0, "A.t", 100)
+    p = MirrorPartition("t", 0, "A.t", 100)
     assert not p.durable.known
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
     p.durable.know(row)
     assert p.durable.known
-    p.on(Happening.REFUSED, "a gap")
+    p.on(PartitionEvent.REFUSED, "a gap")
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
 
@@ -352,12 +352,12 @@ def test_its_state_differs_whenever_its_row_does() -> None:
     admit(p, batch(records(3, 2)))
     append(p, 2)
     looked_at()
-    p.on(Happening.FAILED)
-    p.on(Happening.SETTLED)
-    p.resumed(p.row(), ChainEnd(p.durable.sequence, p.durable.downstream))
+    p.on(PartitionEvent.FAILED)
+    p.on(PartitionEvent.SETTLED)
+    p.resumed(p.row(), LastAppend(p.durable.sequence, p.durable.downstream))
     looked_at()
-    p.on(Happening.REFUSED, "why")
+    p.on(PartitionEvent.REFUSED, "why")
     looked_at()
-    p.on(Happening.DRAINED)
+    p.on(PartitionEvent.DRAINED)
     looked_at()
     assert len({row.encode() for row in seen.values()}) > 4

@@ -3,18 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.driver.monotonic_counter import Count
+from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
 
 
 def test_a_new_beginning_counts_from_zero_even_where_it_is_larger() -> None:
-    count = Count()
+    count = MonotonicCounter()
     for beginning, value in ((1, 100), (1, 120), (2, 500), (2, 530)):
         count.see(beginning, value)
     assert count.total == 120 + 530
 
 
 def test_what_was_known_before_does_not_count() -> None:
-    count = Count()
+    count = MonotonicCounter()
     count.known(1, 100)
     assert count.see(1, 100) == 0
     assert count.see(1, 130) == 30
@@ -23,7 +23,7 @@ def test_what_was_known_before_does_not_count() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50)), max_size=30))
 def test_rows_twice_late_or_in_between_change_nothing(seen: list[tuple[int, int]]) -> None:
-    count = Count()
+    count = MonotonicCounter()
     before = 0
     for beginning, value in [*seen, *seen, *reversed(seen)]:
         before, grown = count.total, count.see(beginning, value)
@@ -34,7 +34,7 @@ def test_rows_twice_late_or_in_between_change_nothing(seen: list[tuple[int, int]
 
 
 def test_only_the_newest_beginnings_are_remembered() -> None:
-    count = Count()
+    count = MonotonicCounter()
     for beginning in range(10_000):
         count.see(beginning, 1)
     assert count.total == 10_000

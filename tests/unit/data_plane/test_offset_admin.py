@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.admin import offset_admin
-from lockstep_data_plane.admin.offset_admin import Placing
+from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, Wanted
 from tests.support.flow_context import flow_context, read_row
@@ -29,7 +29,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
-    here = Placing(ctx)
+    here = OffsetAdmin(ctx)
     async with here.copying():
         with pytest.raises(ValueError, match="the slots did not come to an end"):
             await here.carry_out(RESET)
@@ -44,7 +44,7 @@ async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tm
 async def test_who_keeps_slots_sees_that_a_change_waits(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
-    here = Placing(ctx)
+    here = OffsetAdmin(ctx)
     async with here.copying():
         assert not here.awaited
         change = asyncio.create_task(here.carry_out(RESET))
@@ -58,7 +58,7 @@ async def test_who_keeps_slots_sees_that_a_change_waits(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("soon")
 async def test_a_slot_that_still_speaks_and_a_connector_that_runs_again_are_reasons_too(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
-    here = Placing(ctx)
+    here = OffsetAdmin(ctx)
     with pytest.raises(ValueError, match="resumed meanwhile: stop it first"):
         await here.carry_out(RESET)
     read_row(ctx, STOPPED)
@@ -83,4 +83,4 @@ async def test_an_offset_that_the_target_was_not_asked_about_is_not_listed(
     for each in (STOPPED, MirroredTopic(source_topic="t", target_topic="A.t"), row):
         read_row(ctx, each)
     with pytest.raises(ValueError, match=why):
-        await Placing(ctx).carry_out(LIST)
+        await OffsetAdmin(ctx).carry_out(LIST)

@@ -10,11 +10,11 @@ import pytest
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_data_plane.admin.offset_alteration import (
     altered_rows,
-    entry_of,
+    connect_entry,
     not_located,
+    partitions_to_check,
     refuse_beyond,
     reset_rows,
-    to_look_up,
 )
 from lockstep_data_plane.record_batch.stamp import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
@@ -99,7 +99,7 @@ def test_only_what_is_there_and_is_given_an_offset_has_to_be_looked_up() -> None
     ]
     rubbish = [OffsetChange(None, None), change(1, cluster="C"), change(1, topic="unknown"), change(1, topic="gone")]
     changes = [*rubbish, change(7), change(7, partition=4), change(None, partition=2)]
-    assert to_look_up(changes, "A", topics) == {("orders", 3)}
+    assert partitions_to_check(changes, "A", topics) == {("orders", 3)}
 
 
 def test_without_an_epoch_left_it_is_refused() -> None:
@@ -108,12 +108,12 @@ def test_without_an_epoch_left_it_is_refused() -> None:
 
 
 def test_it_is_listed_as_connect_would_have_it() -> None:
-    assert entry_of(COPIED, "A").offset == 99
+    assert connect_entry(COPIED, "A").offset == 99
     (altered,) = altered_rows([COPIED], "A", [change(10)])
-    assert entry_of(altered, "A").offset == 10
+    assert connect_entry(altered, "A").offset == 10
     (reset,) = reset_rows([COPIED])
-    assert entry_of(reset, "A").offset is None
-    assert entry_of(PartitionProgress(topic="new", partition=0), "A").offset is None
+    assert connect_entry(reset, "A").offset is None
+    assert connect_entry(PartitionProgress(topic="new", partition=0), "A").offset is None
 
 
 def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from lockstep_data_plane.progress import offset_sync_writer
-from lockstep_data_plane.progress.offset_sync_writer import SyncLog
+from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_protocol.mm2_codec import decode_offset_sync
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
@@ -36,8 +36,8 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_sync_writer, "PAUSE_S", 0.01)
 
 
-def sync_log(topic: Topic) -> SyncLog:
-    return SyncLog(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
+def sync_log(topic: Topic) -> OffsetSyncWriter:
+    return OffsetSyncWriter(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
 
 
 async def test_mm2_162_what_waits_goes_in_one_append_the_oldest_and_the_newest_of_each_partition() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.fetch.preferred_replica import AVOID_S, Replicas
+from lockstep_data_plane.fetch.preferred_replica import AVOID_S, PreferredReplicas
 
 LEASE_S = 300.0
 HERE, OTHER = ("t", 0), ("t", 1)
 
 
 def test_without_a_rack_none_is_ever_sent() -> None:
-    assert Replicas("", LEASE_S).rack([HERE, OTHER], 0.0) == ""
+    assert PreferredReplicas("", LEASE_S).rack([HERE, OTHER], 0.0) == ""
 
 
 def test_a_named_replica_is_read_until_its_lease_ends() -> None:
-    replicas = Replicas("r", LEASE_S)
+    replicas = PreferredReplicas("r", LEASE_S)
     assert replicas.of(HERE, 0.0) is None
     replicas.named(HERE, 2, 10.0)
     assert replicas.of(HERE, 10.0) == 2
@@ -23,14 +23,14 @@ def test_a_named_replica_is_read_until_its_lease_ends() -> None:
 
 
 def test_the_newest_name_counts() -> None:
-    replicas = Replicas("r", LEASE_S)
+    replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.named(HERE, 3, 1.0)
     assert replicas.of(HERE, 2.0) == 3
 
 
 def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
-    replicas = Replicas("r", LEASE_S)
+    replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.failed(HERE, 1.0)
     assert replicas.of(HERE, 1.0) is None
@@ -41,7 +41,7 @@ def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
 
 
 def test_a_partition_that_begins_anew_still_avoids_what_failed() -> None:
-    replicas = Replicas("r", LEASE_S)
+    replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.forget(HERE)
     assert replicas.of(HERE, 0.0) is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_request
 from tests.support.batch_bytes import batch_bytes, records
@@ -58,7 +58,7 @@ def test_it_is_what_kio_writes(
     known = [(topic, number, bytes(size)) for topic, number, size in batches]
     ours = produce_request(
         version,
-        [((topic, number), Leader(1, 0, topic_id), data) for (topic, topic_id), number, data in known],
+        [((topic, number), PartitionLeader(1, 0, topic_id), data) for (topic, topic_id), number, data in known],
         timedelta(milliseconds=ms),
         name,
     )
@@ -69,6 +69,6 @@ def test_it_is_what_kio_writes(
 def test_a_stamped_batch_is_in_it_as_header_and_records_where_they_lie(version: int) -> None:
     batch = memoryview(batch_bytes(records(0, 3)))
     stamped = stamp(batch, 4000, 1, 17)
-    request = produce_request(version, [(("t", 3), Leader(1, 0, UUID(int=7)), stamped)], timedelta(seconds=30))
+    request = produce_request(version, [(("t", 3), PartitionLeader(1, 0, UUID(int=7)), stamped)], timedelta(seconds=30))
     assert b"".join(request.parts) == by_kio(version, [(("t", UUID(int=7)), 3, bytes(stamped))], None, 30_000)
     assert any(part is stamped.parts[1] for part in request.parts), "nothing of it is copied"

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.append_sequence import Chain
-from lockstep_data_plane.core.provenance import Rule, appended_since, origins_of
-from lockstep_data_plane.core.target_tail import ChainEnd, end_from_log
+from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer
+from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_rows import rows_in
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
@@ -34,7 +34,7 @@ OURS, OTHER = 4000, 4001
     ],
 )
 def test_what_a_flow_copies(mode: str, origin: str, copied: bool) -> None:
-    rule = Rule(mode="relay" if mode == "relay" else "local", source="s", target="t")
+    rule = ProvenanceRule(mode="relay" if mode == "relay" else "local", source="s", target="t")
     assert rule.copies(origin) is copied
 
 
@@ -43,7 +43,7 @@ ROW = Origin(producer_id=7, source="A", target="B", origin_cluster_id="id-a", ta
 
 def test_rows_about_a_cluster_that_is_no_more_do_not_count() -> None:
     rows = [ROW, replace(ROW, producer_id=8, target_cluster_id="id-before"), PartitionProgress(topic="t", partition=0)]
-    assert origins_of(rows, "id-b") == {7: "id-a"}
+    assert origins_by_producer(rows, "id-b") == {7: "id-a"}
 
 
 def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
@@ -77,15 +77,15 @@ def test_which_topics_hold_rows(topic: str, is_one: bool) -> None:
 
 
 class TestTheChain:
-    def chain(self, *ids: int) -> Chain:
-        chain = Chain(OURS, 2, 9, 99, [(OTHER, 4)])
+    def chain(self, *ids: int) -> AppendSequence:
+        chain = AppendSequence(OURS, 2, 9, 99, [(OTHER, 4)])
         for offset, producer_id in enumerate(ids):
             chain.admit(self.piece(offset), producer_id)
         return chain
 
     @staticmethod
-    def piece(offset: int) -> Piece:
-        return as_piece(batch(records(offset, 2)))
+    def piece(offset: int) -> OutgoingBatch:
+        return as_outgoing(batch(records(offset, 2)))
 
     def test_each_id_goes_on_with_its_own_sequences(self) -> None:
         chain = self.chain(-1, OTHER, -1)
@@ -128,15 +128,15 @@ def of_ours(first: int, sequence: int, producer_id: int, epoch: int = 2) -> Batc
 
 def test_the_log_says_where_the_chain_ends_under_each_id() -> None:
     log = [of_ours(100, 10, OURS), of_ours(102, 5, OTHER), of_ours(104, 50, 7), of_ours(106, 0, OTHER + 1)]
-    end = end_from_log(ChainEnd(9, 99, others=((OTHER, 4),)), log, OURS, 2, {OTHER, OTHER + 1})
+    end = last_append_in(LastAppend(9, 99, others=((OTHER, 4),)), log, OURS, 2, {OTHER, OTHER + 1})
     assert (end.sequence, end.others, end.downstream) == (11, ((OTHER, 6), (OTHER + 1, 1)), 107)
     row = PartitionProgress(topic="t", partition=0, producer_id=OURS, sequence=9, others=((OTHER, 4),))
     assert appended_since(row, end.sequence, end.others) == 6
 
 
 def test_an_earlier_epoch_of_any_id_of_ours_does_not_count() -> None:
-    end = end_from_log(ChainEnd(9, 99), [of_ours(100, 5, OTHER, epoch=1)], OURS, 2, {OTHER})
-    assert end == ChainEnd(9, 99)
+    end = last_append_in(LastAppend(9, 99), [of_ours(100, 5, OTHER, epoch=1)], OURS, 2, {OTHER})
+    assert end == LastAppend(9, 99)
 
 
 def test_sequences_begin_again_under_each_id() -> None:

@@ -9,11 +9,11 @@ from aiokafka.errors import CorruptRecordException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.core.append_sequence import Chain
+from lockstep_data_plane.core.append_sequence import AppendSequence
 from lockstep_data_plane.record_batch import pure_python_codec
-from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
 
@@ -61,7 +61,7 @@ def test_what_it_writes_is_read_back(content: list[Record]) -> None:
 @pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
 def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -> None:
     source = with_odd_names(odd())
-    (piece,) = rebuild(source, 0, Limits(codec=codec))
+    (piece,) = rebuild(source, 0, TargetLimits(codec=codec))
     (copy,) = scan(piece.data)
     ours, theirs = list(pure_python_codec.records_of(copy)), list(pure_python_codec.records_of(source))
     assert [r[1:] for r in ours] == [r[1:] for r in theirs]
@@ -70,9 +70,9 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
 
 
 def test_so_does_a_merged_one() -> None:
-    chain = Chain(1, 0, -1, -1)
+    chain = AppendSequence(1, 0, -1, -1)
     for r in odd():
-        chain.admit(as_piece(with_odd_names([r])))
+        chain.admit(as_outgoing(with_odd_names([r])))
     flight = chain.launch(64 * 1024)
     (copy,) = scan(bytes(flight.data))
     assert flight.piece.count == 3

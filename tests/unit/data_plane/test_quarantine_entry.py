@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.quarantine_entry import of_batch, of_piece, of_record
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits
+from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_piece, refused_record
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
@@ -22,14 +22,14 @@ from tests.support.message_sets import Message, message_set
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 
 
-def resumed(row: PartitionProgress = ROW, limits: Limits | None = None) -> Partition:
-    p = Partition("t", 3, "a.t", 100)
-    p.limits = limits or Limits()
-    p.resumed(row, ChainEnd(row.sequence, row.downstream))
+def resumed(row: PartitionProgress = ROW, limits: TargetLimits | None = None) -> MirrorPartition:
+    p = MirrorPartition("t", 3, "a.t", 100)
+    p.limits = limits or TargetLimits()
+    p.resumed(row, LastAppend(row.sequence, row.downstream))
     return p
 
 
-def queued(p: Partition) -> list[int]:
+def queued(p: MirrorPartition) -> list[int]:
     offsets: list[int] = []
     while p.chain.may_launch(WINDOW):
         flight = p.outlets[0].launch()
@@ -39,7 +39,7 @@ def queued(p: Partition) -> list[int]:
 
 
 def test_a_record_is_kept_whole_and_says_where_it_is_from() -> None:
-    refusal = of_record(record(7, b"v", key=None, timestamp=5, headers=[("h", None), ("h", b"2")]), "too large")
+    refusal = refused_record(record(7, b"v", key=None, timestamp=5, headers=[("h", None), ("h", b"2")]), "too large")
     (entry,) = refusal.entries
     assert refusal.ranges == ((7, 7),)
     key, value, headers = entry.record("orders", 3, refusal.why)
@@ -58,7 +58,7 @@ def test_a_record_is_kept_whole_and_says_where_it_is_from() -> None:
 
 def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
     found = batch(records(10, 3))
-    refusal = of_batch(found, "its CRC does not match its bytes")
+    refusal = refused_batch(found, "its CRC does not match its bytes")
     assert refusal is not None
     assert refusal.ranges == ((10, 12),)
     assert refusal.entries[0].value == bytes(found.data)
@@ -66,11 +66,11 @@ def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
 
 
 def test_of_a_piece_only_what_the_target_names() -> None:
-    piece = as_piece(batch(records(10, 4)))
-    refusal = of_piece(piece, [2, 0, 2, 9], "no key")
+    piece = as_outgoing(batch(records(10, 4)))
+    refusal = refused_piece(piece, [2, 0, 2, 9], "no key")
     assert refusal is not None
     assert refusal.ranges == ((10, 10), (12, 12))
-    assert of_piece(piece, [], "no word of which") is None
+    assert refused_piece(piece, [], "no word of which") is None
 
 
 def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
@@ -78,7 +78,7 @@ def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
     broken = bytearray(bad.data)
     broken[-1] ^= 1
     p = resumed()
-    with pytest.raises(BatchRefused, match="offsets 2 to 3: its CRC") as why:
+    with pytest.raises(BatchRejected, match="offsets 2 to 3: its CRC") as why:
         p.admit([good, *scan(bytes(broken))], AbortedTransactions())
     assert why.value.refusal is not None
     assert why.value.refusal.ranges == ((2, 3),)
@@ -92,15 +92,15 @@ def test_a_set_of_the_old_formats_that_cannot_be_read_is_not_offered(magic: int,
     broken = bytearray(message_set(magic, [Message(2, None, b"a"), Message(3, None, b"b")], codec))
     broken[-1] ^= 1
     p = resumed()
-    with pytest.raises(BatchRefused) as why:
+    with pytest.raises(BatchRejected) as why:
         p.admit([batch(records(0, 2)), *scan(bytes(broken))], AbortedTransactions())
     assert why.value.refusal is None
     assert queued(p)[:2] == [0, 1]
 
 
 def test_a_record_too_large_is_offered_alone() -> None:
-    p = resumed(limits=Limits(300))
-    with pytest.raises(BatchRefused) as why:
+    p = resumed(limits=TargetLimits(300))
+    with pytest.raises(BatchRejected) as why:
         p.admit([batch([*records(0, 2), record(2, bytes(900)), *records(3, 1)])], AbortedTransactions())
     assert why.value.refusal is not None
     assert why.value.refusal.ranges == ((2, 2),)
@@ -136,17 +136,17 @@ def test_a_broken_batch_that_is_quarantined_whole_is_passed_over() -> None:
 
 def test_counting_past_leaves_out_what_is_quarantined() -> None:
     row = replace(ROW, skips=((1, 1),))
-    p = Partition("t", 3, "a.t", 100)
-    p.resumed(row, ChainEnd(1, 1))  # offsets 0 and 2 are there
+    p = MirrorPartition("t", 3, "a.t", 100)
+    p.resumed(row, LastAppend(1, 1))  # offsets 0 and 2 are there
     p.admit([batch(records(0, 4))], AbortedTransactions())
     assert queued(p) == [3]
 
 
 def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves() -> None:
     p = resumed()
-    p.refusal = of_record(next(iter(read(batch(records(0, 1))))), "no")
-    p.on(Happening.REFUSED, "no")
+    p.refusal = refused_record(next(iter(read(batch(records(0, 1))))), "no")
+    p.on(PartitionEvent.REFUSED, "no")
     assert p.phase is Phase.DRAINING
-    assert p.on(Happening.QUARANTINED) is Phase.RESUMING
+    assert p.on(PartitionEvent.QUARANTINED) is Phase.RESUMING
     assert (p.reason, p.case) == ("", "")
     assert p.refusal is None

@@ -12,9 +12,9 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.classify import Limits
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import Piece, as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, build, read, rebuild
 from tests.support.batch_bytes import (
     GZIP,
@@ -47,7 +47,7 @@ def record_lists(draw: st.DrawFn) -> list[Record]:
     return found
 
 
-def told(pieces: Sequence[Piece]) -> list[Record]:
+def told(pieces: Sequence[OutgoingBatch]) -> list[Record]:
     """What the pieces say: each record at the upstream offset that its piece gives it."""
     found = []
     for piece in pieces:
@@ -58,7 +58,7 @@ def told(pieces: Sequence[Piece]) -> list[Record]:
     return found
 
 
-def codec_of(piece: Piece) -> int:
+def codec_of(piece: OutgoingBatch) -> int:
     (found,) = scan(piece.data)
     return found.attributes & CODEC_MASK
 
@@ -70,7 +70,7 @@ def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st
     last = content[-1].offset + ends_later
     source = batch(content, codec=codec, last_offset=last)
     position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")
-    pieces = rebuild(source, position, Limits())
+    pieces = rebuild(source, position, TargetLimits())
     wanted = [r for r in content if r.offset >= position]
     assert told(pieces) == wanted
     assert len(pieces) == (1 if wanted else 0)
@@ -95,7 +95,7 @@ def test_what_is_read_is_what_was_written(content: list[Record], codec: int) -> 
 
 def test_under_log_append_time_every_record_has_the_time_that_consumers_see() -> None:
     source = batch(records(10, 3), attributes=LOG_APPEND_TIME, max_timestamp=77_000)
-    (piece,) = rebuild(source, 10, Limits())
+    (piece,) = rebuild(source, 10, TargetLimits())
     assert [r.timestamp for r in told([piece])] == [77_000] * 3
     assert (piece.base_timestamp, piece.max_timestamp) == (77_000, 77_000)
 
@@ -103,14 +103,14 @@ def test_under_log_append_time_every_record_has_the_time_that_consumers_see() ->
 @pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
 def test_a_first_record_without_a_time_keeps_it_when_a_later_one_has_one(codec: int) -> None:
     content = [record(0, timestamp=-1), record(1, timestamp=5000), record(3, timestamp=-1)]
-    pieces = rebuild(batch(content, codec=codec), 0, Limits())
+    pieces = rebuild(batch(content, codec=codec), 0, TargetLimits())
     assert told(pieces) == content
     assert pieces[0].max_timestamp == 5000
 
 
 def test_a_tombstone_and_an_empty_value_stay_apart() -> None:
     content = [record(0, None, key=b""), record(1, b"", key=None), record(3, None, headers=[("h", None), ("h", b"")])]
-    assert told(rebuild(batch(content), 0, Limits())) == content
+    assert told(rebuild(batch(content), 0, TargetLimits())) == content
 
 
 @given(content=record_lists(), limit=st.integers(61, 400), ends_later=st.integers(0, 3))
@@ -121,10 +121,10 @@ def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
     alone = {r.offset: len(build([r], 0, 10**6, 0)[0].data) for r in content}
     if max(alone.values()) > limit:
         with pytest.raises(RecordTooLarge) as told_of:
-            rebuild(source, 0, Limits(limit))
+            rebuild(source, 0, TargetLimits(limit))
         assert alone[told_of.value.record.offset] > limit
         return
-    pieces = rebuild(source, 0, Limits(limit))
+    pieces = rebuild(source, 0, TargetLimits(limit))
     assert told(pieces) == content
     assert all(piece.size <= limit for piece in pieces)
     assert [p.covers for p in pieces[:-1]] == [p.offsets[-1] for p in pieces[:-1]]
@@ -134,7 +134,7 @@ def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
 def test_a_batch_is_not_split_further_than_needed() -> None:
     content = records(0, 8)
     half = len(build(content[:4], 0, 10**6, 0)[0].data)
-    assert [p.count for p in rebuild(batch(content), 0, Limits(half))] == [4, 4]
+    assert [p.count for p in rebuild(batch(content), 0, TargetLimits(half))] == [4, 4]
 
 
 def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
@@ -142,14 +142,14 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
     with pytest.raises(
         RecordTooLarge, match=r"the record at offset 22 needs a batch of 5\d\d bytes.* takes 300 "
     ) as told_of:
-        rebuild(batch(content), 0, Limits(300))
+        rebuild(batch(content), 0, TargetLimits(300))
     assert told_of.value.record.offset == 22
 
 
 @pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))
 @pytest.mark.parametrize("had", CODECS.values(), ids=list(CODECS))
 def test_an_explicit_codec_goes_to_uncompressed_batches_only(had: int, asked: int) -> None:
-    (piece,) = rebuild(batch(records(0, 5), codec=had), 0, Limits(codec=asked))
+    (piece,) = rebuild(batch(records(0, 5), codec=had), 0, TargetLimits(codec=asked))
     assert codec_of(piece) == (had or asked)
     assert told([piece]) == records(0, 5)
 
@@ -172,7 +172,7 @@ def old(magic: int, codec: int, first: int, count: int) -> bytes:
 def test_an_old_message_set_becomes_new_batches(magic: int, codec: int, position: int) -> None:
     sets = list(scan(old(magic, codec, 100, 4)))
     assert len(sets) == (1 if codec else 4)
-    pieces = [piece for one in sets for piece in rebuild(one, position, Limits())]
+    pieces = [piece for one in sets for piece in rebuild(one, position, TargetLimits())]
     wanted = [
         record(100 + i, b"v%d" % i, key=None if i == 1 else b"k%d" % i, timestamp=50 + i if magic else -1)
         for i in range(4)
@@ -187,7 +187,7 @@ def test_a_damaged_old_message_set_is_refused(magic: int) -> None:
     raw[-1] ^= 1
     (damaged,) = scan(bytes(raw))
     with pytest.raises(CorruptRecordException, match="CRC"):
-        rebuild(damaged, 0, Limits())
+        rebuild(damaged, 0, TargetLimits())
 
 
 @pytest.mark.parametrize("codec", range(8))
@@ -205,7 +205,7 @@ def test_bytes_that_are_no_records_are_refused_in_one_of_two_ways(codec: int, bo
 
 def test_a_batch_that_passes_is_its_own_piece() -> None:
     source: Batch = batch(records(10, 3))
-    piece = as_piece(source)
+    piece = as_outgoing(source)
     assert bytes(piece.data) == bytes(source.data)
     assert (piece.count, list(piece.offsets), piece.covers) == (3, [10, 11, 12], 12)
     assert (piece.base_timestamp, piece.max_timestamp, piece.leader_epoch, piece.size) == (

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
 from tests.unit.data_plane.test_mirror_partition import admit, append, partition
@@ -24,12 +24,12 @@ def resuming(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
     p = partition()
     p.phase = Phase.RESUMING
     p.durable.know(row)
-    p.on(Happening.REST)
+    p.on(PartitionEvent.REST)
     assert p.phase is Phase.RESUMING, "the target's log has not been looked at yet"
     assert not p.row().located
-    p.resumed(row, ChainEnd(row.sequence, row.downstream))
+    p.resumed(row, LastAppend(row.sequence, row.downstream))
     assert (p.phase, p.to_number) == (Phase.LOCATING, 0)
-    p.on(Happening.LOCATED)
+    p.on(PartitionEvent.LOCATED)
     return p.row(), p.phase
 
 
@@ -41,15 +41,15 @@ def test_told_while_it_resumes_it_looks_first() -> None:
 def test_what_the_target_holds_beyond_is_counted_before_it_is_released() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.on(Happening.REST)
-    p.resumed(ROW, ChainEnd(14, 14))
+    p.on(PartitionEvent.REST)
+    p.resumed(ROW, LastAppend(14, 14))
     assert (p.phase, p.to_number, p.reads) == (Phase.LOCATING, 5, True)
     admit(p, batch(records(10, 3)))
     assert (p.to_number, p.row().located, p.row().upstream) == (2, False, 9)
     admit(p, batch(records(13, 4)), batch(records(17, 2)))
     assert p.to_number == 0
     assert p.chain.idle, "what the target has not is not sent"
-    p.on(Happening.LOCATED)
+    p.on(PartitionEvent.LOCATED)
     row = p.row()
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
 
@@ -58,22 +58,22 @@ def test_where_nobody_can_tell_it_is_released_with_the_reason_and_not_as_known()
     p = partition()
     p.phase = Phase.RESUMING
     p.durable.know(ROW)
-    p.on(Happening.REST)
+    p.on(PartitionEvent.REST)
     p.rests, p.case = "stopped", "in-doubt"
-    assert p.on(Happening.REFUSED, "the log ends before") is Phase.RELEASED
+    assert p.on(PartitionEvent.REFUSED, "the log ends before") is Phase.RELEASED
     row = p.row()
     assert (row.phase, row.case, row.reason, row.located) == ("halted", "in-doubt", "the log ends before", False)
 
 
 def test_one_that_has_halted_looks_again_before_it_says_where_it_is() -> None:
     p = partition()
-    p.on(Happening.REFUSED, "timestamps")
-    assert p.on(Happening.DRAINED) is Phase.HALTED
+    p.on(PartitionEvent.REFUSED, "timestamps")
+    assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
     assert not p.row().located, "it is not at rest: it waits for a decision"
-    assert p.on(Happening.REST) is Phase.RESUMING
+    assert p.on(PartitionEvent.REST) is Phase.RESUMING
     p.rests = "stopped"
-    p.resumed(p.row(), ChainEnd(-1, -1))
-    p.on(Happening.LOCATED)
+    p.resumed(p.row(), LastAppend(-1, -1))
+    p.on(PartitionEvent.LOCATED)
     row = p.row()
     assert (row.phase, row.reason, row.case, row.located) == ("stopped", "timestamps", "", True)
 
@@ -82,11 +82,11 @@ def test_all_acknowledged_is_known_without_a_look() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     flight = p.outlets[0].launch()
-    p.on(Happening.REST)
+    p.on(PartitionEvent.REST)
     p.acknowledged(flight, 0)
     assert p.quiet
     assert p.sure
-    assert p.on(Happening.DRAINED) is Phase.RELEASED
+    assert p.on(PartitionEvent.DRAINED) is Phase.RELEASED
     assert (p.row().located, p.row().upstream) == (True, 1)
 
 
@@ -94,11 +94,11 @@ def test_where_another_may_have_appended_it_looks_even_if_all_was_acknowledged()
     p = partition()
     admit(p, batch(records(0, 2)))
     append(p, 0)
-    p.on(Happening.REST)
+    p.on(PartitionEvent.REST)
     p.doubt()
     assert p.quiet
     assert not p.sure
-    assert p.on(Happening.UNSURE) is Phase.RESUMING
+    assert p.on(PartitionEvent.UNSURE) is Phase.RESUMING
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
@@ -108,25 +108,25 @@ def test_after_a_failure_the_answers_do_not_tell(failed_first: bool) -> None:
     flight = p.outlets[0].launch()
     if failed_first:
         p.lost(flight)
-        p.on(Happening.FAILED)
-        p.on(Happening.REST)
+        p.on(PartitionEvent.FAILED)
+        p.on(PartitionEvent.REST)
     else:
-        p.on(Happening.REST)
+        p.on(PartitionEvent.REST)
         p.lost(flight)
-        p.on(Happening.FAILED)
+        p.on(PartitionEvent.FAILED)
     assert p.phase is Phase.DRAINING
     assert p.quiet
     assert not p.sure
-    assert p.on(Happening.UNSURE) is Phase.RESUMING
+    assert p.on(PartitionEvent.UNSURE) is Phase.RESUMING
     assert not p.row().located
 
 
 def test_nor_while_records_are_still_counted_past() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.resumed(ROW, ChainEnd(14, 14))
+    p.resumed(ROW, LastAppend(14, 14))
     assert p.phase is Phase.COPYING
-    p.on(Happening.REST)
+    p.on(PartitionEvent.REST)
     assert p.quiet
     assert not p.sure
 
@@ -135,23 +135,23 @@ def test_who_leaves_for_another_says_nothing_about_the_target() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     append(p, 0)
-    p.on(Happening.LEAVE)
-    p.on(Happening.DRAINED)
+    p.on(PartitionEvent.LEAVE)
+    p.on(PartitionEvent.DRAINED)
     assert not p.row().located
 
 
 def test_told_to_leave_at_once_after_all_it_looks_no_more() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.on(Happening.REST)
-    assert p.on(Happening.LEAVE) is Phase.RELEASED
+    p.on(PartitionEvent.REST)
+    assert p.on(PartitionEvent.LEAVE) is Phase.RELEASED
     assert not p.row().located
 
 
 def test_a_row_of_one_that_copies_is_never_located_whatever_it_resumed_from() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.resumed(replace(ROW, located=True), ChainEnd(9, 9))
+    p.resumed(replace(ROW, located=True), LastAppend(9, 9))
     assert not p.row().located
     admit(p, batch(records(10, 2)))
     append(p, 10)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from lockstep_data_plane.slot import retry_gate
-from lockstep_data_plane.slot.retry_gate import Awaiting
+from lockstep_data_plane.slot.retry_gate import RetryGate
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.util.errors import ClusterError
 
@@ -20,14 +20,14 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_gate, "AT_LEAST_S", 0.02)
 
 
-async def _waiting(company: Awaiting, changes: list[asyncio.Event], seconds: float) -> list[asyncio.Task[None]]:
+async def _waiting(company: RetryGate, changes: list[asyncio.Event], seconds: float) -> list[asyncio.Task[None]]:
     waits = [asyncio.create_task(company.pause(changed, seconds)) for changed in changes]
     await asyncio.sleep(0)
     return waits
 
 
 async def test_one_that_gets_through_wakes_all_who_wait() -> None:
-    company, changes = Awaiting(), [asyncio.Event() for _ in range(3)]
+    company, changes = RetryGate(), [asyncio.Event() for _ in range(3)]
     waits = await _waiting(company, changes, LONG)
     await asyncio.sleep(0.05)
     assert not any(wait.done() for wait in waits)
@@ -36,7 +36,7 @@ async def test_one_that_gets_through_wakes_all_who_wait() -> None:
 
 
 async def test_who_has_only_just_failed_waits_its_least_and_no_longer() -> None:
-    company, begun = Awaiting(), time.monotonic()
+    company, begun = RetryGate(), time.monotonic()
     waits = await _waiting(company, [asyncio.Event()], LONG)
     company.got_through()
     await asyncio.sleep(0)
@@ -46,7 +46,7 @@ async def test_who_has_only_just_failed_waits_its_least_and_no_longer() -> None:
 
 
 async def test_what_got_through_before_wakes_nobody() -> None:
-    company = Awaiting()
+    company = RetryGate()
     company.got_through()
     waits = await _waiting(company, [asyncio.Event()], LONG)
     await asyncio.sleep(0.05)
@@ -55,7 +55,7 @@ async def test_what_got_through_before_wakes_nobody() -> None:
 
 
 async def test_a_change_of_its_own_ends_it_at_once() -> None:
-    company, changed = Awaiting(), asyncio.Event()
+    company, changed = RetryGate(), asyncio.Event()
     changed.set()
     await asyncio.wait_for(company.pause(changed, LONG), 1.0)
     changed.clear()
@@ -67,14 +67,14 @@ async def test_a_change_of_its_own_ends_it_at_once() -> None:
 
 async def test_nobody_waits_longer_than_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_gate, "AT_MOST_S", 0.06)
-    company, begun = Awaiting(), time.monotonic()
+    company, begun = RetryGate(), time.monotonic()
     await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)
     assert time.monotonic() - begun >= 0.06
     company.got_through()
 
 
 async def test_who_is_cancelled_is_no_longer_woken() -> None:
-    company, changed = Awaiting(), asyncio.Event()
+    company, changed = RetryGate(), asyncio.Event()
     waits = await _waiting(company, [changed], LONG)
     await asyncio.sleep(0.05)
     waits[0].cancel()
@@ -84,7 +84,7 @@ async def test_who_is_cancelled_is_no_longer_woken() -> None:
 
 
 async def test_only_what_others_find_out_too_is_waited_for_with_them() -> None:
-    company = Awaiting()
+    company = RetryGate()
     refused = ClusterError("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
     away = BrokerUnreachable("127.0.0.1:9092: connection refused", "B")
     apart = asyncio.create_task(company.after(refused, asyncio.Event(), LONG))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lockstep_data_plane.common.single_flight import Shared
+from lockstep_data_plane.common.single_flight import SingleFlight
 
 
 class Work:
@@ -26,7 +26,7 @@ class Work:
 
 async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() -> None:
     work = Work()
-    shared = Shared(work)
+    shared = SingleFlight(work)
     first = [asyncio.create_task(shared.done()) for _ in range(3)]
     await asyncio.sleep(0.001)
     assert work.begun == 1
@@ -45,7 +45,7 @@ async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() ->
 async def test_what_failed_has_failed_for_all_who_asked_before_it_began() -> None:
     work = Work()
     work.fails = True
-    shared = Shared(work)
+    shared = SingleFlight(work)
     first = asyncio.create_task(shared.done())
     await asyncio.sleep(0.001)
     late = [asyncio.create_task(shared.done()) for _ in range(3)]
@@ -75,7 +75,7 @@ async def test_what_failed_has_failed_for_all_who_asked_before_it_began() -> Non
 
 async def test_who_is_cancelled_leaves_the_work_to_the_next() -> None:
     work = Work()
-    shared = Shared(work)
+    shared = SingleFlight(work)
     first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())
     await asyncio.sleep(0.001)
     first.cancel()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from lockstep_data_plane.driver.slot_ends import Ends
+from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
@@ -40,11 +40,11 @@ def rows(*found: Row) -> dict[str, Row]:
     ],
 )
 def test_a_slot_owes_what_the_target_was_not_asked(found: tuple[Row, ...], owed: bool) -> None:
-    assert Ends().owed(rows(*found), 0, [TP]) is owed
+    assert SlotEnds().owed(rows(*found), 0, [TP]) is owed
 
 
 def test_what_nobody_can_tell_is_not_asked_for_ever() -> None:
-    ends, found = Ends(), rows(RELEASED, DOUBT)
+    ends, found = SlotEnds(), rows(RELEASED, DOUBT)
     ends.ended(found, 0, [TP], Job(only_locates=True))
     assert not ends.owed(found, 0, [TP])
     assert ends.owed(rows(RELEASED, replace(DOUBT, upstream=10)), 0, [TP]), "it was copied since"
@@ -54,13 +54,13 @@ def test_what_nobody_can_tell_is_not_asked_for_ever() -> None:
 
 
 def test_what_was_not_written_down_is_owed_still() -> None:
-    ends, found = Ends(), rows(RELEASED, UNKNOWN)
+    ends, found = SlotEnds(), rows(RELEASED, UNKNOWN)
     ends.ended(found, 0, [TP], Job(only_locates=True))
     assert ends.owed(found, 0, [TP])
 
 
 def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_silent() -> None:
-    ends, found = Ends(), rows(STARTED, Assignment(slot=0))
+    ends, found = SlotEnds(), rows(STARTED, Assignment(slot=0))
     assert list(ends.of_nobody(found, {}, 0.0)) == []
     assert list(ends.of_nobody(found, {}, SILENT_AFTER_S / 2)) == []
     (row,) = ends.of_nobody(found, {}, SILENT_AFTER_S)
@@ -76,5 +76,5 @@ def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_
     ],
 )
 def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], running: tuple[int, ...]) -> None:
-    ends = Ends()
+    ends = SlotEnds()
     assert [list(ends.of_nobody(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]

@@ -11,8 +11,8 @@ from lockstep_data_plane.driver.slot_health import (
     FIRST_WORD_WITHIN_S,
     FROZEN_AFTER_S,
     STARTS_WITHIN_S,
-    Ailing,
-    Ailment,
+    SlotHealth,
+    SlotProblem,
 )
 from lockstep_protocol.rows.state_rows import SlotStatus
 
@@ -21,47 +21,47 @@ LONG_AGO = -1e9
 
 
 def told(
-    ailing: Ailing, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
-) -> list[tuple[float, Ailment]]:
+    ailing: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
+) -> list[tuple[float, SlotProblem]]:
     """What it tells at each second of a stretch of time in which nothing new is heard."""
     found = ((float(now), ailing.look(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
     return [(now, ailment) for now, ailment in found if ailment is not None]
 
 
 def test_one_that_says_nothing_is_late_once_and_waits_for_ever() -> None:
-    ailing = Ailing(0.0)
-    assert told(ailing, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, Ailment.LATE)]
+    ailing = SlotHealth(0.0)
+    assert told(ailing, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
     assert ailing.late
 
 
 def test_one_that_started_in_time_freezes_when_it_falls_silent() -> None:
-    ailing = Ailing(0.0)
-    assert told(ailing, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, Ailment.FROZEN)]
+    ailing = SlotHealth(0.0)
+    assert told(ailing, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert ailing.silent_s == FROZEN_AFTER_S + 1
 
 
 def test_one_that_started_late_freezes_as_any_other() -> None:
-    ailing = Ailing(0.0)
+    ailing = SlotHealth(0.0)
     told(ailing, None, 0, 30)
     assert ailing.late
-    assert told(ailing, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, Ailment.FROZEN)]
+    assert told(ailing, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert not ailing.late
     assert ailing.started_at == 30.0
 
 
 def test_one_that_goes_on_talking_is_well() -> None:
-    ailing = Ailing(0.0)
+    ailing = SlotHealth(0.0)
     for now in range(0, 600, 10):
         assert ailing.look(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
 
 
 def test_silence_counts_from_when_the_target_was_back() -> None:
-    assert told(Ailing(0.0), STATUS, 0, 200, troubled_at=100.0) == [(100 + FROZEN_AFTER_S + 1, Ailment.FROZEN)]
+    assert told(SlotHealth(0.0), STATUS, 0, 200, troubled_at=100.0) == [(100 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["looked at all the time", "not looked at for a while"])
 def test_one_that_is_at_work_and_never_says_a_word_is_frozen(away: bool) -> None:
-    ailing = Ailing(0.0)
+    ailing = SlotHealth(0.0)
     found = []
     for now in range(500):
         if away and 100 < now < 140:
@@ -71,21 +71,21 @@ def test_one_that_is_at_work_and_never_says_a_word_is_frozen(away: bool) -> None
         if (ailment := ailing.look(None, float(now), LONG_AGO)) is not None:
             found.append((float(now), ailment))
     begun = 140 if away else 50
-    assert found == [(STARTS_WITHIN_S + 1, Ailment.LATE), (begun + FIRST_WORD_WITHIN_S + 1, Ailment.FROZEN)]
+    assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_WORD_WITHIN_S + 1, SlotProblem.FROZEN)]
 
 
 def test_one_that_lost_its_place_waits_again() -> None:
-    ailing = Ailing(0.0)
+    ailing = SlotHealth(0.0)
     for now in range(1_000):
         ailing.at_work(now % 100 != 0, float(now))
-        assert ailing.look(None, float(now), LONG_AGO) in (None, Ailment.LATE)
+        assert ailing.look(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_one_that_does_not_drain_is_told_of_once(late: bool) -> None:
-    ailing = Ailing(0.0)
+    ailing = SlotHealth(0.0)
     if late:
         told(ailing, None, 0, 30)
     found = [ailing.end(100.0, float(now)) for now in range(100, 200)]
     assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
-    assert [each for each in found if each] == [Ailment.UNDRAINED]
+    assert [each for each in found if each] == [SlotProblem.UNDRAINED]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_data_plane.progress.slot_spans import Copied, Stretches
+from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
 from lockstep_runtime.telemetry.tracing import Attribute, NoTracing
 
 S = 1_000_000_000
@@ -24,13 +24,13 @@ class Slot:
 
     def __init__(self) -> None:
         self.now, self.kept = 10 * S, Kept()
-        self.copied = Copied(records=0, bytes=0, partitions=2, held_bytes=0)
-        self.stretches = Stretches(self.kept, "A->B", 1, "run", lambda: self.now)
+        self.copied = CopyTotals(records=0, bytes=0, partitions=2, held_bytes=0)
+        self.stretches = SlotSpans(self.kept, "A->B", 1, "run", lambda: self.now)
 
     def after(self, seconds: float, records: int = 0, trouble: str = "", *, last: bool = False) -> None:
         self.now += int(seconds * S)
         before = self.copied
-        self.copied = Copied(
+        self.copied = CopyTotals(
             records=before.records + records,
             bytes=before.bytes + 10 * records,
             partitions=2,

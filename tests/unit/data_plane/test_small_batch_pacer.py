@@ -11,12 +11,14 @@ from lockstep_data_plane.fetch.small_batch_pacer import (
     QUIET_S,
     RESTS,
     SWARM_PER_S,
-    Swarm,
+    SmallBatchPacer,
     rest_s,
 )
 
 
-def after(swarm: Swarm, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0) -> bool:
+def after(
+    swarm: SmallBatchPacer, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0
+) -> bool:
     """Whether the next question waits after a while of so many batches a second, one in each answer of so many
     bytes."""
     answers = round(seconds * per_s)
@@ -27,18 +29,18 @@ def after(swarm: Swarm, per_s: float, *, size: int = 500, seconds: float = 10 * 
     ("per_s", "paced"), [(SWARM_PER_S / 10, False), (SWARM_PER_S * 0.9, False), (SWARM_PER_S * 1.1, True)]
 )
 def test_only_so_many_batches_a_second_wait_for_each_other(per_s: float, paced: bool) -> None:
-    assert after(Swarm(), per_s) is paced
+    assert after(SmallBatchPacer(), per_s) is paced
 
 
 def test_an_answer_with_much_or_with_nothing_is_followed_by_the_next_question_at_once() -> None:
     often = SWARM_PER_S * 2
-    assert after(Swarm(), often, size=FEW_BYTES)
-    assert not after(Swarm(), often, size=FEW_BYTES + 1)
-    assert not after(Swarm(), often, size=0)
+    assert after(SmallBatchPacer(), often, size=FEW_BYTES)
+    assert not after(SmallBatchPacer(), often, size=FEW_BYTES + 1)
+    assert not after(SmallBatchPacer(), often, size=0)
 
 
 def test_a_swarm_that_is_over_is_forgotten() -> None:
-    swarm = Swarm()
+    swarm = SmallBatchPacer()
     assert after(swarm, SWARM_PER_S * 2)
     assert not swarm.paced(1, 500, 10.0)
 
@@ -52,7 +54,7 @@ def test_who_takes_long_is_asked_less_often_up_to_a_bound() -> None:
 
 
 def test_a_swarm_lasts_after_a_second_of_nothing_else() -> None:
-    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
     after(swarm, often, seconds=LASTS_S / 2)
     assert not swarm.lasts(LASTS_S / 2)
     after(swarm, often, begin=LASTS_S / 2, seconds=long - LASTS_S / 2)
@@ -61,7 +63,7 @@ def test_a_swarm_lasts_after_a_second_of_nothing_else() -> None:
 
 
 def test_a_swarm_that_paused_begins_anew() -> None:
-    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
     after(swarm, often, seconds=long)
     after(swarm, SWARM_PER_S / 10, begin=long, seconds=5 * LOOK_S)
     after(swarm, often, begin=long + 5 * LOOK_S, seconds=LASTS_S / 2)
@@ -69,7 +71,7 @@ def test_a_swarm_that_paused_begins_anew() -> None:
 
 
 def test_many_large_batches_are_much_and_no_swarm_to_be_fetched_by_one_connection() -> None:
-    swarm, often, long = Swarm(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
     after(swarm, often, size=round(MUCH_BYTES / LOOK_S) // often + 1, seconds=long)
     assert swarm.much
     assert not swarm.lasts(long)
@@ -78,7 +80,7 @@ def test_many_large_batches_are_much_and_no_swarm_to_be_fetched_by_one_connectio
 
 
 def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() -> None:
-    swarm = Swarm()
+    swarm = SmallBatchPacer()
     swarm.paced(1, 0, 10.0)
     swarm.paced(1, MUCH_BYTES - 1, 20.0)
     assert not swarm.much
@@ -88,7 +90,7 @@ def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() 
 
 
 def test_quiet_is_who_has_brought_nothing_for_long_and_not_who_has_not_been_asked() -> None:
-    swarm = Swarm()
+    swarm = SmallBatchPacer()
     assert not swarm.quiet(1000.0)
     swarm.paced(0, 0, 1000.0)
     assert not swarm.quiet(1000.0)

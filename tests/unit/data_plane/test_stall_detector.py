@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.common.stall_detector import Stuck, Watchdog
+from lockstep_data_plane.common.stall_detector import CopyStallDetector, StalledPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 TP = ("t", 0)
@@ -13,10 +13,10 @@ def row(upstream: int, phase: str = "copying") -> PartitionProgress:
 
 
 def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
-    dog = Watchdog(60)
+    dog = CopyStallDetector(60)
     assert dog.look([row(9)], {TP: 20}, 0) == ([], [])
     assert dog.look([row(9)], {TP: 30}, 59) == ([], [])
-    assert dog.look([row(9)], {TP: 40}, 61) == ([Stuck(TP, 9, 40, 61)], [])
+    assert dog.look([row(9)], {TP: 40}, 61) == ([StalledPartition(TP, 9, 40, 61)], [])
     assert dog.look([row(9)], {TP: 50}, 70) == ([], [])
     assert dog.look([row(10)], {TP: 50}, 80) == ([], [TP])
     assert dog.look([row(10)], {TP: 50}, 139) == ([], [])
@@ -24,13 +24,13 @@ def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
 
 
 def test_who_moves_however_slowly_is_not_stuck() -> None:
-    dog = Watchdog(60)
+    dog = CopyStallDetector(60)
     for second in range(0, 600, 50):
         assert dog.look([row(second)], {TP: 10_000}, second) == ([], [])
 
 
 def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_record_behind() -> None:
-    dog = Watchdog(60)
+    dog = CopyStallDetector(60)
     assert dog.look([row(9)], {TP: 10}, 0) == ([], [])
     assert dog.look([row(9)], {TP: 10}, 500) == ([], [])
     assert dog.look([row(9)], {TP: 11}, 510) == ([], [])
@@ -39,7 +39,7 @@ def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_r
 
 
 def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_begins_when_it_goes_on() -> None:
-    dog = Watchdog(60)
+    dog = CopyStallDetector(60)
     dog.look([row(9)], {TP: 20}, 0)
     assert dog.look([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
     assert dog.look([row(9, "paused")], {TP: 20}, 150) == ([], [])
@@ -47,7 +47,7 @@ def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_
 
 
 def test_a_halted_partition_has_a_name_already_and_no_answer_says_nothing() -> None:
-    dog = Watchdog(60)
+    dog = CopyStallDetector(60)
     dog.look([row(9)], {TP: 20}, 0)
     assert dog.look([row(9)], {}, 100) == ([], [])
     assert dog.look([row(9, "halted")], {TP: 20}, 110) == ([], [])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence, crc_of, stamp
+from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence, expected_crc, stamp
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
@@ -71,7 +71,7 @@ def test_a_batch_of_which_each_byte_is_known() -> None:
 
 
 def test_the_crc_is_castagnolis_and_begins_at_the_attributes() -> None:
-    assert crc_of(bytes(21) + b"123456789") == 0xE3069283  # the check value of CRC-32C
+    assert expected_crc(bytes(21) + b"123456789") == 0xE3069283  # the check value of CRC-32C
 
 
 @given(

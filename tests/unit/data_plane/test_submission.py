@@ -10,7 +10,14 @@ from lockstep_config import load
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.app import start_spark
 from lockstep_data_plane.spark.conf import Pod, settings_for
-from lockstep_data_plane.spark.submission import ADDRESS, PROPERTIES, BadSubmission, Submission, joined, submitted_to
+from lockstep_data_plane.spark.submission import (
+    ADDRESS,
+    PROPERTIES,
+    InvalidSubmission,
+    Submission,
+    joined,
+    submitted_to,
+)
 
 WRITTEN = """\
 #Java properties built from Kubernetes config map with name: mirror-0-spark-drv-conf-map
@@ -84,37 +91,37 @@ def test_the_file_may_say_more_and_the_same_but_nothing_else() -> None:
     given = submission(spark_executor_memory="1g")
     file = SparkSettings(conf={"spark.executor.memory": "1g", "spark.network.timeout": "60s"})
     assert joined(file, given).conf["spark.network.timeout"] == "60s"
-    with pytest.raises(BadSubmission, match=r"lockstep\.spark\.conf\.spark\.executor\.memory .*in one place only"):
+    with pytest.raises(InvalidSubmission, match=r"lockstep\.spark\.conf\.spark\.executor\.memory .*in one place only"):
         joined(SparkSettings(conf={"spark.executor.memory": "2g"}), given)
 
 
 def test_a_secret_that_is_disputed_is_not_told() -> None:
     file = SparkSettings(conf={"spark.authenticate.secret": "a1"})
-    with pytest.raises(BadSubmission) as told:
+    with pytest.raises(InvalidSubmission) as told:
         joined(file, submission(spark_authenticate_secret="b2"))
     assert "a1" not in str(told.value)
     assert "b2" not in str(told.value)
 
 
 def test_what_is_pinned_cannot_be_submitted() -> None:
-    with pytest.raises(BadSubmission, match=r"^spark\.dynamicAllocation\.enabled, .* is always false"):
+    with pytest.raises(InvalidSubmission, match=r"^spark\.dynamicAllocation\.enabled, .* is always false"):
         joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="true"))
-    with pytest.raises(BadSubmission, match=r"^spark\.executor\.cores, "):
+    with pytest.raises(InvalidSubmission, match=r"^spark\.executor\.cores, "):
         joined(SparkSettings(), submission(spark_executor_cores="many"))
     joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="false"))
 
 
 def test_a_submitted_driver_runs_nowhere_but_on_kubernetes() -> None:
     assert joined(SparkSettings(master="k8s://https://api"), submission()).master == "k8s://https://api"
-    with pytest.raises(BadSubmission, match=r"lockstep\.spark\.master is local\[2\], .*leave the key out"):
+    with pytest.raises(InvalidSubmission, match=r"lockstep\.spark\.master is local\[2\], .*leave the key out"):
         joined(SparkSettings(master="local[2]"), submission())
 
 
 def test_a_file_that_is_not_there_or_no_properties_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadSubmission, match=r"missing\.properties, .*No such file"):
+    with pytest.raises(InvalidSubmission, match=r"missing\.properties, .*No such file"):
         submitted_to({PROPERTIES: str(tmp_path / "missing.properties")})
     (tmp_path / "broken.properties").write_text("spark.app.id=\\u12\n")
-    with pytest.raises(BadSubmission, match=r"broken\.properties:1"):
+    with pytest.raises(InvalidSubmission, match=r"broken\.properties:1"):
         submitted_to({PROPERTIES: str(tmp_path / "broken.properties")})
 
 

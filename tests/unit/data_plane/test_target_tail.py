@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.core.target_remnant import Remains
-from lockstep_data_plane.core.target_tail import ChainEnd, Tail, TargetShort, Unaccounted
+from lockstep_data_plane.core.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_tail import LastAppend, TargetShort, TargetTail, Unaccounted
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, batch, record, records
@@ -22,8 +22,8 @@ def ours(
     return batch(records(first, count), producer=(producer_id, epoch, sequence), attributes=attributes)
 
 
-def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> Tail:
-    tail = Tail(row, {OTHER})
+def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> TargetTail:
+    tail = TargetTail(row, {OTHER})
     tail.take(log)
     tail.ends(end)
     return tail
@@ -50,16 +50,16 @@ class TestWhatWasRemoved:
 
     def test_holds_what_the_leader_remembers_beyond_what_the_log_shows(self) -> None:
         end = read(ours(100, 10), end=130).remembered({OURS: 20, OTHER: 3})
-        assert end == ChainEnd(20, 129, others=((OTHER, 3),))
+        assert end == LastAppend(20, 129, others=((OTHER, 3),))
         assert (end.last, end.behind) == (ours(100, 10), 9 + 4)
 
     def test_is_nothing_of_ours_where_the_leader_remembers_no_more(self) -> None:
-        assert read(ours(100, 10), end=130).remembered({OURS: 11}) == ChainEnd(11, 101)
+        assert read(ours(100, 10), end=130).remembered({OURS: 11}) == LastAppend(11, 101)
 
     def test_an_emptied_batch_counts_behind_the_last_record_that_is_left(self) -> None:
         empty = batch([], base_offset=102, last_offset=104, producer=(OURS, EPOCH, 12))
         end = read(ours(100, 10), empty, end=105).end
-        assert end == ChainEnd(14, 104)
+        assert end == LastAppend(14, 104)
         assert (end.last, end.behind) == (ours(100, 10), 3)
 
 
@@ -91,7 +91,7 @@ class TestWhereOurLastRecordLay:
             read(there, end=200)
 
     def test_a_chain_that_begins_says_nothing_of_what_lies_before_it(self) -> None:
-        assert read(ours(98, 8, producer_id=7), end=100, row=BEGINS).end == ChainEnd(-1, 99)
+        assert read(ours(98, 8, producer_id=7), end=100, row=BEGINS).end == LastAppend(-1, 99)
 
 
 class TestBeforeAChainThatBegins:
@@ -104,7 +104,7 @@ class TestBeforeAChainThatBegins:
         ],
     )
     def test_there_may_be(self, there: Batch) -> None:
-        assert read(there, ours(100, 0), end=102, row=BEGINS).end == ChainEnd(1, 101)
+        assert read(there, ours(100, 0), end=102, row=BEGINS).end == LastAppend(1, 101)
 
     @pytest.mark.parametrize(
         ("there", "epoch"),
@@ -121,7 +121,7 @@ class TestBeforeAChainThatBegins:
         assert found.value.epoch == epoch
 
     def test_a_row_that_tells_of_some_is_not_asked(self) -> None:
-        assert read(ours(90, 0), ours(98, 8), end=100).end == ChainEnd(9, 99)
+        assert read(ours(90, 0), ours(98, 8), end=100).end == LastAppend(9, 99)
 
 
 class TestRemains:
@@ -164,7 +164,7 @@ class TestRemains:
         ],
     )
     def test_what_is_left_and_where_some_are_gone(self, log: list[Batch], left: list[int], gone_before: int) -> None:
-        remains = Remains(ROW, ChainEnd(13, 103))
+        remains = TargetRemnant(ROW, LastAppend(13, 103))
         for each in log:
             remains.take(each)
         remains.ends()

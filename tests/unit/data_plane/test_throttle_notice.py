@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.wire.throttle_notice import QUIET_S, Quota
+from lockstep_data_plane.wire.throttle_notice import QUIET_S, ThrottleNotice
 
 
 def test_nothing_is_no_news() -> None:
-    assert Quota().news() == 0
+    assert ThrottleNotice().news() == 0
 
 
 def test_the_beginning_is_news_once() -> None:
-    quota = Quota()
+    quota = ThrottleNotice()
     quota.throttled(1.5, 100.0)
     quota.throttled(3.0, 102.0)
     assert quota.news() == 1.5
@@ -20,7 +20,7 @@ def test_the_beginning_is_news_once() -> None:
 
 
 def test_it_is_news_again_after_a_quiet_while() -> None:
-    quota = Quota()
+    quota = ThrottleNotice()
     quota.throttled(5.0, 100.0)
     quota.news()
     quota.throttled(1.0, 105.0 + QUIET_S)
@@ -30,7 +30,7 @@ def test_it_is_news_again_after_a_quiet_while() -> None:
 
 
 def test_a_long_stay_away_is_not_a_quiet_while() -> None:
-    quota = Quota()
+    quota = ThrottleNotice()
     quota.throttled(10 * QUIET_S, 0.0)
     quota.news()
     quota.throttled(1.0, 10.5 * QUIET_S)

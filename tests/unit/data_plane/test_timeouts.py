@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_data_plane.common.timeouts import USUAL, Patience, patience_of
-from lockstep_data_plane.wire.cluster import cluster_of
+from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
+from lockstep_data_plane.wire.cluster import connect_cluster
 
 ASKED_AT = 1000.0
 OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"
@@ -15,7 +15,7 @@ OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"
 
 @pytest.mark.parametrize("kept_s", [0.01, 0.5, 60.0, 300.0])
 def test_a_fetch_is_given_up_once_the_broker_was_silent_beyond_what_it_was_asked_to_wait(kept_s: float) -> None:
-    patience = Patience(request_s=40.0)
+    patience = Timeouts(request_s=40.0)
     assert not patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 40, kept_s)
     assert patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)
 
@@ -27,21 +27,21 @@ def test_where_nothing_is_asked_nothing_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("properties", "patience"),
     [
-        ({}, Patience(opening_s=10, question_s=30, request_s=40)),
-        ({ANSWERS: " 5000 "}, Patience(opening_s=10, question_s=5, request_s=5)),
-        ({ANSWERS: "60000"}, Patience(opening_s=10, question_s=60, request_s=60)),
-        ({OPENING: "2500"}, Patience(opening_s=2.5, question_s=30, request_s=40)),
-        ({OPENING: "1", ANSWERS: "900000"}, Patience(opening_s=1, question_s=300, request_s=300)),
+        ({}, Timeouts(opening_s=10, question_s=30, request_s=40)),
+        ({ANSWERS: " 5000 "}, Timeouts(opening_s=10, question_s=5, request_s=5)),
+        ({ANSWERS: "60000"}, Timeouts(opening_s=10, question_s=60, request_s=60)),
+        ({OPENING: "2500"}, Timeouts(opening_s=2.5, question_s=30, request_s=40)),
+        ({OPENING: "1", ANSWERS: "900000"}, Timeouts(opening_s=1, question_s=300, request_s=300)),
     ],
     ids=["neither", "shorter answers", "longer answers", "opening", "beyond the limits"],
 )
-def test_it_is_what_the_properties_say_within_the_limits(properties: dict[str, str], patience: Patience) -> None:
-    assert patience_of(properties) == patience
-    cluster = cluster_of("a", {"bootstrap.servers": "broker:9092", **properties}, "test")
+def test_it_is_what_the_properties_say_within_the_limits(properties: dict[str, str], patience: Timeouts) -> None:
+    assert timeouts_from(properties) == patience
+    cluster = connect_cluster("a", {"bootstrap.servers": "broker:9092", **properties}, "test")
     assert cluster.patience == patience
     assert cluster._settings["request_timeout_ms"] == patience.opening_s * 1000
 
 
 @pytest.mark.parametrize(("request_s", "replicas_s"), [(40.0, 30), (1.0, 0.75)])
 def test_a_broker_has_time_left_to_say_that_its_replicas_did_not_answer(request_s: float, replicas_s: float) -> None:
-    assert Patience(request_s=request_s).replicas == timedelta(seconds=replicas_s)
+    assert Timeouts(request_s=request_s).replicas == timedelta(seconds=replicas_s)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from lockstep_config.keys.per_topic import PerTopic
 from lockstep_data_plane.fetch.rate_limits import RateLimits
-from lockstep_data_plane.fetch.token_bucket import Throttle
+from lockstep_data_plane.fetch.token_bucket import TokenBucket
 from lockstep_protocol.filters import NameFilter
 
 
 @given(sizes=st.lists(st.integers(1, 5000), min_size=1, max_size=60), per_s=st.integers(100, 2000))
 def test_the_mean_never_exceeds_the_limit_by_more_than_one_fetch(sizes: list[int], per_s: int) -> None:
-    throttle, now, came = Throttle(per_s), 10.0, 0
+    throttle, now, came = TokenBucket(per_s), 10.0, 0
     for size in sizes:
         now += throttle.wait(now)
         came += size
@@ -23,7 +23,7 @@ def test_the_mean_never_exceeds_the_limit_by_more_than_one_fetch(sizes: list[int
 
 
 def test_what_was_not_used_is_saved_for_a_second_only() -> None:
-    throttle = Throttle(100)
+    throttle = TokenBucket(100)
     throttle.took(1, 0.0)
     throttle.took(150, 50.0)
     assert throttle.wait(50.0) == pytest.approx(0.5)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
@@ -22,7 +22,7 @@ def with_codec(codec: str | None, *, recompress: bool = False) -> DataPlaneSetti
 
 
 def test_without_a_word_a_topic_takes_what_kafka_takes_and_batches_stay() -> None:
-    assert target_limits(AS_THEY_COME, TOPIC) == Limits(1_048_588, 0, recompress=False, levels=JAVAS_LEVELS)
+    assert target_limits(AS_THEY_COME, TOPIC) == TargetLimits(1_048_588, 0, recompress=False, levels=JAVAS_LEVELS)
 
 
 def test_the_topics_own_limit_counts() -> None:
@@ -48,4 +48,4 @@ def test_nothing_is_recompressed_where_no_compression_type_is_set() -> None:
 
 def test_levels_are_the_producers() -> None:
     plane = DataPlaneSettings(compression=CompressionSettings(gzip_level=1, lz4_level=12, zstd_level=22))
-    assert target_limits(plane, TOPIC).levels == Levels(1, 12, 22)
+    assert target_limits(plane, TOPIC).levels == CompressionLevels(1, 12, 22)

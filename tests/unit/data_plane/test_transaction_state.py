@@ -5,32 +5,39 @@ from __future__ import annotations
 import pytest
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.core.transaction_state import LONGEST_S, SHARE, SHORTEST_S, Boundary, Stage, Transactions
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import (
+    LONGEST_S,
+    SHARE,
+    SHORTEST_S,
+    TransactionBoundary,
+    TransactionStage,
+    TransactionState,
+)
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 
 
-def partition(upstream: int = -1) -> tuple[Partition, Transactions]:
+def partition(upstream: int = -1) -> tuple[MirrorPartition, TransactionState]:
     """One that copies in transactions; the target's log ends at 100."""
-    p = Partition("t", 0, "a.t", 100)
-    transactions = Transactions("lockstep-a-b-t-0")
+    p = MirrorPartition("t", 0, "a.t", 100)
+    transactions = TransactionState("lockstep-a-b-t-0")
     row = PartitionProgress(
         topic="t", partition=0, upstream=upstream, producer_id=7, producer_epoch=3, downstream=99, transactional=True
     )
-    p.resumed(row, ChainEnd(-1, 99), transactions=transactions)
+    p.resumed(row, LastAppend(-1, 99), transactions=transactions)
     return p, transactions
 
 
-def admit(p: Partition, *batches: Batch) -> None:
+def admit(p: MirrorPartition, *batches: Batch) -> None:
     p.admit(batches, AbortedTransactions())
 
 
-def appended(p: Partition, at: int) -> None:
+def appended(p: MirrorPartition, at: int) -> None:
     """The next piece goes out and is acknowledged there."""
     receipts, syncs = p.acknowledged(p.outlets[0].launch(), at)
     assert receipts
@@ -41,9 +48,9 @@ class TestWhatCounts:
     def test_nothing_is_sent_before_a_transaction_is_open_nor_while_it_ends(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
-        for stage in Stage:
+        for stage in TransactionStage:
             transactions.stage = stage
-            assert p.outlets[0].may_launch(WINDOW) == (stage is Stage.OPEN)
+            assert p.outlets[0].may_launch(WINDOW) == (stage is TransactionStage.OPEN)
 
     def test_a_batch_bears_the_bit_and_its_crc(self) -> None:
         p, transactions = partition()
@@ -71,7 +78,7 @@ class TestWhatCounts:
         assert len(receipts) == 1
         assert syncs
         assert not transactions.held
-        assert (transactions.stage, transactions.progress_sequence) == (Stage.CLOSED, 1)
+        assert (transactions.stage, transactions.progress_sequence) == (TransactionStage.CLOSED, 1)
 
     def test_the_marker_is_not_taken_for_somebody_elses_record(self) -> None:
         p, transactions = partition()
@@ -113,7 +120,7 @@ class TestWhatCounts:
         admit(p, batch(records(0, 3)))
         transactions.opened(0.0)
         appended(p, 100)
-        p.on(Happening.FAILED)
+        p.on(PartitionEvent.FAILED)
         assert p.phase is Phase.SETTLING
         assert not transactions.held
         assert p.row().upstream == -1
@@ -126,7 +133,7 @@ class TestWhatCounts:
         admit(p, batch(records(3, 2)))
         flight = p.outlets[0].launch()
         p.ends_first = True
-        p.on(Happening.FAILED)
+        p.on(PartitionEvent.FAILED)
         assert p.phase is Phase.SETTLING
         assert transactions.progress == 2
         p.acknowledged(flight, 103)
@@ -134,7 +141,7 @@ class TestWhatCounts:
         assert transactions.progress == 4, "what flew counts as well"
         admit(p, batch(records(5, 1)))
         p.lost(p.outlets[0].launch())
-        p.on(Happening.FAILED)
+        p.on(PartitionEvent.FAILED)
         assert not transactions.held
 
     def test_a_refusal_keeps_what_was_good(self) -> None:
@@ -144,7 +151,7 @@ class TestWhatCounts:
         appended(p, 100)
         admit(p, batch(records(3, 2)))
         p.lost(p.outlets[0].launch())
-        p.on(Happening.REFUSED, "why")
+        p.on(PartitionEvent.REFUSED, "why")
         assert p.quiet
         assert transactions.held
         assert transactions.due_in(0.0, idle=p.quiet, caught_up=p.caught_up, leaving=True) == 0.0
@@ -153,21 +160,21 @@ class TestWhatCounts:
 
 
 class TestWhenItEnds:
-    def held(self, boundary: Boundary | None = None) -> Transactions:
+    def held(self, boundary: TransactionBoundary | None = None) -> TransactionState:
         p, transactions = partition()
         if boundary is not None:
-            transactions = p.transactions = Transactions("id", boundary)
+            transactions = p.transactions = TransactionState("id", boundary)
         admit(p, batch(records(0, 1)))
         transactions.opened(10.0)
         appended(p, 100)
         return transactions
 
     def test_never_while_it_holds_nothing(self) -> None:
-        assert Transactions("id").due_in(1e9, idle=True, caught_up=True, leaving=True) is None
+        assert TransactionState("id").due_in(1e9, idle=True, caught_up=True, leaving=True) is None
 
     def test_at_once_when_everything_is_copied_or_the_partition_leaves(self) -> None:
         assert self.held().due_in(10.0, idle=True, caught_up=True) == 0.0
-        assert self.held(Boundary(60.0)).due_in(10.0, idle=True, caught_up=False, leaving=True) == 0.0
+        assert self.held(TransactionBoundary(60.0)).due_in(10.0, idle=True, caught_up=False, leaving=True) == 0.0
 
     @pytest.mark.parametrize(("idle", "caught_up"), [(False, False), (True, False), (False, True)])
     def test_after_a_while_when_there_is_more(self, idle: bool, caught_up: bool) -> None:
@@ -176,7 +183,7 @@ class TestWhenItEnds:
         assert transactions.due_in(10.0 + SHORTEST_S, idle=idle, caught_up=caught_up) == 0.0
 
     def test_at_an_interval_whatever_waits(self) -> None:
-        transactions = self.held(Boundary(2.0))
+        transactions = self.held(TransactionBoundary(2.0))
         assert transactions.due_in(10.5, idle=True, caught_up=True) == pytest.approx(1.5)
         assert transactions.due_in(12.5, idle=False, caught_up=False) == 0.0
 

@@ -30,7 +30,7 @@ from lockstep_cli.report_tables import as_json
 from lockstep_cli.takeover import TakeoverState, plan_takeover
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
-from lockstep_data_plane.spark.session import Spark
+from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.row import NewerVersion
@@ -171,7 +171,7 @@ def _processes() -> Iterator[service.Process]:
     flow = configuration.flows[0]
     for name, package in PACKAGES.items():
         app = import_module(f"{package}.app")
-        with patch.object(app, "started", [Spark(flow.data_plane.spark, 1)], create=True):
+        with patch.object(app, "started", [SparkSession(flow.data_plane.spark, 1)], create=True):
             yield service.Process(
                 name,
                 configuration,

@@ -17,9 +17,9 @@ from typing import Any
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow import client_settings as clients
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_data_plane.admin.group_positions import mark_of
+from lockstep_data_plane.admin.group_positions import commit_metadata
 from lockstep_data_plane.core import gap_policy
-from lockstep_data_plane.core.quarantine_entry import Quarantined
+from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
@@ -75,10 +75,10 @@ ROLE_CALLS = {
 
 def gap_details() -> Mapping[str, Sequence[str]]:
     """Detail that these events take from what was found and decided."""
-    found = gap_policy.Found(
-        case=gap_policy.Case.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3
+    found = gap_policy.FoundGap(
+        case=gap_policy.GapCase.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3
     )
-    decision = gap_policy.Decision(begin=0, word="skip").facts()
+    decision = gap_policy.GapDecision(begin=0, word="skip").facts()
     went_on = dict.fromkeys(("GapSkipped", "CopyRestarted", "ResumedWithDoubt"), tuple(decision))
     return {"GapFound": tuple(found.facts()), **went_on}
 
@@ -181,7 +181,7 @@ def _progress(written: Bytes) -> tuple[object, ...]:
 
 def quarantined() -> Bytes:
     """Headers as JSON, and key and value."""
-    key, value, headers = Quarantined(5, 6, b"k", b"v", (("own", b"x"),), 1700).record("t", 3, "why")
+    key, value, headers = QuarantineEntry(5, 6, b"k", b"v", (("own", b"x"),), 1700).record("t", 3, "why")
     return json.dumps([(name, text.decode()) for name, text in headers]).encode(), (key or b"") + b" " + (value or b"")
 
 
@@ -238,7 +238,7 @@ def client_settings() -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def committed_metadata() -> str:
-    return mark_of(AB, 4000)
+    return commit_metadata(AB, 4000)
 
 
 def client_id(role: str) -> str:

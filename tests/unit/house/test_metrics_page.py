@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from lockstep_data_plane.core.gap_policy import Case
+from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_runtime.telemetry.metrics import Metric, Type
 from tools.docs.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
 
@@ -100,4 +100,4 @@ def test_each_service_shows_its_own_and_what_all_show() -> None:
 
 def test_each_case_is_explained() -> None:
     told = (PAGE.parent / "no-silent-loss.md").read_text()
-    assert [case.value for case in Case if f"`{case.value}`" not in told] == []
+    assert [case.value for case in GapCase if f"`{case.value}`" not in told] == []

@@ -8,16 +8,16 @@ import sys
 from collections.abc import Sequence
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.driver.driver import Driver, slots_of
-from lockstep_data_plane.spark.session import Spark
-from lockstep_data_plane.spark.submission import BadSubmission, joined, submitted_to
+from lockstep_data_plane.driver.driver import Driver, slot_count
+from lockstep_data_plane.spark.session import SparkSession
+from lockstep_data_plane.spark.submission import InvalidSubmission, joined, submitted_to
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log import JsonLines
 from lockstep_runtime.util.java import missing_java
 
 __all__ = ["build", "start_spark"]
 
-started: list[Spark] = []
+started: list[SparkSession] = []
 """The process's Spark, once it has been started."""
 
 
@@ -32,10 +32,10 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
     try:
         if (submission := submitted_to(os.environ)) is not None:
             settings = joined(settings, submission)
-    except BadSubmission as bad:
+    except InvalidSubmission as bad:
         sys.stderr.write(f"{bad}\n")
         raise SystemExit(2) from None
-    spark = Spark(settings, sum(slots_of(flow) for flow in flows))
+    spark = SparkSession(settings, sum(slot_count(flow) for flow in flows))
     spark.start()
     started.append(spark)
 

@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lockstep_data_plane.admin.offset_alteration import ALTERED, placed_at
+from lockstep_data_plane.admin.offset_alteration import ALTERED, with_position
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 
-__all__ = ["Due", "Placed", "due", "mark_of", "placed"]
+__all__ = ["DueCommits", "GroupStart", "commit_metadata", "due_commits", "plan_start"]
 
 Positions = Mapping[TopicPartition, GroupOffset]
 Rows = Mapping[TopicPartition, PartitionProgress]
 
 
-def mark_of(flow: Flow, producer_id: int) -> str:
+def commit_metadata(flow: Flow, producer_id: int) -> str:
     """The metadata of our commits. The producer id is the flow's own as long as its state lasts."""
     return f"lockstep {flow} {producer_id}"
 
 
 @dataclass(slots=True)
-class Placed:
+class GroupStart:
     """Where partitions begin that nobody copies now. `rows` are to be written first, then `marks` committed: who is
     killed in between finds the same again."""
 
@@ -37,12 +37,12 @@ class Placed:
     """By partition: the next offset by our progress, and the one by the group."""
 
 
-def placed(partitions: Iterable[TopicPartition], rows: Rows, there: Positions, mark: str) -> Placed:
+def plan_start(partitions: Iterable[TopicPartition], rows: Rows, there: Positions, mark: str) -> GroupStart:
     """`there`: what the group has committed. A commit of somebody else's counts, of ours our own progress does, which
     is exact. Without a commit the progress counts too, and without both the file does, so nothing is said here.
 
     Raises RefusedOffsets where a partition's producer has no epoch left."""
-    found = Placed()
+    found = GroupStart()
     for tp in partitions:
         at, row = there.get(tp), rows.get(tp)
         if at is None:
@@ -51,20 +51,20 @@ def placed(partitions: Iterable[TopicPartition], rows: Rows, there: Positions, m
             found.marks[tp] = GroupOffset(at.offset, mark)
         if row is None:
             found.rows.append(PartitionProgress(topic=tp[0], partition=tp[1], upstream=at.offset - 1, begins=ALTERED))
-        elif at.metadata != mark and (new := _obeying(row, at.offset)) != row:
+        elif at.metadata != mark and (new := _following_group(row, at.offset)) != row:
             found.rows.append(new)
             found.moved[tp] = (row.upstream + 1, at.offset)
     return found
 
 
-def _obeying(row: PartitionProgress, offset: int) -> PartitionProgress:
+def _following_group(row: PartitionProgress, offset: int) -> PartitionProgress:
     if row.upstream + 1 == offset and not row.begins:
         return row
-    return placed_at(row, offset - 1)
+    return with_position(row, offset - 1)
 
 
 @dataclass(slots=True)
-class Due:
+class DueCommits:
     """What is to be committed. `foreign`: positions that somebody else committed while we copy, by partition: theirs,
     and ours, by which they are replaced."""
 
@@ -72,10 +72,10 @@ class Due:
     foreign: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
 
-def due(rows: Iterable[PartitionProgress], there: Positions, mark: str) -> Due:
+def due_commits(rows: Iterable[PartitionProgress], there: Positions, mark: str) -> DueCommits:
     """`rows`: of the partitions that we copy. What the target has acknowledged counts, nothing else; what is there
     already is left out, and what the broker has forgotten comes again."""
-    found = Due()
+    found = DueCommits()
     for row in rows:
         if row.begins:
             continue  # nobody has looked yet where it stands

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from lockstep_config.flow.model import LegacySettings
-from lockstep_data_plane.admin.group_positions import due, mark_of, placed
+from lockstep_data_plane.admin.group_positions import commit_metadata, due_commits, plan_start
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.connect_offsets import RefusedOffsets
 from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress
@@ -21,7 +21,7 @@ from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
-__all__ = ["PositionsOfGroup"]
+__all__ = ["LegacyGroupFollower"]
 
 LOOK_EVERY_S = 3.0
 """How often it is looked whether anybody is in the group."""
@@ -44,7 +44,7 @@ JOINED = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, Ka
 MEMBERS, TROUBLE = "group members", "group positions"
 
 
-class PositionsOfGroup:
+class LegacyGroupFollower:
     """One instance lives as long as the driver; `until_free` begins each time of copying."""
 
     def __init__(self, ctx: FlowContext, legacy: LegacySettings) -> None:
@@ -69,7 +69,7 @@ class PositionsOfGroup:
 
     async def until_free(self, producer_id: int) -> None:
         """Returns when nobody is in the group; nothing is copied before."""
-        self._mark = mark_of(self._ctx.flow, producer_id)
+        self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._placed.clear()
         looks = 0
         while True:
@@ -149,7 +149,7 @@ class PositionsOfGroup:
             return True
         there = await ctx.source.group_offsets(self._legacy.group)
         try:
-            found = placed(new, self._progress(), there, self._mark)
+            found = plan_start(new, self._progress(), there, self._mark)
         except RefusedOffsets as exc:
             raise ClusterError(ctx.flow.target, str(exc)) from exc
         ctx.must_act()
@@ -219,7 +219,7 @@ class PositionsOfGroup:
         ctx = self._ctx
         there = await ctx.source.group_offsets(self._legacy.group)
         rows = [row for tp, row in self._progress().items() if tp in self._placed and tp in self._followed]
-        found = due(rows, there, self._mark)
+        found = due_commits(rows, there, self._mark)
         for tp, (theirs, ours) in sorted(found.foreign.items())[:NAMED]:
             name = f"{tp[0]}-{tp[1]}"
             text = (

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 from lockstep_data_plane.admin.offset_alteration import (
     altered_rows,
-    entry_of,
+    changed_partition,
+    connect_entry,
     not_located,
-    partition_of,
+    partitions_to_check,
     refuse_beyond,
     reset_rows,
-    to_look_up,
 )
-from lockstep_data_plane.common.liveness_timer import Silence
+from lockstep_data_plane.common.liveness_timer import LivenessTimer
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, changes_of
@@ -26,14 +26,14 @@ from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 
-__all__ = ["Placing"]
+__all__ = ["OffsetAdmin"]
 
 ENDED_WITHIN_S = 25.0
 FREE_WITHIN_S = 120.0
 LOOK_EVERY_S = 0.25
 
 
-class Placing:
+class OffsetAdmin:
     """Of one flow. What it does half-way is repaired by doing it again, which changes nothing else."""
 
     def __init__(self, ctx: FlowContext) -> None:
@@ -99,7 +99,7 @@ class Placing:
         beyond its end halts when it is back."""
         ctx = self._ctx
         return await ctx.source.end_offsets(
-            to_look_up(changes, ctx.settings.aliases.source, ctx.state.all(MirroredTopic))
+            partitions_to_check(changes, ctx.settings.aliases.source, ctx.state.all(MirroredTopic))
         )
 
     async def _listed(self) -> list[OffsetChange]:
@@ -110,8 +110,8 @@ class Placing:
         rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
         known = (await self._offsets.known()).values()
         return [
-            *(entry_of(row, source) for row in rows.values()),
-            *(change for change in known if partition_of(change, source) not in rows),
+            *(connect_entry(row, source) for row in rows.values()),
+            *(change for change in known if changed_partition(change, source) not in rows),
         ]
 
     async def _all_known(self) -> None:
@@ -136,7 +136,7 @@ class Placing:
         """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
         connector is to run."""
         ctx, waited_s = self._ctx, 0.0
-        silences: defaultdict[int, Silence] = defaultdict(Silence)
+        silences: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
         while True:
             if ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")

@@ -19,13 +19,13 @@ __all__ = [
     "ALTERED",
     "RESET",
     "altered_rows",
-    "entry_of",
+    "changed_partition",
+    "connect_entry",
     "not_located",
-    "partition_of",
-    "placed_at",
+    "partitions_to_check",
     "refuse_beyond",
     "reset_rows",
-    "to_look_up",
+    "with_position",
 ]
 
 ALTERED, RESET = "altered", "reset"
@@ -37,24 +37,26 @@ def altered_rows(
     """Rows that differ because of the changes, in the order of `rows`; `source` is the alias in them. What has no row
     needs none: its first start goes by Connect's own record. The same changes twice change nothing the second time.
     Raises RefusedOffsets."""
-    wanted = {tp: change.offset for change in changes if (tp := partition_of(change, source)) is not None}
+    wanted = {tp: change.offset for change in changes if (tp := changed_partition(change, source)) is not None}
     found = []
     for row in rows:
         tp = (row.topic, row.partition)
-        if tp in wanted and (new := placed_at(row, wanted[tp])) != row:
+        if tp in wanted and (new := with_position(row, wanted[tp])) != row:
             found.append(new)
     return found
 
 
 def reset_rows(rows: Iterable[PartitionProgress]) -> list[PartitionProgress]:
     """All rows, reset; but those that are already. Raises RefusedOffsets."""
-    return [new for row in rows if (new := placed_at(row, None)) != row]
+    return [new for row in rows if (new := with_position(row, None)) != row]
 
 
-def to_look_up(changes: Iterable[OffsetChange], source: str, topics: Iterable[MirroredTopic]) -> set[TopicPartition]:
+def partitions_to_check(
+    changes: Iterable[OffsetChange], source: str, topics: Iterable[MirroredTopic]
+) -> set[TopicPartition]:
     """The partitions that are given an offset and are there on the source: whose end `refuse_beyond` is to know."""
     there = {row.source_topic: row.partitions for row in topics if row.phase != "deleted"}
-    given = (partition_of(change, source) for change in changes if change.offset is not None)
+    given = (changed_partition(change, source) for change in changes if change.offset is not None)
     return {tp for tp in given if tp is not None and tp[1] < there.get(tp[0], 0)}
 
 
@@ -62,7 +64,7 @@ def refuse_beyond(changes: Iterable[OffsetChange], source: str, ends: Mapping[To
     """`ends`: the next offset of each source partition; what is not among them is not judged. Raises RefusedOffsets for
     an offset that the source has not written: the partition would halt as truncated."""
     for change in changes:
-        tp = partition_of(change, source)
+        tp = changed_partition(change, source)
         if tp is None or change.offset is None or tp not in ends or change.offset < ends[tp]:
             continue
         last = ends[tp] - 1
@@ -80,20 +82,20 @@ def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopi
     return sorted(found, key=lambda row: (row.phase == "halted", row.topic, row.partition))
 
 
-def partition_of(change: OffsetChange, source: str) -> TopicPartition | None:
+def changed_partition(change: OffsetChange, source: str) -> TopicPartition | None:
     """Which partition of the flow a change is about, None for rubbish and for other sources."""
     if change.partition is None or not change.is_of(Connector.SOURCE) or change.partition["cluster"] != source:
         return None
     return change.partition["topic"], change.partition["partition"]
 
 
-def entry_of(row: PartitionProgress, source: str) -> OffsetChange:
+def connect_entry(row: PartitionProgress, source: str) -> OffsetChange:
     """The offset of a partition as Connect would have it: None where nothing was copied, or it was reset."""
     partition = {"cluster": source, "partition": row.partition, "topic": row.topic}
     return OffsetChange(partition, row.upstream if row.upstream >= 0 and row.begins != RESET else None)
 
 
-def placed_at(row: PartitionProgress, offset: int | None) -> PartitionProgress:
+def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgress:
     """The row of a copy that is to begin behind upstream `offset` (-1: at 0); None: where a first one would. Raises
     RefusedOffsets where the producer id has no epoch left."""
     upstream = -1 if offset is None else offset

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["Pauses"]
+__all__ = ["PartitionBackoff"]
 
 
 @dataclass(slots=True)
-class Pauses:
+class PartitionBackoff:
     """Those of one partition. What fails while it resumes and what fails while it copies are counted each for itself:
     however long its cluster was away, a copy that fails once behind that is tried again soon. Times are seconds of one
     clock that is never set back."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lockstep_runtime.util.suspend_detector import SuspendDetector
 
-__all__ = ["Silence"]
+__all__ = ["LivenessTimer"]
 
 
-class Silence:
+class LivenessTimer:
     """Of one slot, by the clock of who listens. What a status says of its time is another machine's clock, which may
     differ, or be set anew."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Shared"]
+__all__ = ["SingleFlight"]
 
 
-class Shared:
+class SingleFlight:
     """Work that finds out how something stands. One instance belongs to one event loop."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:

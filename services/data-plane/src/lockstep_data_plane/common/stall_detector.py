@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["Stuck", "Watchdog"]
+__all__ = ["CopyStallDetector", "StalledPartition"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
+class StalledPartition:
     """The copy stands at `upstream` since `for_s` seconds, the source's readable records end at `end`."""
 
     tp: TopicPartition
@@ -21,13 +21,13 @@ class Stuck:
     for_s: float
 
 
-class Watchdog:
+class CopyStallDetector:
     """Remembers since when each partition stands still with something to copy."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._since: dict[TopicPartition, tuple[int, float]] = {}
-        self.stuck: dict[TopicPartition, Stuck] = {}
+        self.stuck: dict[TopicPartition, StalledPartition] = {}
         """Those that were named and have not moved since."""
 
     def look(
@@ -36,11 +36,11 @@ class Watchdog:
         ends: Mapping[TopicPartition, int],
         now: float,
         resting: Collection[TopicPartition] = (),
-    ) -> tuple[list[Stuck], list[TopicPartition]]:
+    ) -> tuple[list[StalledPartition], list[TopicPartition]]:
         """Those newly found stuck, and those that move again, are up to date, halted with a reason of their own, or
         `resting` because somebody wants it so. `ends`: the next offset behind what can be read; a partition that is not
         in it was not answered for and stays as it was. `now`: seconds of a clock that does not go back."""
-        found: list[Stuck] = []
+        found: list[StalledPartition] = []
         over: list[TopicPartition] = []
         for row in rows:
             tp = (row.topic, row.partition)
@@ -55,6 +55,6 @@ class Watchdog:
                 continue
             self._since[tp] = (upstream, since)
             if now - since >= self._patience_s and tp not in self.stuck:
-                self.stuck[tp] = Stuck(tp, upstream, ends[tp], now - since)
+                self.stuck[tp] = StalledPartition(tp, upstream, ends[tp], now - since)
                 found.append(self.stuck[tp])
         return found, over

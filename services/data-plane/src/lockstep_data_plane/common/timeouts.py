@@ -9,11 +9,11 @@ from datetime import timedelta
 from lockstep_config.clients.librdkafka import clamped
 from lockstep_config.keys.client_keys import CLIENT
 
-__all__ = ["USUAL", "Patience", "patience_of"]
+__all__ = ["USUAL", "Timeouts", "timeouts_from"]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """With the brokers of one cluster, in seconds."""
 
     opening_s: float = 10.0
@@ -37,14 +37,14 @@ class Patience:
         return asked_at > 0 and now - asked_at > self.request_s + kept_s
 
 
-USUAL = Patience()
+USUAL = Timeouts()
 """Where the file does not say."""
 
 
-def patience_of(properties: Mapping[str, str]) -> Patience:
+def timeouts_from(properties: Mapping[str, str]) -> Timeouts:
     """What a client's Java properties say of it. Values must have been checked before
     (`lockstep_config.resolve.validate`)."""
-    return Patience(
+    return Timeouts(
         opening_s=_seconds(properties, "socket.connection.setup.timeout.ms", USUAL.opening_s),
         question_s=_seconds(properties, "request.timeout.ms", USUAL.question_s),
         request_s=_seconds(properties, "request.timeout.ms", USUAL.request_s),

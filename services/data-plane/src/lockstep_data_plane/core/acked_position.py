@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from lockstep_data_plane.core.append_sequence import Chain, Receipt
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["Counters", "Durable"]
+__all__ = ["AckedPosition", "CopyCounters"]
 
 
 @dataclass(slots=True)
-class Counters:
+class CopyCounters:
     """What this run of the slot has done with the partition."""
 
     records: int = 0
@@ -25,7 +25,7 @@ class Counters:
     skipped: int = 0
 
 
-class Durable:
+class AckedPosition:
     """What would still be so if this slot ended now. `upstream`, `downstream` and `sequence` belong together."""
 
     def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
@@ -42,7 +42,7 @@ class Durable:
         self.source_end = -1
         self.last_timestamp = -1
         self.latency_ms = 0
-        self.counters = Counters()
+        self.counters = CopyCounters()
         self.syncs = OffsetSyncRule(offset_lag_max)
         self.runs = RunLog(offset_lag_max)
 
@@ -66,7 +66,9 @@ class Durable:
 
     # -- what happened -------------------------------------------------------------------------------------------------
 
-    def numbered(self, upstream: int, leader_epoch: int, chain: Chain, places: Iterable[tuple[int, int, int]]) -> None:
+    def numbered(
+        self, upstream: int, leader_epoch: int, chain: AppendSequence, places: Iterable[tuple[int, int, int]]
+    ) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
         `places`: as `AlreadyThere.places`."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
@@ -79,7 +81,7 @@ class Durable:
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
-    def appended(self, receipts: Sequence[Receipt], chain: Chain) -> tuple[tuple[int, int], ...]:
+    def appended(self, receipts: Sequence[Ack], chain: AppendSequence) -> tuple[tuple[int, int], ...]:
         """The target has these. Returns the first and the newest offset sync (upstream, downstream) where MM2's rule
         asks for some."""
         syncs: list[tuple[int, int]] = []
@@ -96,12 +98,12 @@ class Durable:
             self._ends_as(chain)
         return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
 
-    def count(self, piece: Piece, size: int) -> None:
+    def count(self, piece: OutgoingBatch, size: int) -> None:
         """The target has the piece, which was sent in so many bytes."""
         self.counters.records += piece.count
         self.counters.bytes += size
 
-    def _ends_as(self, chain: Chain) -> None:
+    def _ends_as(self, chain: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = chain.downstream, chain.sequence, chain.others
 
     # -- what there is to tell -----------------------------------------------------------------------------------------

@@ -14,42 +14,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from lockstep_data_plane.record_batch.coalesce import next_piece
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, Levels
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
-from lockstep_data_plane.record_batch.stamp import Stamped, add_sequence, stamp
+from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.stamp import StampedBatch, add_sequence, stamp
 
-__all__ = ["Chain", "Flight", "Receipt"]
+__all__ = ["Ack", "AppendSequence", "InFlightBatch"]
 
 
 @dataclass(slots=True)
-class Flight:
+class InFlightBatch:
     """A piece on its way. `landed` is its base offset downstream once the target has acknowledged it."""
 
-    piece: Piece
+    piece: OutgoingBatch
     sequence: int
-    data: Stamped
+    data: StampedBatch
     landed: int = -1
 
 
-class Receipt(NamedTuple):
+class Ack(NamedTuple):
     """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
     it since our last one."""
 
-    piece: Piece
+    piece: OutgoingBatch
     downstream: int
     size: int
     foreign: int = 0
 
 
-class Covering(Protocol):
+class InFlightCover(Protocol):
     """Something on its way; once it is durable, everything up to upstream offset `covers` is decided."""
 
     covers: int
     leader_epoch: int
 
 
-class Chain:
+class AppendSequence:
     """The appends of one partition in one epoch. No I/O, no clock."""
 
     def __init__(
@@ -72,8 +72,8 @@ class Chain:
         self._transactional = transactional
         self._next = add_sequence(sequence, 1)
         self._opened = False
-        self._waiting: deque[Piece] = deque()
-        self._flying: deque[Flight] = deque()
+        self._waiting: deque[OutgoingBatch] = deque()
+        self._flying: deque[InFlightBatch] = deque()
         self.broken = False
         self._held = 0
 
@@ -87,7 +87,7 @@ class Chain:
         """As `PartitionProgress.others`."""
         return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
 
-    def admit(self, piece: Piece, producer_id: int = -1) -> None:
+    def admit(self, piece: OutgoingBatch, producer_id: int = -1) -> None:
         """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
         piece.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(piece)
@@ -118,26 +118,26 @@ class Chain:
             return True
         return self._opened and len(self._flying) < window and self._waiting[0].producer_id == self._current
 
-    def launch(self, merge_up_to: int = 0, levels: Levels = JAVAS_LEVELS) -> Flight:
+    def launch(self, merge_up_to: int = 0, levels: CompressionLevels = JAVAS_LEVELS) -> InFlightBatch:
         """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
         caller sends it at once, on the partition's one lane."""
         if self._waiting[0].producer_id != self._current:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        piece, taken = next_piece(self._waiting, merge_up_to, levels)
+        piece, taken = next_outgoing(self._waiting, merge_up_to, levels)
         self._held += piece.size - taken
         data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
-        flight = Flight(piece, self._next, data)
+        flight = InFlightBatch(piece, self._next, data)
         self._next = add_sequence(self._next, piece.count)
         self._flying.append(flight)
         return flight
 
-    def landed(self, flight: Flight, base_offset: int) -> list[Receipt]:
+    def landed(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
         """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
         behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
         flight.landed = base_offset
-        receipts: list[Receipt] = []
+        receipts: list[Ack] = []
         while not self.broken and self._flying and self._flying[0].landed >= 0:
             done = self._flying.popleft()
             receipts.append(self._receipt(done))
@@ -147,15 +147,15 @@ class Chain:
             self._forget(flight)
         return receipts
 
-    def _receipt(self, done: Flight) -> Receipt:
+    def _receipt(self, done: InFlightBatch) -> Ack:
         expected = self.downstream + 1
         foreign = max(0, done.landed - expected)
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
         self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
         self._held -= done.piece.size
-        return Receipt(done.piece, done.landed, done.piece.size, foreign)
+        return Ack(done.piece, done.landed, done.piece.size, foreign)
 
-    def failed(self, flight: Flight) -> None:
+    def failed(self, flight: InFlightBatch) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
         that waited for this one's are forgotten with it."""
         self._forget(flight)
@@ -167,7 +167,7 @@ class Chain:
         for answered in [other for other in self._flying if other.landed >= 0]:
             self._forget(answered)
 
-    def _forget(self, flight: Flight) -> None:
+    def _forget(self, flight: InFlightBatch) -> None:
         if flight in self._flying:
             self._flying.remove(flight)
             self._held -= flight.piece.size
@@ -192,7 +192,7 @@ class Chain:
         return True
 
     @property
-    def _newest(self) -> Covering | None:
+    def _newest(self) -> InFlightCover | None:
         return self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
 
     @property
@@ -205,6 +205,6 @@ class Chain:
         return not self._waiting and not self._flying
 
     @property
-    def oldest(self) -> Piece | None:
+    def oldest(self) -> OutgoingBatch | None:
         """The first piece that is not yet acknowledged."""
         return self._flying[0].piece if self._flying else self._waiting[0] if self._waiting else None

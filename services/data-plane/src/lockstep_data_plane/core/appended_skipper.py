@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.core.offset_run_log import consecutive
-from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
 from lockstep_data_plane.record_batch.rebuild import Record, read
 
-__all__ = ["AlreadyThere", "Misnumbered"]
+__all__ = ["AppendedSkipper", "RecordMismatch"]
 
 
-class Misnumbered(ValueError):
+class RecordMismatch(ValueError):
     """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
 
 
-class AlreadyThere:
+class AppendedSkipper:
     """Of one resume: `left` records, of which the last lies at the chain's end.
 
     `alone`: between what was written down and there the target holds nothing of others, so each record counted past has
@@ -33,7 +33,7 @@ class AlreadyThere:
     def __init__(
         self,
         left: int = 0,
-        end: ChainEnd | None = None,
+        end: LastAppend | None = None,
         *,
         alone: bool = True,
         position: int = 0,
@@ -43,7 +43,7 @@ class AlreadyThere:
         self._downstream = -1 if end is None else end.downstream
         self._alone = alone
         self._skips = skips
-        last = None if end is None or not left else _last_of(end)
+        last = None if end is None or not left else _last_record(end)
         self._last = last if last is not None and last.behind < left else None
         self._next = None if self._last is not None else position
         """The source's next offset, where nothing else says that none is missing."""
@@ -79,14 +79,14 @@ class AlreadyThere:
             while self._next is not None and self._next < record.offset:
                 self._next = next((last + 1 for first, last in self._skips if first <= self._next <= last), None)
             if self._next is None:
-                raise Misnumbered(
+                raise RecordMismatch(
                     "what the target held of ours there is gone from it, and the source's offsets up to "
                     f"{record.offset} do not follow each other: records that were appended already may be gone from it"
                 )
             self._next = record.offset + 1
 
 
-class _Last(NamedTuple):
+class _LastRecord(NamedTuple):
     """The last record of ours that the target still has, and how many of ours came behind it."""
 
     record: Record
@@ -95,18 +95,18 @@ class _Last(NamedTuple):
     behind: int
 
 
-def _last_of(end: ChainEnd) -> _Last | None:
+def _last_record(end: LastAppend) -> _LastRecord | None:
     if end.last is None:
         return None
     record = max(read(end.last), key=lambda each: each.offset)
     behind = end.behind + end.last.last_offset - record.offset
-    return _Last(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
+    return _LastRecord(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
 
 
-def _held_against(record: Record, there: _Last) -> None:
+def _held_against(record: Record, there: _LastRecord) -> None:
     ours = there.record._replace(timestamp=record.timestamp) if there.stamped_there else there.record
     if ours[1:] != record[1:]:
-        raise Misnumbered(
+        raise RecordMismatch(
             f"the target's last record of ours, at its offset {ours.offset}, is not the source's at "
             f"{record.offset}: records that were appended already are gone from the source or have changed"
         )

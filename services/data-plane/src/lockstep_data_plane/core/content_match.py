@@ -14,10 +14,10 @@ from collections.abc import Iterable
 
 from lockstep_data_plane.record_batch.rebuild import Record
 
-__all__ = ["Alignment", "Ambiguous"]
+__all__ = ["AmbiguousMatch", "ContentMatch"]
 
 
-class Ambiguous(ValueError):
+class AmbiguousMatch(ValueError):
     """The records do not say where the copy stands; the message says why. Somebody has to decide."""
 
 
@@ -25,7 +25,7 @@ def _content(record: Record) -> tuple[object, ...]:
     return record.timestamp, record.key, record.value, tuple(record.headers)
 
 
-class Alignment:
+class ContentMatch:
     """Feed the source's records in order until `take` says that the place is found, and then `ends`."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Alignment:
         self._place: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
             if self._place.setdefault(_content(record), index) != index:
-                raise Ambiguous("the target holds the same record twice beyond the last progress written")
+                raise AmbiguousMatch("the target holds the same record twice beyond the last progress written")
         self._gone_before = gone_before
         self._left = len(self._place) if beyond is None else beyond
         self._reached = -1
@@ -67,7 +67,7 @@ class Alignment:
             self._left -= 1
             if place is not None:
                 if place <= self._reached:
-                    raise Ambiguous(
+                    raise AmbiguousMatch(
                         f"the source's record at offset {record.offset} stands elsewhere in the target's log than in "
                         "the source's"
                     )
@@ -92,7 +92,7 @@ class Alignment:
         if self._open is None:
             return
         if self._untold or self._tombstones_since is None:
-            raise Ambiguous(
+            raise AmbiguousMatch(
                 f"the target has lost records of ours beyond the last progress written, and the source's at offset "
                 f"{self._open.offset} may have been one of them"
             )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Case", "Decision", "Found", "Policies", "counted", "decide", "goes_back", "lost_on_target"]
+__all__ = ["FoundGap", "GapCase", "GapDecision", "GapPolicies", "counted", "decide_gap", "goes_back", "lost_on_target"]
 
 
-class Case(Enum):
+class GapCase(Enum):
     """Why a partition cannot simply go on; the values stand in its state."""
 
     RECORDS_GONE = "records-gone"
@@ -23,30 +23,30 @@ class Case(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policies:
+class GapPolicies:
     """What the file says for the topic: `lockstep.on.gap`, `lockstep.on.recreate`, `lockstep.on.doubt`."""
 
     gap: str = "halt"
     recreate: str = "halt"
     doubt: str = "halt"
 
-    def of(self, case: Case) -> tuple[str, str]:
+    def of(self, case: GapCase) -> tuple[str, str]:
         """The key that decides a case, and its value."""
-        if case is Case.DOUBT:
+        if case is GapCase.DOUBT:
             return "lockstep.on.doubt", self.doubt
-        if case in (Case.SOURCE_RECREATED, Case.TARGET_RECREATED):
+        if case in (GapCase.SOURCE_RECREATED, GapCase.TARGET_RECREATED):
             return "lockstep.on.recreate", self.recreate
         return "lockstep.on.gap", self.gap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundGap:
     """A case, with what the clusters say. `wanted` is the next upstream offset to copy, `start` and `end` are those of
     the source's log now; `agreed` (SOURCE_TRUNCATED only): up to where its log still is the one that was copied;
     `epoch`: the newest epoch of our chain that the target knows. Of the target's cases: `held` is the last downstream
     offset that the target had acknowledged, `target_end` where its log ends now; -1: nobody knows."""
 
-    case: Case
+    case: GapCase
     text: str
     wanted: int
     start: int
@@ -59,13 +59,13 @@ class Found:
     @property
     def on_target(self) -> bool:
         """It is the target that has not what it had."""
-        return self.case in (Case.TARGET_TRUNCATED, Case.TARGET_RECREATED)
+        return self.case in (GapCase.TARGET_TRUNCATED, GapCase.TARGET_RECREATED)
 
     @property
     def gone(self) -> tuple[int, int] | None:
         """Downstream offsets (first, last) whose records the target had and has no more; None: there are none, or
         nobody can tell. Of a topic that is another one: all that its log may have held, which began at 0 once."""
-        first = {Case.TARGET_TRUNCATED: self.target_end, Case.TARGET_RECREATED: 0}.get(self.case, -1)
+        first = {GapCase.TARGET_TRUNCATED: self.target_end, GapCase.TARGET_RECREATED: 0}.get(self.case, -1)
         return (first, self.held) if 0 <= first <= self.held else None
 
     def facts(self) -> dict[str, object]:
@@ -81,7 +81,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class GapDecision:
     """Go on at `begin`, in a new epoch of the chain. `lost`: upstream offsets (first, last) that will not be copied;
     `again`: those whose records the target may hold twice; `gone`: downstream offsets that the target lost and that are
     not copied again. None where there are none, or nobody can tell."""
@@ -108,7 +108,7 @@ class Decision:
         return {"lost": self.lost, "again": self.again, "gone": self.gone}
 
 
-def decide(found: Found, policies: Policies) -> Decision | None:
+def decide_gap(found: FoundGap, policies: GapPolicies) -> GapDecision | None:
     """What the policy makes of a case; None: halt.
 
     | case | skip, or progress | restart |
@@ -123,24 +123,24 @@ def decide(found: Found, policies: Policies) -> Decision | None:
     _, word = policies.of(found.case)
     if word == "halt":
         return None
-    if word == "restart" or found.case is Case.RECORDS_GONE:
+    if word == "restart" or found.case is GapCase.RECORDS_GONE:
         return _from_start(found, word)
     begin = found.wanted
-    if found.case is Case.SOURCE_TRUNCATED:
+    if found.case is GapCase.SOURCE_TRUNCATED:
         begin = max(found.start, min(found.agreed, found.end))
-    elif found.case is Case.SOURCE_RECREATED:
+    elif found.case is GapCase.SOURCE_RECREATED:
         begin = found.end
-    lost = (found.start, begin - 1) if found.case is Case.SOURCE_RECREATED else (found.wanted, begin - 1)
-    return Decision(
+    lost = (found.start, begin - 1) if found.case is GapCase.SOURCE_RECREATED else (found.wanted, begin - 1)
+    return GapDecision(
         begin=begin,
         word=word,
         lost=lost if lost[0] <= lost[1] else None,
-        again=(begin, found.end - 1) if found.case is Case.DOUBT and begin < found.end else None,
+        again=(begin, found.end - 1) if found.case is GapCase.DOUBT and begin < found.end else None,
         gone=found.gone,
     )
 
 
-def goes_back(committed: int | None, decision: Decision) -> bool:
+def goes_back(committed: int | None, decision: GapDecision) -> bool:
     """Whether committed progress (the last upstream offset that it names; None: it names none) says more than a
     decision. In transactions the greater of the row and of committed progress counts. So progress that says more is to
     be taken back before the row is written, or nothing would come of the decision; and progress that says less may
@@ -148,29 +148,29 @@ def goes_back(committed: int | None, decision: Decision) -> bool:
     return committed is not None and committed >= decision.begin
 
 
-def lost_on_target(found: Found, decision: Decision) -> int:
+def lost_on_target(found: FoundGap, decision: GapDecision) -> int:
     """How many downstream offsets stay gone, where that can be counted: what a deleted topic had left of its log
     nobody can tell."""
-    gone = decision.gone if found.case is Case.TARGET_TRUNCATED else None
+    gone = decision.gone if found.case is GapCase.TARGET_TRUNCATED else None
     return gone[1] - gone[0] + 1 if gone else 0
 
 
-def counted(gaps: tuple[tuple[str, int], ...], case: Case) -> tuple[tuple[str, int], ...]:
+def counted(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[tuple[str, int], ...]:
     """How often each case was led past (`PartitionProgress.gaps`), with one more."""
     times = dict(gaps)
     times[case.value] = times.get(case.value, 0) + 1
     return tuple(sorted(times.items()))
 
 
-def _from_start(found: Found, word: str) -> Decision:
+def _from_start(found: FoundGap, word: str) -> GapDecision:
     """At the beginning of what the source has. What the target has of it already, it will have twice, unless the
     target's topic, or the source's, is another one."""
-    same_log = found.case in (Case.RECORDS_GONE, Case.SOURCE_TRUNCATED, Case.TARGET_TRUNCATED)
+    same_log = found.case in (GapCase.RECORDS_GONE, GapCase.SOURCE_TRUNCATED, GapCase.TARGET_TRUNCATED)
     gone = (found.wanted, found.start - 1)
     before = (found.start, min(found.wanted, found.end) - 1)
-    return Decision(
+    return GapDecision(
         begin=found.start,
         word=word,
-        lost=gone if found.case is not Case.SOURCE_RECREATED and gone[0] <= gone[1] else None,
+        lost=gone if found.case is not GapCase.SOURCE_RECREATED and gone[0] <= gone[1] else None,
         again=before if same_log and before[0] <= before[1] else None,
     )

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import Record, build
 from lockstep_protocol.murmur2 import partition_for
 
-__all__ = ["Gathering", "Group", "Sticky"]
+__all__ = ["BatchGroup", "KeyPartitioner", "StickyPartition"]
 
 STICKS_BYTES = 16_384
 """So many bytes of records without a key go into one partition before the next one has its turn: `batch.size` of Java's
 producer."""
 
 
-class Sticky:
+class StickyPartition:
     """Where records without a key go: for a while all into one partition, so that their batches stay whole, then into
     the next one (KIP-480, KIP-794)."""
 
@@ -40,7 +40,7 @@ class Sticky:
             self._at, self._bytes = self._at + 1, 0
 
 
-class Spread(NamedTuple):
+class PartitionedRecord(NamedTuple):
     """A record, the partition of the target that it goes to, and the codec that it came in, or is to go in."""
 
     to: int
@@ -49,11 +49,11 @@ class Spread(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class BatchGroup:
     """What goes out and counts together: pieces for several partitions of the target. Once all of them are durable,
     everything up to upstream offset `covers` is decided."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[OutgoingBatch, ...]
     covers: int
     leader_epoch: int
 
@@ -63,7 +63,7 @@ class Group:
 
 
 @dataclass(slots=True)
-class Gathering:
+class KeyPartitioner:
     """Records of consecutive batches on their way into a group. Everything up to `covers` is among them, or was passed
     over."""
 
@@ -71,11 +71,11 @@ class Gathering:
     leader_epoch: int = -1
     size: int = 0
     """Bytes of keys and values."""
-    spread: list[Spread] = field(default_factory=list)
+    spread: list[PartitionedRecord] = field(default_factory=list)
 
-    def add(self, records: Sequence[Record], codec: int, partitions: int, sticky: Sticky) -> None:
+    def add(self, records: Sequence[Record], codec: int, partitions: int, sticky: StickyPartition) -> None:
         """The records of one batch, in its order: with a key where Java's producer puts it among so many partitions,
-        those without one together (`Sticky`)."""
+        those without one together (`StickyPartition`)."""
         without, unkeyed = sticky.at(partitions), 0
         for record in records:
             size = len(record.key or b"") + len(record.value or b"")
@@ -84,7 +84,7 @@ class Gathering:
             else:
                 to = partition_for(record.key, partitions)
             self.size += size
-            self.spread.append(Spread(to, codec, record))
+            self.spread.append(PartitionedRecord(to, codec, record))
         sticky.took(unkeyed)
 
     def cover(self, offset: int, leader_epoch: int) -> None:
@@ -96,13 +96,13 @@ class Gathering:
         self.spread = [one for one in self.spread if one.record.offset < offset]
         self.covers = min(self.covers, offset - 1)
 
-    def group(self, limits: Limits) -> Group:
+    def group(self, limits: TargetLimits) -> BatchGroup:
         """The records as batches. Those for one partition keep their order; key, value, headers and timestamp stay, and
         the codec does. Raises RecordTooLarge."""
-        return Group(tuple(_pieces(self.spread, limits)), self.covers, self.leader_epoch)
+        return BatchGroup(tuple(_pieces(self.spread, limits)), self.covers, self.leader_epoch)
 
 
-def _pieces(spread: Iterable[Spread], limits: Limits) -> Iterable[Piece]:
+def _pieces(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
     stretches: dict[int, list[tuple[int, list[Record]]]] = {}
     for to, codec, record in spread:
         of_partition = stretches.setdefault(to, [])

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from collections import deque
 
-from lockstep_data_plane.core.append_sequence import Chain, Flight, Receipt
-from lockstep_data_plane.core.key_partitioner import Group
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
+from lockstep_data_plane.core.key_partitioner import BatchGroup
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 
-__all__ = ["KeyedChain"]
+__all__ = ["KeyedAppendSequences"]
 
 ROUND_BYTES = 4 * 1024 * 1024
 """While so many bytes of a round wait or fly nothing joins it: who drains has to send them all."""
 
 
-class KeyedChain(Chain):
+class KeyedAppendSequences(AppendSequence):
     """All of them as one, as far as others look at it. Positions in the target's logs say nothing here: `downstream`
     and `sequence` stay -1."""
 
     def __init__(self, producer_id: int, epoch: int, partitions: int) -> None:
         """`partitions` of the target, of which the transactional id of this epoch has appended nothing yet."""
         super().__init__(producer_id, epoch, -1, -1, transactional=True)
-        self.links = tuple(Chain(producer_id, epoch, -1, -1, transactional=True) for _ in range(partitions))
-        self._later: deque[Group] = deque()
-        self._round: Group | None = None
+        self.links = tuple(AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in range(partitions))
+        self._later: deque[BatchGroup] = deque()
+        self._round: BatchGroup | None = None
 
-    def queue(self, group: Group) -> None:
+    def queue(self, group: BatchGroup) -> None:
         """Behind all others, for this round or a later one."""
         self._later.append(group)
 
@@ -39,7 +39,7 @@ class KeyedChain(Chain):
             group = self._later.popleft()
             for piece in group.pieces:
                 self.links[piece.to].admit(piece)
-            self._round = Group((), group.covers, group.leader_epoch)
+            self._round = BatchGroup((), group.covers, group.leader_epoch)
         return {number for number, link in enumerate(self.links) if not link.idle}
 
     @property
@@ -64,10 +64,10 @@ class KeyedChain(Chain):
         """Whether a round may begin."""
         return bool(self._later) and not self.broken
 
-    def landed(self, flight: Flight, base_offset: int) -> list[Receipt]:
+    def landed(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
         return self.links[flight.piece.to].landed(flight, base_offset)
 
-    def failed(self, flight: Flight) -> None:
+    def failed(self, flight: InFlightBatch) -> None:
         self.links[flight.piece.to].failed(flight)
         self.break_off()
 
@@ -85,7 +85,7 @@ class KeyedChain(Chain):
                 link.abandon()
 
     @property
-    def _newest(self) -> Group | None:
+    def _newest(self) -> BatchGroup | None:
         return self._later[-1] if self._later else self._round
 
     @property
@@ -106,7 +106,7 @@ class KeyedChain(Chain):
         return not self._later and all(link.idle for link in self.links)
 
     @property
-    def oldest(self) -> Piece | None:
+    def oldest(self) -> OutgoingBatch | None:
         first = [piece for link in self.links if (piece := link.oldest) is not None]
         if not first and self._later:
             first = list(self._later[0].pieces)

@@ -10,27 +10,34 @@ from collections.abc import Iterable, Sequence
 
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.core.append_sequence import Chain, Receipt
-from lockstep_data_plane.core.key_partitioner import Gathering, Sticky
-from lockstep_data_plane.core.keyed_append_sequences import KeyedChain
-from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.quarantine_entry import Refusal, of_batch, of_record, skipped, unread, wholly_skipped
-from lockstep_data_plane.core.target_partition import Outlet
-from lockstep_data_plane.core.transaction_state import Stage
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Verdict, judge
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
+from lockstep_data_plane.core.key_partitioner import KeyPartitioner, StickyPartition
+from lockstep_data_plane.core.keyed_append_sequences import KeyedAppendSequences
+from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.quarantine_entry import (
+    RefusedRecords,
+    refused_batch,
+    refused_record,
+    skipped,
+    unread,
+    wholly_skipped,
+)
+from lockstep_data_plane.core.target_partition import TargetPartition
+from lockstep_data_plane.core.transaction_state import TransactionStage
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, classify
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
 from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["KeyedPartition"]
+__all__ = ["KeyedMirrorPartition"]
 
 GROUP_BYTES = 1024 * 1024
 """Where a group of records ends, in bytes of keys and values: one batch for each partition of the target is made of
 it, as a whole."""
 
 
-class KeyedPartition(Partition):
+class KeyedMirrorPartition(MirrorPartition):
     """The partition `topic`-`number` of a flow, as one slot spreads it."""
 
     in_one_log = False
@@ -39,13 +46,13 @@ class KeyedPartition(Partition):
         super().__init__(topic, number, target_topic, offset_lag_max)
         self._offset_lag_max = offset_lag_max
         self.outlets = ()
-        self._keyed = KeyedChain(-1, 0, 0)
-        self._sticky = Sticky(number)
-        self._barrier: tuple[str, Refusal] | None = None
+        self._keyed = KeyedAppendSequences(-1, 0, 0)
+        self._sticky = StickyPartition(number)
+        self._barrier: tuple[str, RefusedRecords] | None = None
         """What the target refused, and why: it is reached again, and what lies before it is committed first."""
 
-    def in_its_place(self) -> Partition:
-        there = Partition(self.topic, self.number, self.target_topic, self._offset_lag_max)
+    def in_its_place(self) -> MirrorPartition:
+        there = MirrorPartition(self.topic, self.number, self.target_topic, self._offset_lag_max)
         there.traces = self.traces
         return there
 
@@ -53,18 +60,18 @@ class KeyedPartition(Partition):
 
     def spread_over(self, partitions: int) -> None:
         if partitions != len(self.outlets):
-            self.outlets = tuple(Outlet(self, number) for number in range(partitions))
+            self.outlets = tuple(TargetPartition(self, number) for number in range(partitions))
 
     def fits(self, partitions: int) -> bool:
         return len(self.outlets) in (0, partitions)
 
-    def chain_to(self, number: int) -> Chain:
+    def chain_to(self, number: int) -> AppendSequence:
         return self._keyed.links[number]
 
     def may_append(self, number: int) -> bool:
         """A round is appended to its end, also while its transaction is ending."""
         transactions = self.transactions
-        stages = (Stage.OPEN, Stage.ENDING)
+        stages = (TransactionStage.OPEN, TransactionStage.ENDING)
         return transactions is not None and transactions.stage in stages and number in transactions.joined
 
     def joining(self) -> set[int]:
@@ -85,49 +92,49 @@ class KeyedPartition(Partition):
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
-    def on(self, happening: Happening, reason: str = "") -> Phase:
+    def on(self, happening: PartitionEvent, reason: str = "") -> Phase:
         """As ever; but what the target refuses in the middle of a round breaks the round, which is begun again and then
         ends in front of it."""
         in_a_round = self._keyed.broken and self.phase in (Phase.COPYING, Phase.SETTLING)
-        if happening is Happening.REFUSED and in_a_round and self.refusal is not None:
+        if happening is PartitionEvent.REFUSED and in_a_round and self.refusal is not None:
             if self._barrier is None or self.refusal.ranges < self._barrier[1].ranges:
                 self._barrier = reason, self.refusal
-            self.refusal, happening, reason = None, Happening.FAILED, ""
-        if happening is Happening.FAILED:
+            self.refusal, happening, reason = None, PartitionEvent.FAILED, ""
+        if happening is PartitionEvent.FAILED:
             self._keyed.break_off()
         return super().on(happening, reason)
 
     def _new_chain(
         self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
-    ) -> Chain:
-        self._keyed = KeyedChain(row.producer_id, row.producer_epoch, len(self.outlets))
+    ) -> AppendSequence:
+        self._keyed = KeyedAppendSequences(row.producer_id, row.producer_epoch, len(self.outlets))
         return self._keyed
 
     # -- records in ----------------------------------------------------------------------------------------------------
 
     def admit(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        gathering = Gathering(self.position - 1)
+        gathering = KeyPartitioner(self.position - 1)
         for batch in batches:
             try:
                 self._gather(batch, gathering, in_aborted=aborted.holds(batch))
-            except BatchRefused:
+            except BatchRejected:
                 self._queue(gathering)
                 raise
             if gathering.size >= GROUP_BYTES:
                 self._queue(gathering)
-                gathering = Gathering(self.position - 1)
+                gathering = KeyPartitioner(self.position - 1)
         self._queue(gathering)
 
-    def _gather(self, batch: Batch, gathering: Gathering, *, in_aborted: bool) -> None:
+    def _gather(self, batch: Batch, gathering: KeyPartitioner, *, in_aborted: bool) -> None:
         position = gathering.covers + 1
         elsewhere = self.traces.producer_of(batch) is None
-        verdict, why = judge(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
-        if verdict is Verdict.SKIP or wholly_skipped(batch, position, self._skips):
+        verdict, why = classify(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
+        if verdict is BatchAction.SKIP or wholly_skipped(batch, position, self._skips):
             self.durable.counters.skipped += 1
             gathering.cover(batch.last_offset, batch.leader_epoch)
             return
-        if verdict is Verdict.REFUSE:
-            raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", of_batch(batch, why))
+        if verdict is BatchAction.REFUSE:
+            raise BatchRejected(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", refused_batch(batch, why))
         records = self._records(batch, position)
         self._stop_at_barrier(records, batch, gathering)
         codec = self.limits.codec_of(batch.attributes & CODEC_MASK)
@@ -138,9 +145,9 @@ class KeyedPartition(Partition):
         try:
             return unread(batch, position, self._skips)
         except (ValueError, CorruptRecordException) as exc:
-            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
+            raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
 
-    def _stop_at_barrier(self, records: Sequence[Record], batch: Batch, gathering: Gathering) -> None:
+    def _stop_at_barrier(self, records: Sequence[Record], batch: Batch, gathering: KeyPartitioner) -> None:
         """Where the target has refused a record of the batch, let what lies before it go and raise BatchRefused."""
         if self._barrier is None:
             return
@@ -152,17 +159,17 @@ class KeyedPartition(Partition):
         codec = self.limits.codec_of(batch.attributes & CODEC_MASK)
         gathering.add(records[:at], codec, len(self.outlets), self._sticky)
         gathering.cover(records[at].offset - 1, batch.leader_epoch)
-        raise BatchRefused(why, refusal)
+        raise BatchRejected(why, refusal)
 
-    def _queue(self, gathering: Gathering) -> None:
+    def _queue(self, gathering: KeyPartitioner) -> None:
         """Raises BatchRefused for a record that no batch can hold, after what lies before it was queued."""
-        refused: BatchRefused | None = None
+        refused: BatchRejected | None = None
         while True:
             try:
                 group = gathering.group(self.limits)
                 break
             except RecordTooLarge as exc:
-                refused = BatchRefused(str(exc), of_record(exc.record, str(exc)))
+                refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
                 gathering.cut(exc.record.offset)
         if group.pieces:
             self._keyed.queue(group)
@@ -179,11 +186,11 @@ class KeyedPartition(Partition):
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+    def committed(self) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
         self.durable.reached(*self._keyed.round_covers)
         return super().committed()
 
-    def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
+    def _account(self, receipts: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
         """Of places in the target's logs nothing is told: neither offset syncs nor runs."""
         for receipt in receipts:
             self.durable.count(receipt.piece, receipt.size)

@@ -10,35 +10,41 @@ from typing import ClassVar
 
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.core.acked_position import Durable
-from lockstep_data_plane.core.append_sequence import Chain, Flight, Receipt
-from lockstep_data_plane.core.appended_skipper import AlreadyThere, Misnumbered
-from lockstep_data_plane.core.phase_state import Phased
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.core.provenance import UNTRACED, Traces, appended_since
-from lockstep_data_plane.core.quarantine_entry import Refusal, of_batch, of_record, unread, wholly_skipped
-from lockstep_data_plane.core.target_partition import Outlet
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.core.transaction_state import Stage, Transactions
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, Limits, Verdict, judge
+from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
+from lockstep_data_plane.core.appended_skipper import AppendedSkipper, RecordMismatch
+from lockstep_data_plane.core.phase_state import PhaseState
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance, appended_since
+from lockstep_data_plane.core.quarantine_entry import (
+    RefusedRecords,
+    refused_batch,
+    refused_record,
+    unread,
+    wholly_skipped,
+)
+from lockstep_data_plane.core.target_partition import TargetPartition
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.outgoing_batch import as_piece
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["BatchRefused", "Partition"]
+__all__ = ["BatchRejected", "MirrorPartition"]
 
 
-class BatchRefused(ValueError):
+class BatchRejected(ValueError):
     """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
     is what could be quarantined of it."""
 
-    def __init__(self, sentence: str, refusal: Refusal | None = None) -> None:
+    def __init__(self, sentence: str, refusal: RefusedRecords | None = None) -> None:
         super().__init__(sentence)
         self.refusal = refusal
 
 
-class Partition(Phased):
+class MirrorPartition(PhaseState):
     """The partition `topic`-`number` of a flow, as one slot copies it."""
 
     in_one_log: ClassVar[bool] = True
@@ -51,8 +57,8 @@ class Partition(Phased):
         self.target_topic = target_topic
         self.tp = (topic, number)
         self.target_tp = (target_topic, number)
-        self.outlets: tuple[Outlet, ...] = (Outlet(self, number),)
-        self.refusal: Refusal | None = None
+        self.outlets: tuple[TargetPartition, ...] = (TargetPartition(self, number),)
+        self.refusal: RefusedRecords | None = None
         """What was refused and could be quarantined."""
         self.kept = 0
         """How many entries of `refusal` the quarantine topic has already."""
@@ -60,12 +66,12 @@ class Partition(Phased):
         """Counting went wrong, so the records themselves have to tell where we are."""
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
-        self.limits = Limits()
-        self.traces: Traces = UNTRACED
+        self.limits = TargetLimits()
+        self.traces: Provenance = NO_PROVENANCE
         """Where batches of the source originated, and what that makes of them."""
-        self.durable = Durable(topic, number, offset_lag_max)
-        self.chain = Chain(-1, 0, -1, -1)
-        self.transactions: Transactions | None = None
+        self.durable = AckedPosition(topic, number, offset_lag_max)
+        self.chain = AppendSequence(-1, 0, -1, -1)
+        self.transactions: TransactionState | None = None
         """None: what is appended counts when it is acknowledged."""
         self.ends_first = False
         """It failed on the source's side only, and what its open transaction holds is good: that ends before the
@@ -77,7 +83,7 @@ class Partition(Phased):
         self.fetched_epoch = -1
         """The leader epoch of the record before `fetch_from`; -1: that one was not fetched since the last resume, which
         looked for itself whether the log still held it."""
-        self._there = AlreadyThere()
+        self._there = AppendedSkipper()
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
         self.times_rewritten = False
@@ -100,7 +106,7 @@ class Partition(Phased):
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
-    def in_its_place(self) -> Partition:
+    def in_its_place(self) -> MirrorPartition:
         """The partition as it is copied to the one of the same number, where it was so before."""
         return self
 
@@ -111,16 +117,16 @@ class Partition(Phased):
         """Whether the copy can go on as it is where the target has so many partitions now."""
         return True
 
-    def on(self, happening: Happening, reason: str = "") -> Phase:
+    def on(self, happening: PartitionEvent, reason: str = "") -> Phase:
         """Move on. Raises KeyError for what cannot happen in this phase."""
         phase = super().on(happening, reason)
-        if happening is Happening.QUARANTINED:
+        if happening is PartitionEvent.QUARANTINED:
             self.refusal = None
             self.chain.abandon()
-        if happening in (Happening.LEAVE, Happening.REST, Happening.FAILED, Happening.DRAINED):
+        if happening in (PartitionEvent.LEAVE, PartitionEvent.REST, PartitionEvent.FAILED, PartitionEvent.DRAINED):
             self.chain.abandon()
         lost = self.chain.broken or not self.ends_first
-        if happening is Happening.FAILED and self.transactions is not None and lost:
+        if happening is PartitionEvent.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
         return phase
 
@@ -135,13 +141,13 @@ class Partition(Phased):
         held = self.transactions is not None and bool(self.transactions.held)
         return self._sure and not (self.chain.broken or self.to_number or held)
 
-    def chain_to(self, number: int) -> Chain:
+    def chain_to(self, number: int) -> AppendSequence:
         """The appends into that partition of the target."""
         return self.chain
 
     def may_append(self, number: int) -> bool:
         """Whether the transaction, where there is one, takes batches for that partition of the target now."""
-        return self.transactions is None or self.transactions.stage is Stage.OPEN
+        return self.transactions is None or self.transactions.stage is TransactionStage.OPEN
 
     @property
     def to_number(self) -> int:
@@ -156,9 +162,9 @@ class Partition(Phased):
     def resumed(
         self,
         row: PartitionProgress,
-        end: ChainEnd,
+        end: LastAppend,
         runs: Iterable[OffsetRuns] = (),
-        transactions: Transactions | None = None,
+        transactions: TransactionState | None = None,
     ) -> None:
         """The target's log says where our chain ends, where `row` had written down less or as much. The source is
         judged again from there, and as many records as lie between are counted past; what the log still holds of them
@@ -170,19 +176,21 @@ class Partition(Phased):
         self.position = self.fetch_from = row.upstream + 1
         self.fetched_epoch = -1
         there = appended_since(row, end.sequence, end.others)
-        self._there = AlreadyThere(
+        self._there = AppendedSkipper(
             there, end, alone=end.downstream - row.downstream == there, position=self.position, skips=row.skips
         )
         self.misnumbered = self.ends_first = False
         self.incarnation += 1
         self.fruitless = True
-        self.on(Happening.FOUND if self.locates else Happening.RESUMED)
+        self.on(PartitionEvent.FOUND if self.locates else PartitionEvent.RESUMED)
 
     def _new_chain(
         self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
-    ) -> Chain:
+    ) -> AppendSequence:
         transactional = self.transactions is not None
-        return Chain(row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactional)
+        return AppendSequence(
+            row.producer_id, row.producer_epoch, sequence, downstream, others, transactional=transactional
+        )
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -208,19 +216,21 @@ class Partition(Phased):
             if self._counted:
                 return
             producer = self.traces.producer_of(batch)
-            verdict, why = judge(
+            verdict, why = classify(
                 batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
             )
             if self._skips and self._passes_over(batch, verdict):
                 continue
-            if verdict is Verdict.PASS and not self.to_number:
+            if verdict is BatchAction.PASS and not self.to_number:
                 self.position = batch.last_offset + 1
-                self.chain.admit(as_piece(batch), -1 if producer is None else producer)
-            elif verdict is Verdict.SKIP:
+                self.chain.admit(as_outgoing(batch), -1 if producer is None else producer)
+            elif verdict is BatchAction.SKIP:
                 self.durable.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
-            elif verdict is Verdict.REFUSE:
-                raise BatchRefused(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", of_batch(batch, why))
+            elif verdict is BatchAction.REFUSE:
+                raise BatchRejected(
+                    f"offsets {batch.base_offset} to {batch.last_offset}: {why}", refused_batch(batch, why)
+                )
             else:
                 self._decode(batch)
 
@@ -230,12 +240,12 @@ class Partition(Phased):
             if self.to_number and (self._count_past(batch) or self._counted):
                 return
             pieces = rebuild(batch, self.position, self.limits, self._skips)
-        except Misnumbered:
+        except RecordMismatch:
             raise
         except RecordTooLarge as exc:
-            raise BatchRefused(str(exc), of_record(exc.record, str(exc))) from exc
+            raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
         except (ValueError, CorruptRecordException) as exc:
-            raise BatchRefused(f"offsets from {batch.base_offset}: {exc}", of_batch(batch, str(exc))) from exc
+            raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
         if not pieces:
             self._pass_over(batch.last_offset, batch.leader_epoch)
         producer = self.traces.producer_of(batch)
@@ -252,9 +262,9 @@ class Partition(Phased):
     def _skips(self) -> tuple[tuple[int, int], ...]:
         return self.durable.written.skips
 
-    def _passes_over(self, batch: Batch, verdict: Verdict) -> bool:
+    def _passes_over(self, batch: Batch, verdict: BatchAction) -> bool:
         """Deal with a batch that holds quarantined offsets; False where it holds none."""
-        if verdict is Verdict.SKIP or not any(
+        if verdict is BatchAction.SKIP or not any(
             first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
         ):
             return False
@@ -262,7 +272,7 @@ class Partition(Phased):
             self.durable.counters.skipped += 1
             self._pass_over(batch.last_offset, batch.leader_epoch)
             return True
-        if verdict is Verdict.REFUSE:
+        if verdict is BatchAction.REFUSE:
             return False
         self._decode(batch)
         return True
@@ -292,7 +302,7 @@ class Partition(Phased):
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def acknowledged(self, flight: Flight, base_offset: int) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+    def acknowledged(self, flight: InFlightBatch, base_offset: int) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
         """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
         first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
         receipts = self.chain.landed(flight, base_offset)
@@ -320,7 +330,7 @@ class Partition(Phased):
         """The upstream offset up to which everything is decided once the open transaction has ended."""
         return -1 if self.transactions is None else self.transactions.progress
 
-    def committed(self) -> tuple[list[Receipt], tuple[tuple[int, int], ...]]:
+    def committed(self) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
         """The open transaction has ended: what it held counts. As `acknowledged`."""
         if self.transactions is None:
             return [], ()
@@ -328,12 +338,12 @@ class Partition(Phased):
         self.chain.marked()
         return receipts, self._account(receipts)
 
-    def _account(self, receipts: Sequence[Receipt]) -> tuple[tuple[int, int], ...]:
+    def _account(self, receipts: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
         if receipts:
             self.fruitless = False
         return self.durable.appended(receipts, self.chain)
 
-    def lost(self, flight: Flight) -> None:
+    def lost(self, flight: InFlightBatch) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""
         self.chain.failed(flight)
 

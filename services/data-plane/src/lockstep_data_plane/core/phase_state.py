@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.core.phases import TRANSITIONS, Happening, Phase
+from lockstep_data_plane.core.phases import TRANSITIONS, PartitionEvent, Phase
 
-__all__ = ["Phased"]
+__all__ = ["PhaseState"]
 
-LOCATES = (Happening.DRAINED, Happening.LOCATED)
+LOCATES = (PartitionEvent.DRAINED, PartitionEvent.LOCATED)
 """What tells that the row of a partition at rest says all."""
 
 
-class Phased:
+class PhaseState:
     """The phase of a partition, and what belongs to it."""
 
     def __init__(self) -> None:
@@ -29,18 +29,18 @@ class Phased:
         self._sure = False
         """Nothing failed since it resumed last, so that every append is accounted for once all answers are in."""
 
-    def on(self, happening: Happening, reason: str = "") -> Phase:
+    def on(self, happening: PartitionEvent, reason: str = "") -> Phase:
         """Move on. Raises KeyError for what cannot happen in this phase."""
         self.phase = TRANSITIONS[self.phase][happening]
-        if happening is Happening.REFUSED:
+        if happening is PartitionEvent.REFUSED:
             self.reason, self.case = reason, self.case or "refused"
-        if happening is Happening.QUARANTINED:
+        if happening is PartitionEvent.QUARANTINED:
             self.reason, self.case = "", ""
-        if happening in (Happening.LEAVE, Happening.REST):
-            self.leaving, self.locates = True, happening is Happening.REST
-        if happening in (Happening.RESUMED, Happening.FOUND):
+        if happening in (PartitionEvent.LEAVE, PartitionEvent.REST):
+            self.leaving, self.locates = True, happening is PartitionEvent.REST
+        if happening in (PartitionEvent.RESUMED, PartitionEvent.FOUND):
             self._sure = True
-        if happening is Happening.FAILED:
+        if happening is PartitionEvent.FAILED:
             self._sure = False
         if self.phase is Phase.RELEASED and self.reason and not self.leaving:
             self.phase = Phase.HALTED
@@ -49,7 +49,7 @@ class Phased:
         self.located = self.phase is Phase.RELEASED and self.locates and happening in LOCATES
         return self.phase
 
-    def can(self, happening: Happening) -> bool:
+    def can(self, happening: PartitionEvent) -> bool:
         """Whether it can happen in this phase."""
         return happening in TRANSITIONS[self.phase]
 

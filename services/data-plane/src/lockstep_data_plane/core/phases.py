@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["TRANSITIONS", "Happening", "Phase"]
+__all__ = ["TRANSITIONS", "PartitionEvent", "Phase"]
 
 
 class Phase(Enum):
@@ -28,7 +28,7 @@ class Phase(Enum):
     RELEASED = "released"
 
 
-class Happening(Enum):
+class PartitionEvent(Enum):
     RESUMED = "resumed"
     FAILED = "failed"
     REFUSED = "refused"
@@ -48,8 +48,8 @@ class Happening(Enum):
     """And which record of the source that is."""
 
 
-P, H = Phase, Happening
-TRANSITIONS: dict[Phase, dict[Happening, Phase]] = {
+P, H = Phase, PartitionEvent
+TRANSITIONS: dict[Phase, dict[PartitionEvent, Phase]] = {
     P.RESUMING: {
         H.RESUMED: P.COPYING,
         H.FAILED: P.RESUMING,

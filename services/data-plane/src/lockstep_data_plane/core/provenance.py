@@ -13,14 +13,22 @@ from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 
-__all__ = ["OWN", "UNTRACED", "Rule", "Traces", "appended_since", "bearing_records", "origins_of"]
+__all__ = [
+    "NO_PROVENANCE",
+    "OWN",
+    "Provenance",
+    "ProvenanceRule",
+    "appended_since",
+    "batches_with_records",
+    "origins_by_producer",
+]
 
 OWN = -1
 """In place of a producer id: the flow's own, which stands for records that originated on its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ProvenanceRule:
     """`lockstep.provenance` of a flow, between clusters given by their ids."""
 
     mode: Literal["local", "relay"]
@@ -34,7 +42,7 @@ class Rule:
         return self.mode == "relay" or origin == self.source
 
 
-def origins_of(rows: Iterable[Row], cluster_id: str) -> Mapping[int, str]:
+def origins_by_producer(rows: Iterable[Row], cluster_id: str) -> Mapping[int, str]:
     """By producer id, the cluster (by id) on which its batches in logs of `cluster_id` originated. Rows about another
     cluster do not count: producer ids are unique within one cluster's life only."""
     return {
@@ -44,13 +52,13 @@ def origins_of(rows: Iterable[Row], cluster_id: str) -> Mapping[int, str]:
     }
 
 
-def bearing_records(batches: Iterable[Batch]) -> set[int]:
+def batches_with_records(batches: Iterable[Batch]) -> set[int]:
     """The producer ids of those that are no markers. A marker is never copied, so nobody needs to know whose it is; and
     one whose id is not written down yet would be taken for the source's for good."""
     return {batch.producer_id for batch in batches if not batch.attributes & CONTROL}
 
 
-class Traces(Protocol):
+class Provenance(Protocol):
     """What is known of the origins of one flow's batches."""
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
@@ -69,7 +77,7 @@ class Traces(Protocol):
         """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
 
 
-class _Untraced:
+class _NoProvenance:
     """Topics are renamed: everything is copied, as the source's own."""
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
@@ -85,7 +93,7 @@ class _Untraced:
         return frozenset()
 
 
-UNTRACED: Traces = _Untraced()
+NO_PROVENANCE: Provenance = _NoProvenance()
 
 
 def appended_since(row: PartitionProgress, sequence: int, others: Iterable[tuple[int, int]]) -> int:

@@ -8,16 +8,25 @@ from dataclasses import dataclass
 from aiokafka.errors import CorruptRecordException
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import Record, read
 
-__all__ = ["Quarantined", "Refusal", "of_batch", "of_piece", "of_record", "skipped", "unread", "wholly_skipped"]
+__all__ = [
+    "QuarantineEntry",
+    "RefusedRecords",
+    "refused_batch",
+    "refused_piece",
+    "refused_record",
+    "skipped",
+    "unread",
+    "wholly_skipped",
+]
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class QuarantineEntry:
     """One record of the quarantine topic. `first` and `last` are upstream offsets; they differ where a whole batch that
     cannot be read is kept as its bytes."""
 
@@ -47,11 +56,11 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRecords:
     """Upstream offsets that cannot be copied, why, and what is kept of them."""
 
     why: str
-    entries: tuple[Quarantined, ...]
+    entries: tuple[QuarantineEntry, ...]
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
@@ -59,23 +68,23 @@ class Refusal:
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
 
 
-def of_record(record: Record, why: str) -> Refusal:
+def refused_record(record: Record, why: str) -> RefusedRecords:
     """One record."""
-    entry = Quarantined(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
-    return Refusal(why, (entry,))
+    entry = QuarantineEntry(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
+    return RefusedRecords(why, (entry,))
 
 
-def of_batch(batch: Batch, why: str) -> Refusal | None:
+def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
     """A batch that cannot be read, as its bytes; None in the old formats, whose offsets cannot be told without."""
     if batch.magic < 2:
         return None
-    entry = Quarantined(
+    entry = QuarantineEntry(
         batch.base_offset, batch.last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
     )
-    return Refusal(why, (entry,))
+    return RefusedRecords(why, (entry,))
 
 
-def of_piece(piece: Piece, indexes: Iterable[int], why: str) -> Refusal | None:
+def refused_piece(piece: OutgoingBatch, indexes: Iterable[int], why: str) -> RefusedRecords | None:
     """The records of a piece that the target names; None where it names none of them."""
     try:
         (batch,) = scan(piece.data)
@@ -83,10 +92,10 @@ def of_piece(piece: Piece, indexes: Iterable[int], why: str) -> Refusal | None:
     except (CorruptRecordException, ValueError):
         return None
     entries = [
-        Quarantined(piece.offsets[i], piece.offsets[i], r.key, r.value, r.headers, r.timestamp)
+        QuarantineEntry(piece.offsets[i], piece.offsets[i], r.key, r.value, r.headers, r.timestamp)
         for i, r in ((i, records[i]) for i in sorted(set(indexes)) if 0 <= i < len(records))
     ]
-    return Refusal(why, tuple(entries)) if entries else None
+    return RefusedRecords(why, tuple(entries)) if entries else None
 
 
 def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[Record]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockstep_data_plane.core.append_sequence import Flight
+from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES
 
 if TYPE_CHECKING:
-    from lockstep_data_plane.core.mirror_partition import Partition
+    from lockstep_data_plane.core.mirror_partition import MirrorPartition
 
-__all__ = ["Outlet"]
+__all__ = ["TargetPartition"]
 
 
-class Outlet:
+class TargetPartition:
     """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
 
-    def __init__(self, partition: Partition, number: int) -> None:
+    def __init__(self, partition: MirrorPartition, number: int) -> None:
         self.partition = partition
         self.number = number
         self.target_tp = (partition.target_topic, number)
@@ -30,7 +30,7 @@ class Outlet:
         """Batches on their way there."""
         return self.partition.chain_to(self.number).unanswered
 
-    def launch(self) -> Flight:
+    def launch(self) -> InFlightBatch:
         """What is to be sent there next; swarms of tiny batches go as one."""
         limits = self.partition.limits
         return self.partition.chain_to(self.number).launch(min(MERGED_BYTES, limits.max_bytes), limits.levels)

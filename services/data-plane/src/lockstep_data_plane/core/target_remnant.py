@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.core.target_tail import ChainEnd
+from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.rebuild import Record, read
 from lockstep_data_plane.record_batch.stamp import add_sequence
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["Remains"]
+__all__ = ["TargetRemnant"]
 
 
-class Remains:
+class TargetRemnant:
     """Feed the target's batches behind the row's last record, in order, and then the chain's end."""
 
-    def __init__(self, row: PartitionProgress, chain: ChainEnd) -> None:
+    def __init__(self, row: PartitionProgress, chain: LastAppend) -> None:
         self._row = row
         self._chain = chain
         self._ends = {row.producer_id: row.sequence, **dict(row.others)}

@@ -10,14 +10,23 @@ from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["SEARCHED", "ChainEnd", "InDoubt", "LaterEpoch", "Tail", "TargetShort", "Unaccounted", "end_from_log"]
+__all__ = [
+    "SEARCHED",
+    "InDoubt",
+    "LastAppend",
+    "LaterEpoch",
+    "TargetShort",
+    "TargetTail",
+    "Unaccounted",
+    "last_append_in",
+]
 
 SEARCHED = 1_000
 """Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChainEnd:
+class LastAppend:
     """The last record of our chain: its sequence and its offset downstream. `others`: where it ends under other
     producer ids (`PartitionProgress.others`); the offset is that of the last record of all. What of ours lies up to
     `read_to` is known.
@@ -37,7 +46,7 @@ class ChainEnd:
         """Under this producer id, of which `own` is the partition's own; -1: nothing."""
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
-    def further(self, producer_id: int, own: int, sequence: int) -> ChainEnd:
+    def further(self, producer_id: int, own: int, sequence: int) -> LastAppend:
         """The chain ends at `sequence` under this id: what lies between is gone from the log."""
         ends = {**dict(self.others), own: self.sequence}
         gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
@@ -68,9 +77,9 @@ class TargetShort(InDoubt):
     truncated."""
 
 
-def end_from_log(
-    found: ChainEnd, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
-) -> ChainEnd:
+def last_append_in(
+    found: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
+) -> LastAppend:
     """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
     batches of others, and markers, do not matter.
 
@@ -95,7 +104,7 @@ def end_from_log(
     return found
 
 
-class Tail:
+class TargetTail:
     """The target's log from the last record of a row on, batch by batch, in order."""
 
     def __init__(self, row: PartitionProgress, others: Set[int]) -> None:
@@ -103,7 +112,7 @@ class Tail:
         self._row = row
         self._others = others
         self._next = row.downstream + 1
-        self.end = ChainEnd(row.sequence, row.downstream, others=row.others)
+        self.end = LastAppend(row.sequence, row.downstream, others=row.others)
         self.removed = -1
         """The last offset behind all that was seen of ours which no batch covers any more: what lay there, retention or
         the cleaner has removed. -1: none."""
@@ -120,7 +129,7 @@ class Tail:
             if batch.base_offset > self._next:
                 self.removed = batch.base_offset - 1
             self._next = batch.last_offset + 1
-            end = end_from_log(self.end, (batch,), self._row.producer_id, self._row.producer_epoch, self._others)
+            end = last_append_in(self.end, (batch,), self._row.producer_id, self._row.producer_epoch, self._others)
             if end != self.end:
                 self.end, self.removed = end, -1
 
@@ -130,7 +139,7 @@ class Tail:
             self.removed, self._next = end - 1, end
         self.end = replace(self.end, read_to=end - 1)
 
-    def remembered(self, ends: Mapping[int, int]) -> ChainEnd:
+    def remembered(self, ends: Mapping[int, int]) -> LastAppend:
         """The chain's end, where the leader remembers these last sequences of ours, by producer id: what the log does
         not show lay where something was removed."""
         end, own = self.end, self._row.producer_id

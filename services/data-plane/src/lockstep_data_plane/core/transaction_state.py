@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from lockstep_data_plane.core.append_sequence import Receipt
+from lockstep_data_plane.core.append_sequence import Ack
 
-__all__ = ["Boundary", "Stage", "Transactions"]
+__all__ = ["TransactionBoundary", "TransactionStage", "TransactionState"]
 
 SHORTEST_S = 0.1
 """A transaction of a partition that lags stays open at least so long."""
@@ -30,14 +30,14 @@ WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class TransactionBoundary:
     """When a transaction ends (MM2's `transaction.boundary`). `interval_s` None, `poll`: as soon as all that was
     fetched is appended, while records wait every now and then; else this long after it was opened."""
 
     interval_s: float | None = None
 
 
-class Stage(Enum):
+class TransactionStage(Enum):
     """CLOSED: none. OPENING: the coordinator is being told. OPEN: batches are appended. ENDING: no more batches; what
     flies is awaited, progress is appended, the coordinator is told."""
 
@@ -47,15 +47,15 @@ class Stage(Enum):
     ENDING = "ending"
 
 
-class Transactions:
+class TransactionState:
     """The transactions of one partition in one epoch of its transactional id."""
 
-    def __init__(self, transactional_id: str, boundary: Boundary = Boundary()) -> None:
+    def __init__(self, transactional_id: str, boundary: TransactionBoundary = TransactionBoundary()) -> None:
         self.transactional_id = transactional_id
-        self.stage = Stage.CLOSED
+        self.stage = TransactionStage.CLOSED
         self.joined: set[int] = set()
         """The target's partitions that the coordinator knows to be in the open transaction."""
-        self.held: list[Receipt] = []
+        self.held: list[Ack] = []
         """What was appended in the open transaction. The pieces' bytes are let go."""
         self.progress_sequence = 0
         """Of the next record of progress, in the epoch of the transactional id."""
@@ -66,7 +66,7 @@ class Transactions:
 
     def opening(self) -> None:
         """The coordinator is about to be told."""
-        self.stage, self.joined = Stage.OPENING, set()
+        self.stage, self.joined = TransactionStage.OPENING, set()
 
     def opened(self, now: float) -> None:
         """Batches may be appended from now on."""
@@ -74,9 +74,9 @@ class Transactions:
             cost = now - self._ending_at
             self._cost_s = cost if not self._cost_s else (1 - WEIGHT) * self._cost_s + WEIGHT * cost
             self._ending_at = None
-        self.stage, self._opened_at = Stage.OPEN, now
+        self.stage, self._opened_at = TransactionStage.OPEN, now
 
-    def hold(self, receipts: Sequence[Receipt]) -> None:
+    def hold(self, receipts: Sequence[Ack]) -> None:
         """These are appended, and count once the transaction has ended."""
         for receipt in receipts:
             receipt.piece.data = b""
@@ -106,16 +106,16 @@ class Transactions:
 
     def ending(self, now: float) -> None:
         """No more batches."""
-        self.stage, self._ending_at = Stage.ENDING, now
+        self.stage, self._ending_at = TransactionStage.ENDING, now
 
     @property
     def progress(self) -> int:
         """The upstream offset up to which everything is decided once the transaction has ended."""
         return self.held[-1].piece.covers
 
-    def committed(self) -> list[Receipt]:
+    def committed(self) -> list[Ack]:
         """It has ended, and what it held is visible. Returns that, in order."""
-        self.stage = Stage.CLOSED
+        self.stage = TransactionStage.CLOSED
         self.progress_sequence += 1
         held, self.held = self.held, []
         return held

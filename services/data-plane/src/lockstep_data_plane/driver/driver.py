@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.admin.legacy_group import PositionsOfGroup
-from lockstep_data_plane.admin.offset_admin import Placing
+from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
+from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.common.assignment import TopicPartition, assign
-from lockstep_data_plane.driver.leaderless_slots import Unled
-from lockstep_data_plane.driver.load_balancer import Balance, Load
-from lockstep_data_plane.driver.metrics_collector import Measures, SlotRun
-from lockstep_data_plane.driver.slot_ends import Ends
-from lockstep_data_plane.driver.slot_supervisor import Running
-from lockstep_data_plane.driver.source_monitor import SourceWatch
+from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
+from lockstep_data_plane.driver.load_balancer import ByteRates, LoadBalancer
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
+from lockstep_data_plane.driver.slot_ends import SlotEnds
+from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
+from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.provenance.producer_ids import flow_origin
-from lockstep_data_plane.slot.desired_state import at_rest, closed_slots, has_failed, starts_asked
+from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_data_plane.spark.session import Spark
+from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.state_rows import (
@@ -42,14 +42,14 @@ from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, ShutdownRequested
 
-__all__ = ["Driver", "slots_of"]
+__all__ = ["Driver", "slot_count"]
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WEIGH_EVERY_S = 10.0
 
 
-def slots_of(settings: FlowSettings) -> int:
+def slot_count(settings: FlowSettings) -> int:
     """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
     return settings.data_plane.tasks_max or os.cpu_count() or 1
 
@@ -61,25 +61,25 @@ class Driver:
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}
     )
 
-    def __init__(self, ctx: FlowContext, spark: Spark, log_level: str, log_format: str) -> None:
+    def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
         self.ctx = ctx
         self.spark = spark
-        self._limit = slots_of(ctx.settings)
+        self._limit = slot_count(ctx.settings)
         self._log = (log_level, log_format)
         self._producer_id = -1
         self._runs = 0
         self._troubled_at = float("-inf")
-        self._running: dict[int, Running] = {}
+        self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
-        self._measures = Measures(ctx, self._runs_of_slots)
-        self._source_watch = SourceWatch(ctx, self._measures, self._limit)
-        self._placing = Placing(ctx)
-        self._unled = Unled(ctx, lambda: self._running, self._drain)
-        self._ends = Ends()
-        self._load, self._balance = Load(), Balance()
+        self._measures = MetricsCollector(ctx, self._runs_of_slots)
+        self._source_watch = SourceMonitor(ctx, self._measures, self._limit)
+        self._placing = OffsetAdmin(ctx)
+        self._unled = LeaderlessSlots(ctx, lambda: self._running, self._drain)
+        self._ends = SlotEnds()
+        self._load, self._balance = ByteRates(), LoadBalancer()
         self._weighed_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
-        self._group = None if legacy is None else PositionsOfGroup(ctx, legacy)
+        self._group = None if legacy is None else LegacyGroupFollower(ctx, legacy)
         self._aborts = legacy is not None and legacy.abort_on_send_failure
         self._refused: PartitionProgress | None = None
         ctx.state.listen(self._on_row)
@@ -189,7 +189,7 @@ class Driver:
             "lag_records": sum(known) if len(known) == len(lags) else None,
             "lag_unknown": len(lags) - len(known),
             "states": self._measures.states(),
-            "paused": len(at_rest(self.ctx.state.rows, partitions, self.ctx.settings.states)),
+            "paused": len(resting_partitions(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
 
@@ -271,7 +271,7 @@ class Driver:
                 )
             owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
             if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
-                self._running[slot] = Running(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+                self._running[slot] = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))

@@ -9,7 +9,7 @@ from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, is_of_another_log
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["Lag", "Seen", "Sighted"]
+__all__ = ["Lag", "LagEstimator", "ObservedPartition"]
 
 FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
@@ -27,7 +27,7 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedPartition:
     """One partition at one look: its row just before, and what the clusters said then. None: not answered."""
 
     row: PartitionProgress | None
@@ -43,12 +43,12 @@ class _Behind:
     since: float
 
 
-class Sighted:
+class LagEstimator:
     """Remembers what the driver's looks have shown, and when rows came. Times are seconds of a clock that does not go
     back, but for rows, which have Unix milliseconds."""
 
     def __init__(self) -> None:
-        self._seen: Mapping[TopicPartition, Seen] = {}
+        self._seen: Mapping[TopicPartition, ObservedPartition] = {}
         self._looked_at = float("-inf")
         self._asked_at = float("inf")
         self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
@@ -66,7 +66,7 @@ class Sighted:
         """The driver begins a look; `look` or `lost` ends it."""
         self._asked_at = now
 
-    def look(self, seen: Mapping[TopicPartition, Seen], now: float) -> None:
+    def look(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
         behind_since: dict[TopicPartition, _Behind] = {}
         for tp, one in seen.items():

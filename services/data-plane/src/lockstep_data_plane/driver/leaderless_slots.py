@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from lockstep_data_plane.driver.slot_supervisor import Running
+from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import to_next_tick
 
-__all__ = ["Unled"]
+__all__ = ["LeaderlessSlots"]
 
 LOOK_EVERY_S = 1.0
 LEAVE_WITHIN_S = 4.0
@@ -23,11 +23,14 @@ LED_AT_ONCE_S = 5.0
 """Who leads has its main loop running by then, or it is not to run."""
 
 
-class Unled:
+class LeaderlessSlots:
     """Of one flow; `running` are its slots as they stand, `drain` ends them all."""
 
     def __init__(
-        self, ctx: FlowContext, running: Callable[[], Mapping[int, Running]], drain: Callable[[], Awaitable[None]]
+        self,
+        ctx: FlowContext,
+        running: Callable[[], Mapping[int, SlotSupervisor]],
+        drain: Callable[[], Awaitable[None]],
     ) -> None:
         self._ctx = ctx
         self._running = running
@@ -54,7 +57,7 @@ class Unled:
         if not all(map(self._as_now, self._running().values())):
             await self._drain()
 
-    def _as_now(self, running: Running) -> bool:
+    def _as_now(self, running: SlotSupervisor) -> bool:
         """Whether its run has the present settings (others by their credentials), and nobody else has led since it
         began."""
         spec = running.spec
@@ -77,7 +80,7 @@ class Unled:
                 return
             await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
 
-    async def _let_end(self, slots: Mapping[int, Running]) -> None:
+    async def _let_end(self, slots: Mapping[int, SlotSupervisor]) -> None:
         for running in slots.values():
             running.end()
         await asyncio.wait({running.task for running in slots.values()}, timeout=LEAVE_WITHIN_S)

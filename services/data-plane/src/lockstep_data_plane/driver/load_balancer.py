@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_data_plane.common.assignment import TopicPartition
 
-__all__ = ["Balance", "Counted", "Load", "counted", "evened"]
+__all__ = ["ByteRates", "CountedBytes", "LoadBalancer", "counted", "evened"]
 
 HALF_LIFE_S = 60.0
 """After so long, what was moved before counts half."""
@@ -26,7 +26,7 @@ PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedBytes:
     """A partition's bytes a second as of `at` (seconds of a clock that does not go back), and the counter then."""
 
     rate: float
@@ -34,24 +34,24 @@ class Counted:
     at: float
 
 
-def counted(before: Counted | None, total: int, now: float) -> Counted:
+def counted(before: CountedBytes | None, total: int, now: float) -> CountedBytes:
     """The rate with what was counted since `before`, older bytes weighing less and less. `total` is a counter that
     begins at zero with each run of a slot; the first look at one says nothing about a rate."""
     if before is None:
-        return Counted(0.0, total, now)
+        return CountedBytes(0.0, total, now)
     passed = now - before.at
     if passed <= 0:
         return before
     moved = total - before.total if total >= before.total else total
     kept = 0.5 ** (passed / HALF_LIFE_S)
-    return Counted(before.rate * kept + moved / passed * (1 - kept), total, now)
+    return CountedBytes(before.rate * kept + moved / passed * (1 - kept), total, now)
 
 
-class Load:
+class ByteRates:
     """The rates of all partitions, by what their rows say from time to time."""
 
     def __init__(self) -> None:
-        self._counted: dict[TopicPartition, Counted] = {}
+        self._counted: dict[TopicPartition, CountedBytes] = {}
 
     def update(self, totals: Mapping[TopicPartition, int], now: float) -> None:
         """Take the counters as they are at `now`. A partition that is not among them is forgotten."""
@@ -66,7 +66,7 @@ Held = Mapping[int, Sequence[TopicPartition]]
 """Which slot has which partitions."""
 
 
-class Balance:
+class LoadBalancer:
     """Remembers since when the slots are uneven; a burst that passes moves nobody."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:

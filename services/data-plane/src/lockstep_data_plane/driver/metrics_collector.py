@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_data_plane.core.gap_policy import Case
+from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
-from lockstep_data_plane.driver.lag_estimator import Lag, Seen, Sighted
-from lockstep_data_plane.driver.monotonic_counter import Count
+from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator, ObservedPartition
+from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
@@ -21,9 +21,9 @@ from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.sliding_window import Rate, stats
 
-__all__ = ["Measures", "SlotRun"]
+__all__ = ["MetricsCollector", "SlotRun"]
 
-CASES = (*(case.value for case in Case), "refused")
+CASES = (*(case.value for case in GapCase), "refused")
 """The words for why a partition halts (`PartitionProgress.case`)."""
 
 STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
@@ -43,13 +43,13 @@ class SlotRun:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _PartitionCounts:
     """What was copied of a partition."""
 
-    records: Count = field(default_factory=Count)
-    bytes: Count = field(default_factory=Count)
-    read: Count = field(default_factory=Count)
-    gaps: dict[str, Count] = field(default_factory=lambda: {case: Count() for case in CASES})
+    records: MonotonicCounter = field(default_factory=MonotonicCounter)
+    bytes: MonotonicCounter = field(default_factory=MonotonicCounter)
+    read: MonotonicCounter = field(default_factory=MonotonicCounter)
+    gaps: dict[str, MonotonicCounter] = field(default_factory=lambda: {case: MonotonicCounter() for case in CASES})
     record_rate: Rate = field(default_factory=Rate)
     byte_rate: Rate = field(default_factory=Rate)
 
@@ -62,7 +62,7 @@ class _Tally:
                 self.gaps[case].known(row.producer_id, times)
 
 
-class Measures:
+class MetricsCollector:
     """Of one flow, while its driver leads."""
 
     def __init__(self, ctx: FlowContext, slots: Callable[[], Mapping[int, SlotRun]]) -> None:
@@ -70,14 +70,14 @@ class Measures:
         self._ctx = ctx
         self._slots = slots
         self._followed: frozenset[TopicPartition] = frozenset()
-        self._tallies: dict[TopicPartition, _Tally] = {}
+        self._tallies: dict[TopicPartition, _PartitionCounts] = {}
         self._gaps = dict.fromkeys(CASES, 0)
         self._incoming: dict[int, int] = defaultdict(int)
         self._outgoing: dict[int, int] = defaultdict(int)
-        self._syncs: dict[int, Count] = defaultdict(Count)
+        self._syncs: dict[int, MonotonicCounter] = defaultdict(MonotonicCounter)
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
-        self._sighted = Sighted()
+        self._sighted = LagEstimator()
         self._slots_heard: dict[int, float] = {}
         ctx.state.listen(self.saw)
         ctx.metrics.ask(self.samples)
@@ -88,7 +88,7 @@ class Measures:
         """From now on these are counted. What the row of a partition says that was not followed before was counted by
         whoever led then; one that is not among them has left the flow, and its series go."""
         for tp in set(partitions) - self._followed:
-            tally = self._tallies.setdefault(tp, _Tally())
+            tally = self._tallies.setdefault(tp, _PartitionCounts())
             row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
             if row is not None:
                 tally.known(row)
@@ -97,13 +97,13 @@ class Measures:
 
     def rest(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
-        self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), Sighted()
+        self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), LagEstimator()
         self._slots_heard = {}
 
     def looked(
         self,
         stuck: Collection[TopicPartition],
-        seen: Mapping[TopicPartition, Seen],
+        seen: Mapping[TopicPartition, ObservedPartition],
         resting: Collection[TopicPartition] = (),
     ) -> None:
         """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
@@ -147,7 +147,7 @@ class Measures:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
             self._syncs[row.slot].see(row.run, row.syncs)
 
-    def _count(self, tally: _Tally, row: PartitionProgress) -> None:
+    def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()
         if grown := tally.records.see(row.counts_since, row.records):
             tally.record_rate.add(now, grown)

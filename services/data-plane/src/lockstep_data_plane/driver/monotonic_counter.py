@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-__all__ = ["Count"]
+__all__ = ["MonotonicCounter"]
 
 REMEMBERED = 4
 """Beginnings that may still speak: the present one, and those that do not know yet that they are over."""
 
 
-class Count:
+class MonotonicCounter:
     """The sum of what was counted since all of its beginnings, as far as it was seen. Seeing a row twice, late or in
     between those of another beginning changes nothing."""
 

@@ -9,26 +9,26 @@ from dataclasses import replace
 from typing import Protocol
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_data_plane.common.liveness_timer import Silence
+from lockstep_data_plane.common.liveness_timer import LivenessTimer
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 
-__all__ = ["Ends"]
+__all__ = ["SlotEnds"]
 
 
-class Ended(Protocol):
+class EndedSlot(Protocol):
     """A slot's job that is over."""
 
     only_locates: bool
 
 
-class Ends:
+class SlotEnds:
     """Of one flow, as its driver sees it."""
 
     def __init__(self) -> None:
         self._nobody_can_tell: dict[int, frozenset[PartitionProgress]] = {}
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
-        self._silences: defaultdict[int, Silence] = defaultdict(Silence)
+        self._silences: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
     def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
         """Whether a slot with these partitions, which is stopped and has no job, is to find out where their copies
@@ -46,7 +46,9 @@ class Ends:
             if isinstance(row, Assignment) and row.partitions
         )
 
-    def ended(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], running: Ended) -> None:
+    def ended(
+        self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], running: EndedSlot
+    ) -> None:
         """A job of the slot is over."""
         unknown = _unknown(rows, partitions) if running.only_locates else frozenset()
         self._nobody_can_tell[slot] = frozenset(row for row in unknown if row.phase == "halted")

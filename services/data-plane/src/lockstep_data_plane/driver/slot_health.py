@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from lockstep_data_plane.common.liveness_timer import Silence
+from lockstep_data_plane.common.liveness_timer import LivenessTimer
 from lockstep_protocol.rows.state_rows import SlotStatus
 
-__all__ = ["Ailing", "Ailment"]
+__all__ = ["SlotHealth", "SlotProblem"]
 
 STARTS_WITHIN_S = 20.0
 FIRST_WORD_WITHIN_S = 180.0
@@ -19,7 +19,7 @@ DRAINS_ALONE_WITHIN_S = 10.0
 """How long a slot that is to end, alone, gets to drain: whoever ends it by hand may do so because it hangs."""
 
 
-class Ailment(Enum):
+class SlotProblem(Enum):
     """LATE: it waits for a place, and will start. FROZEN, UNDRAINED: its task is to be ended."""
 
     LATE = "late"
@@ -27,15 +27,15 @@ class Ailment(Enum):
     UNDRAINED = "undrained"
 
 
-class Ailing:
+class SlotHealth:
     """Of one run, which began at `since`; all times are seconds of a clock that does not go back. Each ailment is told
     once: a run that was late may freeze later, and one that froze is not told of again."""
 
     def __init__(self, since: float) -> None:
         self._since = since
-        self._silence = Silence()
-        self._told: set[Ailment] = set()
-        self._before_its_first_word = Silence()
+        self._silence = LivenessTimer()
+        self._told: set[SlotProblem] = set()
+        self._before_its_first_word = LivenessTimer()
         self._wordless_s = 0.0
         self.started_at: float | None = None
         """When it was first heard."""
@@ -45,13 +45,13 @@ class Ailing:
     @property
     def late(self) -> bool:
         """Whether it was late and has still said nothing: then `at_work` wants to know."""
-        return Ailment.LATE in self._told and self.started_at is None
+        return SlotProblem.LATE in self._told and self.started_at is None
 
     def at_work(self, is_at_work: bool, now: float) -> None:
         """Whether Spark has begun its task, of one that has said nothing."""
         self._wordless_s = self._before_its_first_word.look(is_at_work or None, now)
 
-    def look(self, said: SlotStatus | None, now: float, troubled_at: float) -> Ailment | None:
+    def look(self, said: SlotStatus | None, now: float, troubled_at: float) -> SlotProblem | None:
         """What is newly wrong. `said`: its last status, None as long as it has said nothing. `troubled_at`: when the
         target was last away; a slot cannot say then that it lives, so silence counts from there."""
         silent_s = self._silence.look(said, now)
@@ -59,20 +59,20 @@ class Ailing:
         if said is not None and self.started_at is None:
             self.started_at = now
         if said is None:
-            if now - self._since > STARTS_WITHIN_S and Ailment.LATE not in self._told:
-                return self._tell(Ailment.LATE)
+            if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._told:
+                return self._tell(SlotProblem.LATE)
             silent_s, limit = self._wordless_s, FIRST_WORD_WITHIN_S
-        if min(silent_s, now - troubled_at) <= limit or Ailment.FROZEN in self._told:
+        if min(silent_s, now - troubled_at) <= limit or SlotProblem.FROZEN in self._told:
             return None
         self.silent_s = silent_s
-        return self._tell(Ailment.FROZEN)
+        return self._tell(SlotProblem.FROZEN)
 
-    def end(self, told_at: float, now: float) -> Ailment | None:
+    def end(self, told_at: float, now: float) -> SlotProblem | None:
         """What is newly wrong with one that was told to end at `told_at`."""
-        if now - told_at <= DRAINS_ALONE_WITHIN_S or Ailment.UNDRAINED in self._told:
+        if now - told_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._told:
             return None
-        return self._tell(Ailment.UNDRAINED)
+        return self._tell(SlotProblem.UNDRAINED)
 
-    def _tell(self, ailment: Ailment) -> Ailment:
+    def _tell(self, ailment: SlotProblem) -> SlotProblem:
         self._told.add(ailment)
         return ailment

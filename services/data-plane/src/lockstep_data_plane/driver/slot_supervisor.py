@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lockstep_data_plane.driver.metrics import SLOT_RESTARTS
-from lockstep_data_plane.driver.slot_health import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, Ailing, Ailment
-from lockstep_data_plane.slot.desired_state import slot_scope, starts_asked, tries_of
+from lockstep_data_plane.driver.slot_health import DRAINS_ALONE_WITHIN_S, STARTS_WITHIN_S, SlotHealth, SlotProblem
+from lockstep_data_plane.slot.desired_state import slot_restarts, slot_scope, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_data_plane.spark.session import SlotFailed, Spark
+from lockstep_data_plane.spark.session import SlotFailed, SparkSession
 from lockstep_protocol.commands.command_vocabulary import RESTART, Connector
 from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.flow.context import FlowContext
@@ -20,19 +20,19 @@ from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import LeadershipLost
 
-__all__ = ["Running"]
+__all__ = ["SlotSupervisor"]
 
 HEARD_WITHIN_S = 5.0
 """How long the last words of a slot may take to reach us. What has not by then is looked at once more."""
 
 
-class Running:
+class SlotSupervisor:
     """Of one slot, until it is told to end or has failed too often; `task` is done then."""
 
     def __init__(
         self,
         ctx: FlowContext,
-        spark: Spark,
+        spark: SparkSession,
         slot: int,
         new_spec: Callable[[int], SlotSpec],
         *,
@@ -46,7 +46,7 @@ class Running:
         self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
         self.slot = slot
         self.spec: SlotSpec | None = None
-        self.ailing = Ailing(0.0)
+        self.ailing = SlotHealth(0.0)
         """Of the present run."""
         self.restarts = 0
         self._failures = ctx.metrics.series(SLOT_RESTARTS, str(ctx.flow), str(slot))
@@ -85,11 +85,11 @@ class Running:
         if said is None and ailing.late:
             ailing.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
         ailment = ailing.look(said, ctx.clock.monotonic(), troubled_at)
-        if ailment is Ailment.LATE:
+        if ailment is SlotProblem.LATE:
             text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
             text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
             await ctx.event("SlotNotStarted", slot, text, loud=True, slot=self.slot)
-        elif ailment is Ailment.FROZEN:
+        elif ailment is SlotProblem.FROZEN:
             text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
             await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
             await self._spark.cancel(spec)
@@ -106,13 +106,13 @@ class Running:
 
     async def _start_again_and_again(self) -> None:
         ctx = self._ctx
-        tries = tries_of(ctx.state.rows, self.slot)
+        tries = slot_restarts(ctx.state.rows, self.slot)
         if tries.reason:
             await ctx.state.write_if_changed(again(tries, self.asked))
         backoff = Backoff(limit=30.0)
         while not self._told.is_set():
             self.spec = self._new_spec(self.slot)
-            self.ailing = Ailing(ctx.clock.monotonic())
+            self.ailing = SlotHealth(ctx.clock.monotonic())
             say = ctx.log.warn
             try:
                 await self._spark.run_slot(self.spec)
@@ -164,7 +164,7 @@ class Running:
         """Write the failure down where they are limited; whether it was one too many."""
         if is_unlimited(self._allowed):
             return False
-        known = tries_of(self._ctx.state.rows, self.slot)
+        known = slot_restarts(self._ctx.state.rows, self.slot)
         row = next_after(known, self._allowed, self._copied_s(), reason, self.asked)
         await self._ctx.state.write_if_changed(row)
         return is_spent(row, self.asked)

@@ -7,17 +7,17 @@ import time
 from collections.abc import Mapping
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_data_plane.common.stall_detector import Watchdog
-from lockstep_data_plane.driver.lag_estimator import Seen
-from lockstep_data_plane.driver.metrics_collector import Measures
-from lockstep_data_plane.slot.desired_state import Order, orders
+from lockstep_data_plane.common.stall_detector import CopyStallDetector
+from lockstep_data_plane.driver.lag_estimator import ObservedPartition
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector
+from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["SourceWatch"]
+__all__ = ["SourceMonitor"]
 
 LOOK_EVERY_S = 10.0
 
@@ -33,14 +33,14 @@ STUCK_AFTER_S = 60.0
 TROUBLE = "watching the source"
 
 
-class SourceWatch:
+class SourceMonitor:
     """Of one flow, whose slots are those below `slots`."""
 
-    def __init__(self, ctx: FlowContext, measures: Measures, slots: int) -> None:
+    def __init__(self, ctx: FlowContext, measures: MetricsCollector, slots: int) -> None:
         self._ctx = ctx
         self._measures = measures
         self._slots = slots
-        self._watchdog = Watchdog(STUCK_AFTER_S)
+        self._watchdog = CopyStallDetector(STUCK_AFTER_S)
         self._probed_at = self._looked_at = float("-inf")
         self._looks_after_s = 0.0
 
@@ -78,7 +78,7 @@ class SourceWatch:
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         self._measures.looks()  # each request may wait for a minute
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
-        starts = await ctx.source.begin_offsets([tp for tp in ends if _begins_anew(known.get(tp), selected.get(tp))])
+        starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
         self._looked_at = now
         resting = {tp for tp, order in ordered.items() if order.rests}
@@ -91,7 +91,7 @@ class SourceWatch:
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
         seen = {
-            tp: Seen(
+            tp: ObservedPartition(
                 known.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED)
             )
             for tp in asked
@@ -109,17 +109,17 @@ class SourceWatch:
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
 
-    def _ordered(self) -> dict[TopicPartition, Order]:
+    def _ordered(self) -> dict[TopicPartition, DesiredPartition]:
         """What every partition that a slot has is to do."""
         state, states = self._ctx.state, self._ctx.settings.states
         return {
             tp: order
             for row in state.all(Assignment)
             if row.slot < self._slots
-            for tp, order in orders(state.rows, row.slot, row.partitions, states).items()
+            for tp, order in desired_partitions(state.rows, row.slot, row.partitions, states).items()
         }
 
 
-def _begins_anew(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
+def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:
     """Whether all that the source's log has is still to be copied, so that its first offset matters."""
     return row is None or row.begins == "reset" or is_of_another_log(row, topic)

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaError
 
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.fetch.fetch_request import NOTHING, Brought, Delivery, Question
-from lockstep_data_plane.fetch.memory_budget import Terms
-from lockstep_data_plane.fetch.small_batch_pacer import Swarm, rest_s
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
+from lockstep_data_plane.fetch.memory_budget import FetchBudget
+from lockstep_data_plane.fetch.small_batch_pacer import SmallBatchPacer, rest_s
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.wire.cluster import Leader
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import FENCED_LEADER_EPOCH
 from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
-from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, Plan, Wanted
-from lockstep_data_plane.wire.frame_protocol import Encoded
+from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_runtime.util.asyncio_util import set_within
 
 if TYPE_CHECKING:
-    from lockstep_data_plane.fetch.fetcher import Fetching
+    from lockstep_data_plane.fetch.fetcher import Fetcher
 
-__all__ = ["Shard"]
+__all__ = ["FetchConnection"]
 
 CORRUPT_MESSAGE = 2
 CROWDED_WAIT_MS = 10
@@ -41,15 +41,15 @@ PRESSED_S = 0.05
 """Where most of what the slot may hold is taken, a question that may bring but little waits so long for more room."""
 
 
-class Shard:
+class FetchConnection:
     """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
     cancelled."""
 
-    def __init__(self, fetching: Fetching, broker: int, index: int) -> None:
+    def __init__(self, fetching: Fetcher, broker: int, index: int) -> None:
         self._fetching = fetching
         self.broker = broker
         self.index = index
-        self.partitions: dict[Partition, Leader] = {}
+        self.partitions: dict[MirrorPartition, PartitionLeader] = {}
         self.wake = asyncio.Event()
         self.roomier = asyncio.Event()
         """There is as much room as usual again, where there was less."""
@@ -61,13 +61,13 @@ class Shard:
         self._each = 0
         """What the session was told to bring of each partition at most."""
         self._turn = 0
-        self.swarm = Swarm()
+        self.swarm = SmallBatchPacer()
         self._brought = NOTHING
         self._asks_for = 0
         """Bytes that may come for the question that is out."""
         self._waits = 0
         """Bytes that have come and are not handed over yet."""
-        self._last: Question | None = None
+        self._last: FetchRequest | None = None
         """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
         thousands for each answer is most of what they cost."""
 
@@ -127,16 +127,16 @@ class Shard:
             terms = self._terms()
         return None if terms is None else self._ask(connection, terms)
 
-    def _see(self, question: Question, answer: Any) -> None:
+    def _see(self, question: FetchRequest, answer: Any) -> None:
         """Take an answer apart as soon as it is there, and hand over what is little."""
         deliveries = list(self._take_apart(question, answer))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
-        self._brought = Brought(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
+        self._brought = FetchResult(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
         self._expects(asks_for=0, waits=size)
         if self._brought.little:
             self._hand_over(self._brought)
 
-    def _hand_over(self, brought: Brought) -> None:
+    def _hand_over(self, brought: FetchResult) -> None:
         """What an answer brought is its partitions' from now on."""
         self._fetching.deliver(brought.deliveries)
         self._expects(asks_for=self._asks_for, waits=0)
@@ -150,13 +150,13 @@ class Shard:
         terms = self._terms() if eligible else None
         return terms is not None and any(self._fetching.may_bring(p, terms) for p in eligible)
 
-    def _terms(self) -> Terms | None:
+    def _terms(self) -> FetchBudget | None:
         return self._fetching.terms(self._connection)
 
-    def _eligible(self) -> list[Partition]:
+    def _eligible(self) -> list[MirrorPartition]:
         return [p for p in self.partitions if p.reads]
 
-    def _ask(self, connection: Connection, terms: Terms) -> asyncio.Future[Any] | None:
+    def _ask(self, connection: Connection, terms: FetchBudget) -> asyncio.Future[Any] | None:
         if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:
             return self._send(connection, last, plan, terms)
         self._fetching.send_back(self, self.partitions)
@@ -170,7 +170,7 @@ class Shard:
         wanted = [each for _, _, each in asked.values()]
         by_id = all(leader.topic_id is not None for leader in self.partitions.values())
         lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
-        self._last = question = Question(asked, topic_names(wanted), by_id, lasts, terms.each)
+        self._last = question = FetchRequest(asked, topic_names(wanted), by_id, lasts, terms.each)
         if terms.each != self._each:
             self._each = terms.each
             self._session.resized()
@@ -178,7 +178,7 @@ class Shard:
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
         return self._send(connection, question, plan, terms, wait_ms, self._fetching.rack(roomy))
 
-    def _onward(self, last: Question, terms: Terms) -> Plan | None:
+    def _onward(self, last: FetchRequest, terms: FetchBudget) -> SessionRequest | None:
         """The next question where it differs from the last one only by what has moved; else None.
 
         What moves may lose its room. It is looked at twice, for a large answer is handed over after the next question.
@@ -195,15 +195,15 @@ class Shard:
         last.moved, last.moved_before = [], last.moved
         return plan
 
-    def _wanted(self, partition: Partition) -> Wanted:
+    def _wanted(self, partition: MirrorPartition) -> Wanted:
         return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
 
     def _send(
         self,
         connection: Connection,
-        question: Question,
-        plan: Plan,
-        terms: Terms,
+        question: FetchRequest,
+        plan: SessionRequest,
+        terms: FetchBudget,
         wait_ms: int | None = None,
         rack: str = "",
     ) -> asyncio.Future[Any]:
@@ -215,8 +215,14 @@ class Shard:
         return answer
 
     def _request(
-        self, connection: Connection, question: Question, plan: Plan, size: int, wait_ms: int | None, rack: str
-    ) -> Encoded:
+        self,
+        connection: Connection,
+        question: FetchRequest,
+        plan: SessionRequest,
+        size: int,
+        wait_ms: int | None,
+        rack: str,
+    ) -> EncodedRequest:
         return fetch_request(
             connection.version("fetch"),
             plan.changed,
@@ -230,7 +236,7 @@ class Shard:
             by_id=question.by_id,
         )
 
-    def _take_apart(self, question: Question, answer: Any) -> Iterator[Delivery]:
+    def _take_apart(self, question: FetchRequest, answer: Any) -> Iterator[Delivery]:
         if answer.error_code in SESSION_LOST:
             self._session.lost()
             return

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import TopicPartition
-from lockstep_data_plane.wire.fetch_codec import Fetched
+from lockstep_data_plane.wire.fetch_codec import FetchedPartition
 from lockstep_data_plane.wire.fetch_session import Wanted
 
-__all__ = ["NOTHING", "Brought", "Delivery", "Question"]
+__all__ = ["NOTHING", "Delivery", "FetchRequest", "FetchResult"]
 
 
 class Delivery(NamedTuple):
     """Batches of one partition, fetched for one incarnation of it."""
 
-    partition: Partition
+    partition: MirrorPartition
     incarnation: int
-    fetched: Fetched
+    fetched: FetchedPartition
     batches: tuple[Batch, ...]
 
 
-class Brought(NamedTuple):
+class FetchResult(NamedTuple):
     """What an answer brought: how many bytes and batches of which partitions."""
 
     size: int
@@ -38,14 +38,14 @@ class Brought(NamedTuple):
         return self.size <= FEW_BYTES
 
 
-NOTHING = Brought(0, 0, ())
+NOTHING = FetchResult(0, 0, ())
 
-Asked = tuple[Partition, int, Wanted]
+Asked = tuple[MirrorPartition, int, Wanted]
 """A partition, its incarnation, and what was asked of it."""
 
 
 @dataclass(slots=True)
-class Question:
+class FetchRequest:
     """What a fetch asked for, at most `each` bytes of each partition; which of them have moved since, and which had
     before. Where `lasts` is set, all partitions of its shard are in it, and the next question differs by no more than
     those that moved."""
@@ -55,5 +55,5 @@ class Question:
     by_id: bool
     lasts: bool
     each: int
-    moved: list[Partition] = field(default_factory=list)
-    moved_before: list[Partition] = field(default_factory=list)
+    moved: list[MirrorPartition] = field(default_factory=list)
+    moved_before: list[MirrorPartition] = field(default_factory=list)

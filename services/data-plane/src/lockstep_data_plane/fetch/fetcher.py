@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterable
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.common.window_sizing import partition_bytes
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.fetch.fetch_connection import Shard
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.memory_budget import InFlight, Terms
-from lockstep_data_plane.fetch.preferred_replica import Replicas
-from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
+from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
+from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_runtime.util.asyncio_util import cancelled
 
-__all__ = ["SHARDS", "Fetching"]
+__all__ = ["SHARDS", "Fetcher"]
 
 SHARDS = 2
 """Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
 filled."""
 
 
-class Fetching:
+class Fetcher:
     """All fetches of a slot. `on_fetched` gets each delivery in order, `on_delivered` is called behind the last one
     of an answer, `on_trouble` each partition whose fetch failed as a whole; such a partition is out of the fetch
     until it is attached again."""
@@ -39,11 +39,11 @@ class Fetching:
         settings: FetchSettings,
         isolation: str,
         *,
-        in_flight: InFlight,
-        has_room: Callable[[Partition], bool],
+        in_flight: MemoryBudget,
+        has_room: Callable[[MirrorPartition], bool],
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
-        on_trouble: Callable[[Partition, str], None],
+        on_trouble: Callable[[MirrorPartition, str], None],
         limited: bool = False,
     ) -> None:
         """`in_flight` decides by bytes how much is asked for, and of whom; `has_room` is whatever else decides that.
@@ -51,7 +51,7 @@ class Fetching:
         self.cluster = cluster
         self.settings = settings
         self._in_flight = in_flight
-        self._replicas = Replicas(settings.rack, settings.replica_lease_s)
+        self._replicas = PreferredReplicas(settings.rack, settings.replica_lease_s)
         self.isolation = isolation
         self.has_room = has_room
         # With a rack some may have to go back to their leaders meanwhile.
@@ -59,8 +59,8 @@ class Fetching:
         self._on_fetched = on_fetched
         self._on_delivered = on_delivered
         self.on_trouble = on_trouble
-        self._shards: dict[tuple[int, int], tuple[Shard, asyncio.Task[None]]] = {}
-        self._of: dict[Partition, Shard] = {}
+        self._shards: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
+        self._of: dict[MirrorPartition, FetchConnection] = {}
 
     def deliver(self, deliveries: Iterable[Delivery]) -> None:
         """Hand over what one answer brought."""
@@ -68,33 +68,33 @@ class Fetching:
             self._on_fetched(delivery)
         self._on_delivered()
 
-    def attach(self, partition: Partition) -> None:
+    def attach(self, partition: MirrorPartition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         self._place_at_leader(partition)
         self._replicas.forget(partition.tp)
 
-    def _place_at_leader(self, partition: Partition) -> None:
+    def _place_at_leader(self, partition: MirrorPartition) -> None:
         leader = self.cluster.leader_of(partition.tp)
         self._place(partition, leader, leader.broker)
 
-    def _place(self, partition: Partition, leader: Leader, broker: int) -> None:
+    def _place(self, partition: MirrorPartition, leader: PartitionLeader, broker: int) -> None:
         self.detach(partition)
         key = min(
             ((broker, index) for index in range(SHARDS)),
             key=lambda k: len(self._shards[k][0].partitions) if k in self._shards else 0,
         )
         if key not in self._shards:
-            shard = Shard(self, *key)
+            shard = FetchConnection(self, *key)
             self._shards[key] = (shard, asyncio.create_task(shard.run(), name=f"fetch from {key[0]}"))
         self._put(partition, leader, self._shards[key][0])
 
-    def _put(self, partition: Partition, leader: Leader, shard: Shard) -> None:
+    def _put(self, partition: MirrorPartition, leader: PartitionLeader, shard: FetchConnection) -> None:
         shard.partitions[partition] = leader
         self._of[partition] = shard
         self._stir()
         shard.wake.set()
 
-    def share_out(self, shard: Shard, now: float) -> None:
+    def share_out(self, shard: FetchConnection, now: float) -> None:
         """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
         so is what one that has been quiet may bring, and where one has much to bring they have as many partitions each.
 
@@ -118,7 +118,7 @@ class Fetching:
                 self.detach(partition)
                 self._put(partition, leader, other)
 
-    def detach(self, partition: Partition) -> None:
+    def detach(self, partition: MirrorPartition) -> None:
         """Fetch the partition no more."""
         shard = self._of.pop(partition, None)
         if shard is not None:
@@ -131,7 +131,7 @@ class Fetching:
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
-    def rack(self, partitions: Iterable[Partition]) -> str:
+    def rack(self, partitions: Iterable[MirrorPartition]) -> str:
         """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
         read from its leader: it takes the source's end as it is told, and a follower's may lag."""
         if not self.settings.rack:
@@ -141,7 +141,7 @@ class Fetching:
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
-    def read_from(self, partition: Partition, broker: int) -> None:
+    def read_from(self, partition: MirrorPartition, broker: int) -> None:
         """The partition's leader would rather have us read from this broker."""
         tp = partition.tp
         leader = self.cluster.leader(tp)
@@ -149,12 +149,12 @@ class Fetching:
             self._replicas.named(tp, broker, time.monotonic())
             self._place(partition, leader, broker)
 
-    def replica_failed(self, partition: Partition) -> None:
+    def replica_failed(self, partition: MirrorPartition) -> None:
         """The replica cannot be read: its leader will say what is so."""
         self._replicas.failed(partition.tp, time.monotonic())
         self._to_leader(partition)
 
-    def send_back(self, shard: Shard, partitions: Iterable[Partition]) -> None:
+    def send_back(self, shard: FetchConnection, partitions: Iterable[MirrorPartition]) -> None:
         """Let those that a shard has read long enough from another replica ask their leaders again."""
         if not self.settings.rack:
             return
@@ -164,7 +164,7 @@ class Fetching:
             if shard.partitions[partition].broker != shard.broker and self._replicas.of(tp, now) != shard.broker:
                 self._to_leader(partition)
 
-    def _to_leader(self, partition: Partition) -> None:
+    def _to_leader(self, partition: MirrorPartition) -> None:
         try:
             self._place_at_leader(partition)
         except BrokerUnreachable as exc:
@@ -179,7 +179,7 @@ class Fetching:
             return configured
         return partition_bytes(configured, connection.round_trip_s, len(self._of), self._in_flight.cap)
 
-    def terms(self, connection: Connection | None) -> Terms | None:
+    def terms(self, connection: Connection | None) -> FetchBudget | None:
         """What may be asked for now on this connection, or on one of which nothing is known yet."""
         return self._in_flight.terms(
             connections=sum(1 for shard, _ in self._shards.values() if shard.partitions),
@@ -188,16 +188,16 @@ class Fetching:
             at_most=self.settings.max_bytes,
         )
 
-    def may_bring(self, partition: Partition, terms: Terms) -> bool:
+    def may_bring(self, partition: MirrorPartition, terms: FetchBudget) -> bool:
         """Whether the partition may be asked for on these terms."""
         return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
 
-    def expects(self, shard: Shard, size: int) -> None:
+    def expects(self, shard: FetchConnection, size: int) -> None:
         """So many bytes may come on the shard's connection, or have come and are not its partitions' yet."""
         if self._in_flight.expects(shard, size):
             self.wake_all()
 
-    def holds(self, partition: Partition, size: int) -> None:
+    def holds(self, partition: MirrorPartition, size: int) -> None:
         """The partition holds so many bytes now."""
         if self._in_flight.holds(partition, size):
             self.wake_all()
@@ -208,7 +208,7 @@ class Fetching:
             shard.wake.set()
             shard.roomier.set()
 
-    def nudge(self, partition: Partition) -> None:
+    def nudge(self, partition: MirrorPartition) -> None:
         """The partition may have room again."""
         shard = self._of.get(partition)
         if shard is not None:

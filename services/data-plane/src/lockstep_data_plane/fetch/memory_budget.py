@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-__all__ = ["InFlight", "Terms"]
+__all__ = ["FetchBudget", "MemoryBudget"]
 
 NOBODY_WAITS = -1
 
 
-class Terms(NamedTuple):
+class FetchBudget(NamedTuple):
     """What a connection may ask for: of partitions that hold less than `below` bytes, of each at most `each`, and
     `at_most` of all together. `pressed`: so little because most of the cap is taken."""
 
@@ -25,7 +25,7 @@ class Terms(NamedTuple):
     pressed: bool
 
 
-class InFlight:
+class MemoryBudget:
     """The bytes of one slot. What is held and asked for never exceeds the cap, but that a broker answers with one batch
     at least, however large: each connection may bring what that one has more."""
 
@@ -53,7 +53,7 @@ class InFlight:
         """So much is asked for on the connection now, or has come and is not held by its partitions yet. As `holds`."""
         return self._set(self._asked, connection, size)
 
-    def terms(self, *, connections: int, partitions: int, each: int, at_most: int) -> Terms | None:
+    def terms(self, *, connections: int, partitions: int, each: int, at_most: int) -> FetchBudget | None:
         """What one of so many connections may ask for now, where so many partitions are fetched; None: nothing. Of each
         partition and of all at most what the last two say.
 
@@ -63,13 +63,13 @@ class InFlight:
         each = min(each, a_connections)
         free = self.cap * 3 // 4 - self._used
         if free >= each:
-            return Terms(max(free, own + 1), each, min(at_most, a_connections, free), pressed=False)
+            return FetchBudget(max(free, own + 1), each, min(at_most, a_connections, free), pressed=False)
         left = self.cap - self._used
         if left < own:
             self._wakes_at = max(self._wakes_at, self.cap - own)
             return None
         self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
-        return Terms(own + 1, min(each, own), min(at_most, a_connections, left), pressed=True)
+        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), pressed=True)
 
     def _set(self, of: dict[Hashable, int], who: Hashable, size: int) -> bool:
         self._used += size - of.get(who, 0)

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 
 from lockstep_data_plane.wire.cluster import TopicPartition
 
-__all__ = ["AVOID_S", "Replicas"]
+__all__ = ["AVOID_S", "PreferredReplicas"]
 
 AVOID_S = 15.0
 """For so long after a follower failed us the leader is asked for the records themselves: longer than brokers take to
 notice that one of them is gone (`broker.session.timeout.ms`, 9 s)."""
 
 
-class Replicas:
+class PreferredReplicas:
     """The replicas that leaders named. `now` everywhere: seconds of a clock that does not go back."""
 
     def __init__(self, rack: str, lease_s: float) -> None:

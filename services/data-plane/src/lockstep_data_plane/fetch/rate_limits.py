@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockstep_config.keys.per_topic import PerTopic
-from lockstep_data_plane.fetch.token_bucket import Throttle
+from lockstep_data_plane.fetch.token_bucket import TokenBucket
 
 __all__ = ["RateLimits"]
 
@@ -19,8 +19,8 @@ class RateLimits:
 
     def __init__(self, limits: PerTopic[int | None]) -> None:
         self._limits = limits
-        self._flow: Throttle | None = None
-        self._topics: dict[str, Throttle] = {}
+        self._flow: TokenBucket | None = None
+        self._topics: dict[str, TokenBucket] = {}
         self.any = limits.default is not None or bool(limits.others)
 
     def share(self, mine: Mapping[str, int], all_: Mapping[str, int]) -> None:
@@ -50,10 +50,10 @@ class RateLimits:
         return max((t.wait(now) for t in (self._flow, self._topics.get(topic)) if t is not None), default=0.0)
 
 
-def _at(throttle: Throttle | None, per_s: float | None) -> Throttle | None:
+def _at(throttle: TokenBucket | None, per_s: float | None) -> TokenBucket | None:
     if per_s is None:
         return None
     if throttle is None:
-        return Throttle(per_s)
+        return TokenBucket(per_s)
     throttle.per_s = per_s
     return throttle

@@ -4,7 +4,7 @@ A question costs the brokers and us the same for one record as for hundreds."""
 
 from __future__ import annotations
 
-__all__ = ["FEW_BYTES", "Swarm", "rest_s"]
+__all__ = ["FEW_BYTES", "SmallBatchPacer", "rest_s"]
 
 SWARM_PER_S = 1_000
 LOOK_S = 0.1
@@ -28,7 +28,7 @@ def rest_s(took_s: float) -> float:
     return max(0.0, min(RESTS * took_s, PACE_S - took_s))
 
 
-class Swarm:
+class SmallBatchPacer:
     """Whether one connection brings so many small batches that they are better fetched a few at a time."""
 
     def __init__(self) -> None:

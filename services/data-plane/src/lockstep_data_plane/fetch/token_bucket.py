@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["Throttle"]
+__all__ = ["TokenBucket"]
 
 
-class Throttle:
+class TokenBucket:
     """Counts what came against what may come: after each batch of `n` bytes there is a pause of `n / per_s` seconds,
     less what was left unused in the last second. So the mean never exceeds the limit by more than one fetch."""
 

@@ -15,16 +15,16 @@ from functools import partial
 from typing import Any
 
 from lockstep_data_plane.common.window_sizing import requests_ahead, window
-from lockstep_data_plane.core.append_sequence import Flight
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.target_partition import Outlet
-from lockstep_data_plane.wire.cluster import Cluster, Leader
+from lockstep_data_plane.core.target_partition import TargetPartition
+from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.frame_protocol import Encoded
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, Answer, answer_of, produce_request
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
 
-__all__ = ["Lane", "Producing", "Unanswered", "lane_of"]
+__all__ = ["NoProduceAnswer", "ProduceConnection", "Sender", "connection_index"]
 
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
@@ -38,14 +38,14 @@ REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
 
 
-class Unanswered(ConnectionError):
+class NoProduceAnswer(ConnectionError):
     """The connection ended before the answer: nobody knows whether the batch was appended."""
 
 
-OnAnswer = Callable[[Partition, Flight, Answer | Unanswered], None]
+OnAnswer = Callable[[MirrorPartition, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
 
 
-class Lane:
+class ProduceConnection:
     """One connection to a target broker and the partitions that use it."""
 
     def __init__(self, connection: Connection, timeout: timedelta, on_answer: OnAnswer) -> None:
@@ -53,17 +53,17 @@ class Lane:
         self._timeout = timeout
         self._on_answer = on_answer
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
-        self._ready: dict[Outlet, Leader] = {}
+        self._ready: dict[TargetPartition, PartitionLeader] = {}
         self._sent: deque[tuple[float, int]] = deque()
         self._under_way = 0
         self._took_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
 
-    def ready(self, outlet: Outlet, leader: Leader) -> None:
+    def ready(self, outlet: TargetPartition, leader: PartitionLeader) -> None:
         """Something may be waiting for that partition of the target; `pump` sends it."""
         self._ready[outlet] = leader
 
-    def forget(self, outlet: Outlet) -> None:
+    def forget(self, outlet: TargetPartition) -> None:
         """What goes there uses this lane no more."""
         self._ready.pop(outlet, None)
 
@@ -81,7 +81,7 @@ class Lane:
             try:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
-                lost = Unanswered(str(exc))
+                lost = NoProduceAnswer(str(exc))
                 for outlet, flight, _ in picked:
                     self._on_answer(outlet.partition, flight, lost)
                 continue
@@ -94,8 +94,8 @@ class Lane:
         self._waking = None
         self.pump()
 
-    def _pick(self) -> list[tuple[Outlet, Flight, Leader]]:
-        picked: list[tuple[Outlet, Flight, Leader]] = []
+    def _pick(self) -> list[tuple[TargetPartition, InFlightBatch, PartitionLeader]]:
+        picked: list[tuple[TargetPartition, InFlightBatch, PartitionLeader]] = []
         size = 0
         for outlet, leader in list(self._ready.items()):
             partition = outlet.partition
@@ -117,7 +117,7 @@ class Lane:
         """With so many bytes picked that are not on their way yet."""
         return window(self.connection.round_trip_s, self._under_way + picked, self._took_s)
 
-    def _request(self, picked: Sequence[tuple[Outlet, Flight, Leader]]) -> Encoded:
+    def _request(self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]]) -> EncodedRequest:
         transactions = picked[0][0].partition.transactions
         return produce_request(
             self.connection.version("produce"),
@@ -126,14 +126,16 @@ class Lane:
             transactions.transactional_id if transactions is not None else None,
         )
 
-    def _answered(self, picked: Sequence[tuple[Outlet, Flight, Leader]], future: asyncio.Future[Any]) -> None:
+    def _answered(
+        self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]], future: asyncio.Future[Any]
+    ) -> None:
         sent_at, size = self._sent.popleft()
         self._took_s = time.monotonic() - sent_at
         self._under_way -= size
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
             for outlet, flight, _ in picked:
-                self._on_answer(outlet.partition, flight, Unanswered(cause))
+                self._on_answer(outlet.partition, flight, NoProduceAnswer(cause))
             return
         answers: dict[tuple[Any, int], Any] = {}
         for topic in future.result().responses:
@@ -143,7 +145,11 @@ class Lane:
         for outlet, flight, leader in picked:
             topic, number = outlet.target_tp
             found = answers.get((leader.topic_id if self._by_id else topic, number))
-            said = Unanswered("the broker's answer does not mention the batch") if found is None else answer_of(found)
+            said = (
+                NoProduceAnswer("the broker's answer does not mention the batch")
+                if found is None
+                else produce_answer(found)
+            )
             self._on_answer(outlet.partition, flight, said)
             if outlet.may_launch(self._window()):
                 self._ready[outlet] = leader
@@ -154,7 +160,7 @@ class Lane:
         return bool(self._sent) and now - max(self._sent[0][0], self.connection.resting_until) > patience_s
 
 
-def lane_of(taken: Sequence[int], *, alone: bool) -> int:
+def connection_index(taken: Sequence[int], *, alone: bool) -> int:
     """Which of the connections to a broker a partition takes, where so many partitions have taken each; `alone`: it
     shares no request with others, only the waiting for answers."""
     for index, partitions in enumerate(taken):
@@ -163,24 +169,24 @@ def lane_of(taken: Sequence[int], *, alone: bool) -> int:
     return min(range(len(taken)), key=taken.__getitem__)
 
 
-class Producing:
+class Sender:
     """The lanes to a target cluster."""
 
     def __init__(self, cluster: Cluster, on_answer: OnAnswer) -> None:
         self._cluster = cluster
         self._on_answer = on_answer
-        self._lanes: dict[tuple[int, int], Lane] = {}
-        self._of: dict[Outlet, tuple[Lane, Leader]] = {}
-        self._reopening: dict[Outlet, asyncio.Task[None]] = {}
-        self._indexes: dict[Partition, dict[int, int]] = {}
+        self._lanes: dict[tuple[int, int], ProduceConnection] = {}
+        self._of: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
+        self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
+        self._indexes: dict[MirrorPartition, dict[int, int]] = {}
 
-    async def attach(self, partition: Partition, *, alone: bool = False) -> None:
+    async def attach(self, partition: MirrorPartition, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
         for outlet in partition.outlets:
             await self._attach(outlet, alone=alone)
 
-    async def _attach(self, outlet: Outlet, *, alone: bool) -> None:
+    async def _attach(self, outlet: TargetPartition, *, alone: bool) -> None:
         leader = self._cluster.leader_of(outlet.target_tp)
         known = self._of.get(outlet)
         index = self._index(outlet.partition, leader.broker, alone=alone)
@@ -192,32 +198,34 @@ class Producing:
             connection = await self._cluster.connection(leader.broker, f"produce-{index}")
             lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
             if lane is None or lane.connection is not connection:
-                lane = self._lanes[key] = Lane(connection, self._cluster.patience.replicas, self._on_answer)
+                lane = self._lanes[key] = ProduceConnection(
+                    connection, self._cluster.patience.replicas, self._on_answer
+                )
         if known is not None:
             known[0].forget(outlet)
         self._of[outlet] = (lane, leader)
 
-    def _index(self, partition: Partition, broker: int, *, alone: bool) -> int:
+    def _index(self, partition: MirrorPartition, broker: int, *, alone: bool) -> int:
         """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
         whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
             taken = Counter(others.get(broker) for others in self._indexes.values())
-            places[broker] = lane_of([taken[index] for index in range(LANES)], alone=alone)
+            places[broker] = connection_index([taken[index] for index in range(LANES)], alone=alone)
         return places[broker]
 
-    def detach(self, partition: Partition) -> None:
+    def detach(self, partition: MirrorPartition) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
         for outlet in partition.outlets:
             self._detach(outlet)
         self._indexes.pop(partition, None)
 
-    def _detach(self, outlet: Outlet) -> None:
+    def _detach(self, outlet: TargetPartition) -> None:
         known = self._of.pop(outlet, None)
         if known is not None:
             known[0].forget(outlet)
 
-    def ready(self, partition: Partition) -> None:
+    def ready(self, partition: MirrorPartition) -> None:
         """Something was queued for the partition; `pump` sends it."""
         for outlet in partition.outlets:
             attached = self._of.get(outlet)
@@ -228,7 +236,7 @@ class Producing:
             elif outlet not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
                 self._reopening[outlet] = asyncio.create_task(self._reopen(outlet))
 
-    async def _reopen(self, outlet: Outlet) -> None:
+    async def _reopen(self, outlet: TargetPartition) -> None:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
             await self._attach(outlet, alone=outlet.partition.transactions is not None)
         del self._reopening[outlet]

@@ -8,15 +8,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from lockstep_data_plane.common.single_flight import Shared
+from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
-from lockstep_data_plane.wire.log_reader import Cursor
+from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
-__all__ = ["CommittedProgress", "ProgressLog"]
+__all__ = ["CommittedProgress", "CommittedProgressReader"]
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
@@ -76,7 +76,7 @@ class CommittedProgress:
                 self.known[tp] = offset
 
 
-class ProgressLog:
+class CommittedProgressReader:
     """The progress topic of one flow, read as far as somebody needs it."""
 
     def __init__(self, target: Cluster, topic: str, connector: str, source: str) -> None:
@@ -100,7 +100,7 @@ class ProgressLog:
             if code == UNKNOWN_TOPIC:
                 return None
             about = f"cluster {self._target.alias}: topic {self.topic}"
-            raise kafka_error(code, about, self._target.alias, ("topic", self.topic, "Read"))
+            raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))
         key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
         return self.topic, partition_for(key, count)
 
@@ -124,9 +124,9 @@ class _PartitionLog:
     def __init__(self, target: Cluster, place: TopicPartition, fold: CommittedProgress) -> None:
         self._target = target
         self._place = place
-        self._cursor = Cursor(target, place)
+        self._cursor = LogCursor(target, place)
         self.fold = fold
-        self.reading = Shared(self._read_on)
+        self.reading = SingleFlight(self._read_on)
 
     async def _read_on(self) -> None:
         async with self._target.led(self._place):

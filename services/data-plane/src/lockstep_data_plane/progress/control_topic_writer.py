@@ -15,10 +15,10 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.quarantine_entry import Refusal
-from lockstep_data_plane.progress.latency_stats import Timings
-from lockstep_data_plane.progress.offset_sync_writer import SyncLog
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.quarantine_entry import RefusedRecords
+from lockstep_data_plane.progress.latency_stats import LatencyStats
+from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
@@ -31,7 +31,7 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.sliding_window import Window
 
-__all__ = ["PROGRESS", "Ledger"]
+__all__ = ["PROGRESS", "ControlTopicWriter"]
 
 PROGRESS = "progress"
 """What a slot calls it in its troubles when progress cannot be written down."""
@@ -43,7 +43,7 @@ takes as a request."""
 QUARANTINE_CONFIGS = {"cleanup.policy": "delete", "retention.ms": "-1", "max.message.bytes": str(QUARANTINE_BYTES)}
 
 
-class Ledger:
+class ControlTopicWriter:
     """The control topics of one flow, as a slot writes them."""
 
     def __init__(self, settings: FlowSettings, slot: int, run: str, say: FlowLog) -> None:
@@ -59,19 +59,19 @@ class Ledger:
         self._events = ControlTopicLog(target, events_topic(flow, settings.group_id))
         self._progress = ControlTopicLog(target, settings.control.offset_storage_topic)
         self._quarantine: ControlTopicLog | None = None
-        self.syncs: SyncLog | None = None
+        self.syncs: OffsetSyncWriter | None = None
         if settings.data_plane.emit_offset_syncs:
             conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
             at = settings.offset_syncs_cluster
             producer = ControlProducer(at, conf, access=access_of(settings, at))
             self._producers.append(producer)
-            self.syncs = SyncLog(ControlTopicLog(producer, settings.offset_syncs_topic), say)
+            self.syncs = OffsetSyncWriter(ControlTopicLog(producer, settings.offset_syncs_topic), say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._sent: dict[tuple[str, int], PartitionProgress] = {}
         """The newest row of each partition, which may not have been acknowledged."""
         self._states: dict[tuple[str, int], tuple[object, ...]] = {}
         """What a partition was like when its row was found written, or was written."""
-        self.timings = Timings()
+        self.timings = LatencyStats()
         self.commits = Window()
         """How long it took to write progress down, in milliseconds."""
 
@@ -94,10 +94,10 @@ class Ledger:
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
-    async def quarantine(self, partition: Partition, refusal: Refusal) -> None:
+    async def quarantine(self, partition: MirrorPartition, refusal: RefusedRecords) -> None:
         """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
         acknowledgement, and say it. Raises ClusterTrouble; called again it goes on behind what was acknowledged
-        (`Partition.kept`), and does nothing once all of it was."""
+        (`MirrorPartition.kept`), and does nothing once all of it was."""
         if partition.kept == len(refusal.entries):
             return
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
@@ -127,15 +127,15 @@ class Ledger:
             reason=refusal.why,
         )
 
-    async def flush(self, partitions: Iterable[Partition]) -> None:
+    async def flush(self, partitions: Iterable[MirrorPartition]) -> None:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
         progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due.
 
         Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
         crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
         one and its sending: who flushes it meanwhile says more, and that must come later."""
-        due: list[tuple[Partition, PartitionProgress]] = []
-        ended: list[tuple[Partition, list[OffsetRuns]]] = []
+        due: list[tuple[MirrorPartition, PartitionProgress]] = []
+        ended: list[tuple[MirrorPartition, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = time.monotonic()
@@ -190,12 +190,12 @@ class Ledger:
         else:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
-    def _offer_delayed(self, partition: Partition) -> None:
+    def _offer_delayed(self, partition: MirrorPartition) -> None:
         delayed = partition.durable.syncs.flush() if self.syncs is not None else None
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 
-    def forget(self, partition: Partition) -> None:
+    def forget(self, partition: MirrorPartition) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)

@@ -8,29 +8,34 @@ import asyncio
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
-from lockstep_data_plane.core.append_sequence import Receipt
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.progress.control_topic_writer import Ledger
-from lockstep_data_plane.wire.cluster import Cluster, kafka_error
-from lockstep_data_plane.wire.connection import BrokerUnreachable, NoSuchTopic
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError
+from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
-__all__ = ["Telling"]
+__all__ = ["EventReporter"]
 
 
-class Telling:
+class EventReporter:
     """One slot's voice. One instance belongs to one event loop."""
 
     def __init__(
-        self, settings: FlowSettings, ledger: Ledger, troubles: FailureTracker, source: Cluster, target: Cluster
+        self,
+        settings: FlowSettings,
+        ledger: ControlTopicWriter,
+        troubles: FailureTracker,
+        source: Cluster,
+        target: Cluster,
     ) -> None:
         self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
         self._ledger = ledger
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
-        self._troubled: set[Partition] = set()
+        self._troubled: set[MirrorPartition] = set()
         self._saying: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -40,12 +45,12 @@ class Telling:
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
-    def trouble(self, partition: Partition, why: BaseException) -> None:
+    def trouble(self, partition: MirrorPartition, why: BaseException) -> None:
         """The partition does not get on."""
         self._troubled.add(partition)
         self._troubles.began(partition.name, self.as_trouble(why))
 
-    def well(self, partition: Partition) -> None:
+    def well(self, partition: MirrorPartition) -> None:
         """Records of the partition get through (again)."""
         if partition in self._troubled:
             self._troubled.discard(partition)
@@ -62,10 +67,10 @@ class Telling:
         """The exception as one that names its cluster, where that is known."""
         if isinstance(exc, ClusterError):
             return exc
-        if isinstance(exc, NoSuchTopic):
+        if isinstance(exc, TopicDeletedError):
             return TopicDeleted(exc.alias, exc.topic)
-        denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, kafka_error) and exc.code in DENIED)
-        if isinstance(exc, BrokerUnreachable | kafka_error) and denied and exc.needs is not None:
+        denied = isinstance(exc, BrokerUnreachable) or (isinstance(exc, KafkaProtocolError) and exc.code in DENIED)
+        if isinstance(exc, BrokerUnreachable | KafkaProtocolError) and denied and exc.needs is not None:
             return self.denied(exc.alias, *exc.needs)
         if isinstance(exc, BrokerUnreachable) and exc.alias:
             return ClusterUnreachable(exc.alias, self._clusters[exc.alias].bootstrap, str(exc))
@@ -78,17 +83,17 @@ class Telling:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def halted(self, partition: Partition) -> None:
+    def halted(self, partition: MirrorPartition) -> None:
         name = partition.name
         text = f"{name}: {partition.reason}"
         self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.durable.upstream)
 
-    def recovered(self, partition: Partition, upstream: int) -> None:
+    def recovered(self, partition: MirrorPartition, upstream: int) -> None:
         name = partition.name
         text = f"{name}: {partition.to_number} records were appended after the last progress written"
         self._event("ProgressRecovered", name, text, records=partition.to_number, upstream=upstream)
 
-    def foreign(self, partition: Partition, receipt: Receipt) -> None:
+    def foreign(self, partition: MirrorPartition, receipt: Ack) -> None:
         where = partition.target_name
         self._event(
             "ForeignWrite",
@@ -99,7 +104,7 @@ class Telling:
             before=receipt.downstream,
         )
 
-    def times_rewritten(self, partition: Partition) -> None:
+    def times_rewritten(self, partition: MirrorPartition) -> None:
         """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
         if partition.times_rewritten:
             return

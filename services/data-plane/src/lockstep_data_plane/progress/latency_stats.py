@@ -11,17 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.common.assignment import TopicPartition
-from lockstep_data_plane.core.append_sequence import Receipt
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.sliding_window import Window
 
-__all__ = ["Timings"]
+__all__ = ["LatencyStats"]
 
 
 @dataclass(slots=True)
-class _Timing:
+class _PartitionStats:
     since_ms: int
     records: int = 0
     bytes: int = 0
@@ -30,19 +30,19 @@ class _Timing:
     latency: Window = field(default_factory=Window)
 
 
-class Timings:
+class LatencyStats:
     """Of the partitions of one slot, each from when the slot took it up until it is forgotten."""
 
     def __init__(self) -> None:
-        self._of: dict[TopicPartition, _Timing] = {}
+        self._of: dict[TopicPartition, _PartitionStats] = {}
 
-    def fetched(self, partition: Partition, batches: Iterable[Batch], size: int, now_ms: int) -> None:
+    def fetched(self, partition: MirrorPartition, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Batches came from the source, `size` bytes together."""
         timing = self._timing(partition, now_ms)
         timing.read_bytes += size
         _measure(timing.age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
 
-    def acknowledged(self, partition: Partition, receipts: Sequence[Receipt], now_ms: int) -> None:
+    def acknowledged(self, partition: MirrorPartition, receipts: Sequence[Ack], now_ms: int) -> None:
         """The target has these, and they count."""
         timing = self._timing(partition, now_ms)
         pieces = [receipt.piece for receipt in receipts]
@@ -66,20 +66,20 @@ class Timings:
             latency_window=timing.latency.summary,
         )
 
-    def state(self, partition: Partition) -> tuple[int, ...]:
+    def state(self, partition: MirrorPartition) -> tuple[int, ...]:
         """Differs from what it was before whenever `told` would."""
         timing = self._of.get(partition.tp)
         return () if timing is None else (timing.since_ms, timing.records, timing.read_bytes)
 
-    def forget(self, partition: Partition) -> None:
+    def forget(self, partition: MirrorPartition) -> None:
         """The partition has left the slot."""
         self._of.pop(partition.tp, None)
 
-    def _timing(self, partition: Partition, now_ms: int) -> _Timing:
+    def _timing(self, partition: MirrorPartition, now_ms: int) -> _PartitionStats:
         tp = partition.tp
         timing = self._of.get(tp)
         if timing is None:
-            timing = self._of[tp] = _Timing(now_ms)
+            timing = self._of[tp] = _PartitionStats(now_ms)
         return timing
 
 

@@ -15,7 +15,7 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.sliding_window import Window
 
-__all__ = ["SyncLog"]
+__all__ = ["OffsetSyncWriter"]
 
 GATHER_S = 0.2
 """Syncs wait this long for newer ones: at full speed each batch brings one, and each append costs the broker and every
@@ -29,7 +29,7 @@ Syncs = tuple[tuple[int, int], ...]
 """(upstream, downstream) of one partition, at most two: the oldest and the newest."""
 
 
-class SyncLog:
+class OffsetSyncWriter:
     """Appends the offset syncs of a slot's partitions, all that wait in one go. Of what waits, the oldest and the
     newest of each partition are kept, and unlike MM2's what failed is sent again unless there is a newer one."""
 

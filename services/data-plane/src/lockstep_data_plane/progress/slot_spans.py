@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing
 
-__all__ = ["Copied", "Stretches"]
+__all__ = ["CopyTotals", "SlotSpans"]
 
 LEAST_NS = 1_000_000_000
 """No stretch is shorter, so a span a second is the most there is, however much is copied."""
@@ -16,7 +16,7 @@ COPY = "data-plane copy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class CopyTotals:
     """How far a slot is in its run: `records` and `bytes` only grow. `trouble`: what is wrong now."""
 
     records: int
@@ -26,7 +26,7 @@ class Copied:
     trouble: str = ""
 
 
-class Stretches:
+class SlotSpans:
     """Of one run of a slot."""
 
     def __init__(self, tracing: Tracing, flow: str, slot: int, run: str, now_ns: Callable[[], int]) -> None:
@@ -35,9 +35,9 @@ class Stretches:
         self._who: dict[str, Attribute] = {"flow": flow, "service": "data-plane", "slot": slot, "run": run}
         self._now_ns = now_ns
         self._began_ns = now_ns()
-        self._before = Copied(records=0, bytes=0, partitions=0, held_bytes=0)
+        self._before = CopyTotals(records=0, bytes=0, partitions=0, held_bytes=0)
 
-    def look(self, copied: Callable[[], Copied], *, last: bool = False) -> None:
+    def look(self, copied: Callable[[], CopyTotals], *, last: bool = False) -> None:
         """To be called every now and then: ends the stretch when it is long enough, and begins the next one. `last`:
         end it however short it is."""
         if self._tracing is NO_TRACING:

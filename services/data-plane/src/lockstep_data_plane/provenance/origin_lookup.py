@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.provenance import OWN, Rule, bearing_records, origins_of
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.origin_rows import OriginRows, state_topics
 from lockstep_data_plane.provenance.producer_ids import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
@@ -42,10 +42,10 @@ class OriginLookup:
         producer_id: int,
         source: Cluster,
         target: Cluster,
-        ledger: Ledger,
+        ledger: ControlTopicWriter,
         *,
         deliver: Callable[[Delivery], None],
-        delivered: Callable[[Partition], None],
+        delivered: Callable[[MirrorPartition], None],
         passing: tuple[type[BaseException], ...],
         trouble: Callable[[BaseException | None], None],
     ) -> None:
@@ -66,7 +66,7 @@ class OriginLookup:
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {producer_id}
         self._learning = asyncio.Lock()
-        self._held: dict[Partition, list[Delivery]] = {}
+        self._held: dict[MirrorPartition, list[Delivery]] = {}
         self._wanted: set[int] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -93,23 +93,25 @@ class OriginLookup:
                 unknown = wanted - {-1}
             await self._there.read()
             rule = self._rule()
-            origins = origins_of(self._there.rows, rule.source)
+            origins = origins_by_producer(self._there.rows, rule.source)
             for producer_id in unknown:
                 origin = origins.get(producer_id, rule.source)
                 self._known[producer_id] = await self._bears(origin, rule)
 
-    def _rule(self) -> Rule:
+    def _rule(self) -> ProvenanceRule:
         for cluster in (self._source, self._target):
             if not cluster.cluster_id:
                 raise BrokerUnreachable("the cluster does not tell its id", cluster.alias)
-        return Rule(mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id)
+        return ProvenanceRule(
+            mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id
+        )
 
-    async def _bears(self, origin: str, rule: Rule) -> int | None:
+    async def _bears(self, origin: str, rule: ProvenanceRule) -> int | None:
         if not rule.copies(origin):
             return None
         return OWN if origin == rule.source else await self._id_for(origin, rule)
 
-    async def _id_for(self, origin: str, rule: Rule) -> int:
+    async def _id_for(self, origin: str, rule: ProvenanceRule) -> int:
         """Our producer id for an origin, got and written down if there is none yet; of two that were written at once
         the first counts."""
         flow = self._settings.flow
@@ -129,7 +131,7 @@ class OriginLookup:
         async with self._learning:
             rule = self._rule()
             await self._here.read()
-            if producer_id not in origins_of(self._here.rows, rule.target):
+            if producer_id not in origins_by_producer(self._here.rows, rule.target):
                 await self._ledger.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
             self._written_down.add(producer_id)
 
@@ -153,11 +155,11 @@ class OriginLookup:
 
     # -- what waits ----------------------------------------------------------------------------------------------------
 
-    def holds(self, partition: Partition) -> bool:
+    def holds(self, partition: MirrorPartition) -> bool:
         """Whether something of the partition waits; nothing more of it should be fetched then."""
         return partition in self._held
 
-    def bytes_held(self, partition: Partition) -> int:
+    def bytes_held(self, partition: MirrorPartition) -> int:
         """Bytes of the partition that wait."""
         return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
 
@@ -172,7 +174,7 @@ class OriginLookup:
         return True
 
     def _unknown(self, delivery: Delivery) -> set[int]:
-        return bearing_records(delivery.batches) - self._known.keys()
+        return batches_with_records(delivery.batches) - self._known.keys()
 
     def _ask(self, producer_ids: set[int]) -> None:
         self._wanted |= producer_ids
@@ -211,7 +213,7 @@ class OriginLookup:
                 self._deliver(delivery)
             self._delivered(partition)
 
-    def forget(self, partition: Partition) -> None:
+    def forget(self, partition: MirrorPartition) -> None:
         """The partition has left this slot."""
         self._held.pop(partition, None)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
-from lockstep_data_plane.common.single_flight import Shared
+from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, kafka_error
-from lockstep_data_plane.wire.log_reader import Cursor
+from lockstep_data_plane.wire.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, KafkaProtocolError
+from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
 
@@ -27,8 +27,8 @@ class OriginRows:
         """`topics` names the topics there are at the moment."""
         self._cluster = cluster
         self._topics = topics
-        self._cursors: dict[str, Cursor] = {}
-        self._reading = Shared(self._read_on)
+        self._cursors: dict[str, LogCursor] = {}
+        self._reading = SingleFlight(self._read_on)
         self.rows: list[Origin] = []
         """In the order of each topic's log."""
 
@@ -41,7 +41,7 @@ class OriginRows:
         topics = await self._topics()
         await self._cluster.refresh(topics)
         for topic in topics:
-            cursor = self._cursors.setdefault(topic, Cursor(self._cluster, (topic, 0)))
+            cursor = self._cursors.setdefault(topic, LogCursor(self._cluster, (topic, 0)))
             async for batches in cursor.unread():
                 self.rows += rows_in(batches)
 
@@ -74,5 +74,5 @@ async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]
         code = cluster.trouble(topic)
         if code not in (NO_ERROR, UNKNOWN_TOPIC):
             about = f"cluster {cluster.alias}: {topic}, which says where records came from"
-            raise kafka_error(code, about, cluster.alias, ("topic", topic, "Read"))
+            raise KafkaProtocolError(code, about, cluster.alias, ("topic", topic, "Read"))
     return sorted(name for name in names if is_state_topic(name))

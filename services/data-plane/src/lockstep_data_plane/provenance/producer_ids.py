@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.wire.cluster import cluster_of, kafka_error
+from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, Row
@@ -46,7 +46,7 @@ def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_clus
 async def new_producer_id(settings: FlowSettings) -> int:
     """A producer id that the target has never given to anybody. Raises BrokerUnreachable, kafka_error."""
     properties = settings.clients.data_producer
-    target = cluster_of(settings.flow.target, properties, client_id(settings, "producer-id", properties))
+    target = connect_cluster(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
         await target.refresh([])
         connection = await target.any_connection()
@@ -54,7 +54,7 @@ async def new_producer_id(settings: FlowSettings) -> int:
         request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
         answer: Any = await connection.call(request)
         if answer.error_code != 0:
-            raise kafka_error(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
+            raise KafkaProtocolError(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
         return int(answer.producer_id)
     finally:
         await target.close()
@@ -69,7 +69,7 @@ async def flow_origin(ctx: FlowContext) -> Origin:
         before = ctx.state.position
         try:
             producer_id = await new_producer_id(ctx.settings)
-        except (BrokerUnreachable, kafka_error) as exc:
+        except (BrokerUnreachable, KafkaProtocolError) as exc:
             raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
         await ctx.state.changed(before)

@@ -1,6 +1,6 @@
 """What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
 
-`Case` is the table of `architecture.md` §5 in the order in which it is asked; `docs/batches.md` shows it, with the
+`BatchCase` is the table of `architecture.md` §5 in the order in which it is asked; `docs/batches.md` shows it, with the
 reasons."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Levels
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.stamp import crc_of
+from lockstep_data_plane.record_batch.stamp import expected_crc
 
-__all__ = ["AbortedTransactions", "Case", "Limits", "Verdict", "judge"]
+__all__ = ["AbortedTransactions", "BatchAction", "BatchCase", "TargetLimits", "classify"]
 
 
-class Verdict(Enum):
+class BatchAction(Enum):
     """The four fates of a batch."""
 
     PASS = "pass"  # noqa: S105  # not a password
@@ -25,27 +25,27 @@ class Verdict(Enum):
     REFUSE = "refuse"
 
 
-class Case(Enum):
+class BatchCase(Enum):
     """What a batch may be, the first that holds: its fate, and the words for it."""
 
-    OLD_FORMAT = Verdict.REBUILD, "old message format"
-    BEFORE_THE_POSITION = Verdict.SKIP, "before the position"
-    WRONG_CRC = Verdict.REFUSE, "its CRC does not match its bytes"
-    CONTROL_BATCH = Verdict.SKIP, "control batch"
-    EMPTY = Verdict.SKIP, "empty batch"
-    ABORTED = Verdict.SKIP, "aborted transaction"
-    ELSEWHERE = Verdict.SKIP, "originated elsewhere"
-    BEGINS_BEFORE = Verdict.REBUILD, "begins before the position"
-    COMPACTED = Verdict.REBUILD, "compacted"
-    APPEND_TIME = Verdict.REBUILD, "log append time"
-    TOO_LARGE = Verdict.REBUILD, "larger than the target takes"
-    COMPRESSION_ASKED = Verdict.REBUILD, "compression asked for"
-    OTHER_COMPRESSION_ASKED = Verdict.REBUILD, "other compression asked for"
-    ANY_OTHER = Verdict.PASS, ""
+    OLD_FORMAT = BatchAction.REBUILD, "old message format"
+    BEFORE_THE_POSITION = BatchAction.SKIP, "before the position"
+    WRONG_CRC = BatchAction.REFUSE, "its CRC does not match its bytes"
+    CONTROL_BATCH = BatchAction.SKIP, "control batch"
+    EMPTY = BatchAction.SKIP, "empty batch"
+    ABORTED = BatchAction.SKIP, "aborted transaction"
+    ELSEWHERE = BatchAction.SKIP, "originated elsewhere"
+    BEGINS_BEFORE = BatchAction.REBUILD, "begins before the position"
+    COMPACTED = BatchAction.REBUILD, "compacted"
+    APPEND_TIME = BatchAction.REBUILD, "log append time"
+    TOO_LARGE = BatchAction.REBUILD, "larger than the target takes"
+    COMPRESSION_ASKED = BatchAction.REBUILD, "compression asked for"
+    OTHER_COMPRESSION_ASKED = BatchAction.REBUILD, "other compression asked for"
+    ANY_OTHER = BatchAction.PASS, ""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TargetLimits:
     """What the target takes, and how it is to be compressed.
 
     `max_bytes` is for a batch. `codec` (bits of the attributes) is what an explicit producer `compression.type` gives
@@ -56,7 +56,7 @@ class Limits:
     max_bytes: int = 1048588
     codec: int = NONE
     recompress: bool = False
-    levels: Levels = JAVAS_LEVELS
+    levels: CompressionLevels = JAVAS_LEVELS
     tombstones_kept_ms: int = 0
 
     def codec_of(self, had: int) -> int:
@@ -82,43 +82,43 @@ class AbortedTransactions:
         return bool(batch.attributes & TRANSACTIONAL) and batch.producer_id in self._open
 
 
-def judge(
-    batch: Batch, position: int, limits: Limits, *, aborted: bool, elsewhere: bool = False
-) -> tuple[Verdict, str]:
+def classify(
+    batch: Batch, position: int, limits: TargetLimits, *, aborted: bool, elsewhere: bool = False
+) -> tuple[BatchAction, str]:
     """The batch's fate and, unless it passes, the reason. `position` is the next upstream offset wanted; `elsewhere`:
     the flow does not copy what originated where the batch did (`provenance.py`).
 
     Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
     it."""
     if batch.magic < 2:
-        return Case.OLD_FORMAT.value
+        return BatchCase.OLD_FORMAT.value
     if batch.last_offset < position:
-        return Case.BEFORE_THE_POSITION.value
-    if crc_of(batch.data) != batch.crc:
-        return Case.WRONG_CRC.value
+        return BatchCase.BEFORE_THE_POSITION.value
+    if expected_crc(batch.data) != batch.crc:
+        return BatchCase.WRONG_CRC.value
     if batch.attributes & CONTROL:
-        return Case.CONTROL_BATCH.value
+        return BatchCase.CONTROL_BATCH.value
     if batch.record_count == 0:
-        return Case.EMPTY.value
+        return BatchCase.EMPTY.value
     if aborted:
-        return Case.ABORTED.value
+        return BatchCase.ABORTED.value
     if elsewhere:
-        return Case.ELSEWHERE.value
+        return BatchCase.ELSEWHERE.value
     return _rebuild_or_pass(batch, position, limits).value
 
 
-def _rebuild_or_pass(batch: Batch, position: int, limits: Limits) -> Case:
+def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> BatchCase:
     if batch.base_offset < position:
-        return Case.BEGINS_BEFORE
+        return BatchCase.BEGINS_BEFORE
     if batch.last_offset_delta + 1 != batch.record_count:
-        return Case.COMPACTED
+        return BatchCase.COMPACTED
     if batch.attributes & LOG_APPEND_TIME:
-        return Case.APPEND_TIME
+        return BatchCase.APPEND_TIME
     if len(batch.data) > limits.max_bytes:
-        return Case.TOO_LARGE
+        return BatchCase.TOO_LARGE
     had = batch.attributes & CODEC_MASK
     if limits.codec != NONE and had == NONE:
-        return Case.COMPRESSION_ASKED
+        return BatchCase.COMPRESSION_ASKED
     if limits.recompress and had != limits.codec:
-        return Case.OTHER_COMPRESSION_ASKED
-    return Case.ANY_OTHER
+        return BatchCase.OTHER_COMPRESSION_ASKED
+    return BatchCase.ANY_OTHER

@@ -10,13 +10,13 @@ from collections import deque
 
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Levels
-from lockstep_data_plane.record_batch.concatenate import joined
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
+from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, scan
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import Record, build, read
 
-__all__ = ["MERGED_BYTES", "SMALL_BYTES", "next_piece"]
+__all__ = ["MERGED_BYTES", "SMALL_BYTES", "next_outgoing"]
 
 SMALL_BYTES = 4096
 """A piece of at most this size is worth merging; larger ones pay for their request."""
@@ -25,7 +25,9 @@ MERGED_BYTES = 64 * 1024
 """How large a merged piece grows at most."""
 
 
-def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS) -> tuple[Piece, int]:
+def next_outgoing(
+    waiting: deque[OutgoingBatch], limit: int, levels: CompressionLevels = JAVAS_LEVELS
+) -> tuple[OutgoingBatch, int]:
     """Take the first piece off `waiting`, merged with the small ones right behind it, as long as all are of one codec,
     one time type and one producer id of ours and their sizes sum up to no more than `limit` bytes; and the sum of the
     sizes taken. Pieces that cannot be decoded are left as they are. That a batch was part of a transaction keeps
@@ -47,13 +49,13 @@ def next_piece(waiting: deque[Piece], limit: int, levels: Levels = JAVAS_LEVELS)
     return merged, sum(piece.size for piece in group)
 
 
-def _kind(piece: Piece) -> int:
+def _kind(piece: OutgoingBatch) -> int:
     """Codec and time type, from the attributes' lower byte."""
     return piece.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
-def _merge(group: list[Piece], kind: int, levels: Levels) -> Piece | None:
-    if kind == NONE and (made := joined(group)) is not None:
+def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
+    if kind == NONE and (made := concatenate(group)) is not None:
         return made
     records: list[Record] = []
     try:

@@ -10,7 +10,18 @@ from types import MappingProxyType
 import cramjam
 from aiokafka.codec import snappy_encode
 
-__all__ = ["CODECS", "GZIP", "HARD_LEVELS", "JAVAS_LEVELS", "LZ4", "NONE", "SNAPPY", "ZSTD", "Levels", "compress"]
+__all__ = [
+    "CODECS",
+    "GZIP",
+    "HARD_LEVELS",
+    "JAVAS_LEVELS",
+    "LZ4",
+    "NONE",
+    "SNAPPY",
+    "ZSTD",
+    "CompressionLevels",
+    "compress",
+]
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
@@ -26,7 +37,7 @@ LEAST_HIGH_LZ4 = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class CompressionLevels:
     """How hard to compress, counted as Java's producer counts in `compression.<codec>.level` (KIP-390); the defaults
     are Java's. Snappy has no levels."""
 
@@ -35,12 +46,12 @@ class Levels:
     zstd: int = 3
 
 
-JAVAS_LEVELS = Levels()
-HARD_LEVELS = Levels(gzip=9, lz4=17, zstd=12)
+JAVAS_LEVELS = CompressionLevels()
+HARD_LEVELS = CompressionLevels(gzip=9, lz4=17, zstd=12)
 """For a record that would not fit otherwise. zstd goes on to 22, but a slot must not stand still for seconds."""
 
 
-def compress(payload: bytes | memoryview, codec: int, levels: Levels) -> bytes:
+def compress(payload: bytes | memoryview, codec: int, levels: CompressionLevels) -> bytes:
     """The bytes behind a batch's header in the frame that every Kafka client reads. Raises ValueError for a codec that
     there is not."""
     if codec == GZIP:

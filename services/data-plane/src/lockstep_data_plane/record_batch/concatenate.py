@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstep_data_plane.record_batch.layout import CRC, CRC_AT, HEADER_SIZE
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import unstamped
-from lockstep_data_plane.record_batch.stamp import crc_of
+from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_data_plane.record_batch.varint import zigzag
 
-__all__ = ["joined"]
+__all__ = ["concatenate"]
 
 PLAIN = b"\0\0\0"
 """A record's attributes, and how far its timestamp and offset are from the batch's: none, as in any batch of one."""
 
 
-def joined(group: Sequence[Piece]) -> Piece | None:
+def concatenate(group: Sequence[OutgoingBatch]) -> OutgoingBatch | None:
     """Uncompressed pieces with the producer's timestamps as one; None where one of them is not the batch of a single
     record that its header says it is, has more to its record than key, value and headers, or more than 8 KiB of it."""
     base = newest = oldest = group[0].base_timestamp
@@ -33,10 +33,10 @@ def joined(group: Sequence[Piece]) -> Piece | None:
         parts += (zigzag(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
         newest, oldest = max(newest, timestamp), min(oldest, timestamp)
     made, count = unstamped(b"".join(parts), len(group), base, newest), len(group)
-    CRC.pack_into(made, CRC_AT, crc_of(made))
+    CRC.pack_into(made, CRC_AT, expected_crc(made))
     last = group[-1]
     offsets = tuple(piece.offsets[0] for piece in group)
-    return Piece(bytes(made), count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+    return OutgoingBatch(bytes(made), count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
 
 
 def _begin(data: bytes | memoryview) -> int | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Piece", "as_piece"]
+__all__ = ["OutgoingBatch", "as_outgoing"]
 
 from lockstep_data_plane.record_batch.layout import Batch
 
 
 @dataclass(slots=True)
-class Piece:
+class OutgoingBatch:
     """`data` is one magic-2 batch whose offsets run without gaps from its base. Record i came from upstream offset
     `offsets[i]`. When the piece is durable, everything up to `covers` is decided."""
 
@@ -32,9 +32,9 @@ class Piece:
         return len(self.data)
 
 
-def as_piece(batch: Batch) -> Piece:
+def as_outgoing(batch: Batch) -> OutgoingBatch:
     """A batch that passes, as it lies."""
-    return Piece(
+    return OutgoingBatch(
         batch.data,
         batch.record_count,
         range(batch.base_offset, batch.base_offset + batch.record_count),

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 def records_of(batch: Batch) -> Iterator[Record]:
     """The records of a batch that a CRC has vouched for. Raises CorruptRecordException, and what the codecs raise."""
-    body = _Body(DECOMPRESS[batch.attributes & CODEC_MASK](bytes(batch.data[HEADER_SIZE:])))
+    body = _RecordReader(DECOMPRESS[batch.attributes & CODEC_MASK](bytes(batch.data[HEADER_SIZE:])))
     for _ in range(batch.record_count):
         body.number()  # the record's length
         body.at += 1  # its attributes, which have no meaning yet
@@ -51,7 +51,7 @@ def records_of(batch: Batch) -> Iterator[Record]:
         yield Record(offset, timestamp, key, value, headers)
 
 
-class _Body:
+class _RecordReader:
     """Reads from one record to the next."""
 
     def __init__(self, data: bytes) -> None:

@@ -16,12 +16,12 @@ from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from lockstep_data_plane.record_batch import message_set, pure_python_codec
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, Levels, compress
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, CompressionLevels, compress
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import Record
-from lockstep_data_plane.record_batch.stamp import crc_of
+from lockstep_data_plane.record_batch.stamp import expected_crc
 
 __all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
 
@@ -76,11 +76,14 @@ def _record(r: Any) -> Record:
     return Record(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
 
 
-def rebuild(batch: Batch, position: int, limits: Limits, skips: Sequence[tuple[int, int]] = ()) -> list[Piece]:
+def rebuild(
+    batch: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
+) -> list[OutgoingBatch]:
     """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
     target's limit allows; empty when there are none.
 
-    The codec stays, unless `limits` ask for another (`Limits.codec_of`). Raises RecordTooLarge, and what `read` raises.
+    The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what `read`
+    raises.
     """
     records = [
         r for r in read(batch) if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
@@ -94,8 +97,8 @@ def rebuild(batch: Batch, position: int, limits: Limits, skips: Sequence[tuple[i
 
 
 def build(
-    records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: Levels = JAVAS_LEVELS
-) -> list[Piece]:
+    records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: CompressionLevels = JAVAS_LEVELS
+) -> list[OutgoingBatch]:
     """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
     then, since its producer may have done so. Raises RecordTooLarge."""
     data = _encode(records, codec, levels)
@@ -110,7 +113,7 @@ def build(
             *build(records[middle:], codec, max_bytes, leader_epoch, levels),
         ]
     return [
-        Piece(
+        OutgoingBatch(
             data,
             len(records),
             tuple(r.offset for r in records),
@@ -122,7 +125,7 @@ def build(
     ]
 
 
-def _encode(records: Sequence[Record], codec: int, levels: Levels) -> bytes:
+def _encode(records: Sequence[Record], codec: int, levels: CompressionLevels) -> bytes:
     try:
         data = _uncompressed(records)
     except UnicodeEncodeError:
@@ -131,7 +134,7 @@ def _encode(records: Sequence[Record], codec: int, levels: Levels) -> bytes:
         data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)
         _LENGTH.pack_into(data, 8, len(data) - PREFIX.size)
         _ATTRIBUTES.pack_into(data, CRC_FROM, codec)
-    CRC.pack_into(data, CRC_AT, crc_of(data))
+    CRC.pack_into(data, CRC_AT, expected_crc(data))
     return bytes(data)
 
 

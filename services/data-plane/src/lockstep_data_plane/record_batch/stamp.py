@@ -16,7 +16,7 @@ from lockstep_data_plane.record_batch.layout import (
     TRANSACTIONAL,
 )
 
-__all__ = ["EPOCHS", "SEQUENCES", "Stamped", "add_sequence", "crc_of", "stamp"]
+__all__ = ["EPOCHS", "SEQUENCES", "StampedBatch", "add_sequence", "expected_crc", "stamp"]
 
 SEQUENCES = 2**31
 """Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`kafka-wire.md` §0)."""
@@ -37,7 +37,7 @@ def add_sequence(sequence: int, count: int) -> int:
     return (sequence + count) % SEQUENCES
 
 
-class Stamped:
+class StampedBatch:
     """A batch as it is produced: its 61 bytes of header anew, and the records of the source's batch where they lie,
     for at hundreds of megabytes a second each copy of them counts."""
 
@@ -53,14 +53,14 @@ class Stamped:
         return b"".join(self.parts)
 
 
-def crc_of(batch: bytes | bytearray | memoryview) -> int:
+def expected_crc(batch: bytes | bytearray | memoryview) -> int:
     """The CRC-32C a batch ought to bear."""
     return int(crc32c(memoryview(batch)[CRC_FROM:]))
 
 
 def stamp(
     batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
-) -> Stamped:
+) -> StampedBatch:
     """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
     one), everything else untouched."""
     whole = memoryview(batch)
@@ -70,4 +70,4 @@ def stamp(
     _ATTRIBUTES.pack_into(header, CRC_FROM, attributes & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0))
     _PRODUCER.pack_into(header, 43, producer_id, producer_epoch, base_sequence)
     CRC.pack_into(header, CRC_AT, crc32c(records, crc32c(memoryview(header)[CRC_FROM:])))
-    return Stamped(bytes(header), records)
+    return StampedBatch(bytes(header), records)

@@ -6,38 +6,46 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.gap_policy import Case, Found, Policies, counted, decide, goes_back, lost_on_target
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.gap_policy import (
+    FoundGap,
+    GapCase,
+    GapPolicies,
+    counted,
+    decide_gap,
+    goes_back,
+    lost_on_target,
+)
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import InDoubt
-from lockstep_data_plane.progress.control_topic_writer import Ledger
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.stamp import EPOCHS
-from lockstep_data_plane.resume.log_reconciler import Standing
-from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end
-from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.resume.log_reconciler import LogReconciler
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated, find_last_append
+from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import Cluster
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["Deciding", "Halt", "going_on"]
+__all__ = ["GapResolver", "HaltPartition", "row_after"]
 
 
-RECREATED = (Case.SOURCE_RECREATED, Case.TARGET_RECREATED)
+RECREATED = (GapCase.SOURCE_RECREATED, GapCase.TARGET_RECREATED)
 """What offsets meant before means nothing any more."""
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
 """The event that tells of a decision."""
 
 
-class Halt(RuntimeError):
+class HaltPartition(RuntimeError):
     """The partition must not go on until somebody decides; the message says why and what to do, `case` is the word for
     it."""
 
-    def __init__(self, case: Case, sentence: str) -> None:
+    def __init__(self, case: GapCase, sentence: str) -> None:
         super().__init__(sentence)
         self.case = case
 
 
-class Deciding:
+class GapResolver:
     """For the partitions of a slot. What is decided is acknowledged before anything follows it."""
 
     def __init__(
@@ -45,9 +53,9 @@ class Deciding:
         settings: FlowSettings,
         source: Cluster,
         target: Cluster,
-        ledger: Ledger,
-        standing: Standing,
-        transacting: Transacting,
+        ledger: ControlTopicWriter,
+        standing: LogReconciler,
+        transacting: TransactionRunner,
     ) -> None:
         self._settings = settings
         self._source = source
@@ -57,12 +65,12 @@ class Deciding:
         self._transacting = transacting
 
     async def decided(
-        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress, found: Found
+        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
     ) -> PartitionProgress:
         """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
         it. Raises Halt."""
         plane, name = self._settings.data_plane, partition.name
-        policies = Policies(
+        policies = GapPolicies(
             gap=plane.on_gap.for_topic(partition.topic),
             recreate=plane.on_recreate.for_topic(partition.topic),
             doubt=plane.on_doubt.for_topic(partition.topic),
@@ -70,10 +78,10 @@ class Deciding:
         if found.on_target and partition.in_one_log:
             found = replace(found, held=row.downstream, target_end=await self._standing.log_end(partition) + 1)
         await self._ledger.event("GapFound", name, f"{name}: {found.text}", **found.facts())
-        decision = decide(found, policies)
+        decision = decide_gap(found, policies)
         key, _ = policies.of(found.case)
         if decision is None:
-            raise Halt(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
+            raise HaltPartition(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
         row = await self._new_epoch(partition, row, decision.begin, found.epoch)
         row = replace(
             row,
@@ -98,10 +106,12 @@ class Deciding:
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         return row
 
-    async def passing_over(self, partition: Partition, ranges: tuple[tuple[int, int], ...]) -> PartitionProgress | None:
+    async def passing_over(
+        self, partition: MirrorPartition, ranges: tuple[tuple[int, int], ...]
+    ) -> PartitionProgress | None:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
         further than we know, so that it has to be read first. Raises Halt and what passes."""
-        row = going_on(partition)
+        row = row_after(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
         quarantined = row.quarantined + len(ranges)
         if row.transactional:
@@ -110,7 +120,7 @@ class Deciding:
         await self._target.refresh([partition.target_topic])
         try:
             shared = partition.others_append
-            chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
+            chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc
         if appended_since(row, chain.sequence, chain.others):
@@ -119,14 +129,14 @@ class Deciding:
         return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
 
     async def _new_epoch(
-        self, partition: Partition, row: PartitionProgress, begin: int, known: int = -1
+        self, partition: MirrorPartition, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
         """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
         whoever still follows the old mapping; a transactional id was fenced already. Raises Halt when there is none
         left, and what passes."""
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
-            raise Halt(Case.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
+            raise HaltPartition(GapCase.DOUBT, f"our producer id has no epoch left in {partition.target_name}")
         return replace(
             row,
             upstream=begin - 1,
@@ -139,6 +149,6 @@ class Deciding:
         )
 
 
-def going_on(partition: Partition) -> PartitionProgress:
+def row_after(partition: MirrorPartition) -> PartitionProgress:
     """Its row, without what may have stopped it."""
     return replace(partition.row(), phase="copying", reason="", case="")

@@ -8,94 +8,96 @@ from dataclasses import replace
 from aiokafka.errors import CorruptRecordException
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.content_match import Ambiguous
-from lockstep_data_plane.core.gap_policy import Case, Found
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.content_match import AmbiguousMatch
+from lockstep_data_plane.core.gap_policy import FoundGap, GapCase
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_tail import ChainEnd, InDoubt, TargetShort, Unaccounted
-from lockstep_data_plane.resume.content_matcher import align_logs
-from lockstep_data_plane.resume.sequence_recovery import NotReplicated, chain_end, committed_end
+from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, TargetShort, Unaccounted
+from lockstep_data_plane.resume.content_matcher import match_logs
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated, committed_end, find_last_append
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["Standing"]
+__all__ = ["LogReconciler"]
 
 ROW_WITHIN_S = 30.0
 """How long a row may take to reach us of whose appends the target's log already knows."""
 
 
-class Standing:
+class LogReconciler:
     """Where partitions of one slot stand. Changes nothing."""
 
     def __init__(self, settings: FlowSettings, source: Cluster, target: Cluster) -> None:
         self._settings = settings
         self._source = source
         self._target = target
-        self._unaccounted: dict[Partition, float] = {}
+        self._unaccounted: dict[MirrorPartition, float] = {}
 
-    async def look(self, partition: Partition, row: PartitionProgress) -> tuple[PartitionProgress, ChainEnd] | Found:
+    async def look(
+        self, partition: MirrorPartition, row: PartitionProgress
+    ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
         BrokerUnreachable, kafka_error, NotReplicated."""
         tp = partition.tp
         chain = await self.end(partition, row)
         start = await self._source.end_offset(tp, timestamp=-2)
         end = await self._source.end_offset(tp)
-        if isinstance(chain, Found):
+        if isinstance(chain, FoundGap):
             return replace(chain, start=start, end=end)
         here = _found(row, start=start, end=end)
         agreed = await self._agreed(tp, row, end)
         if agreed < here.wanted:
             text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
-            return replace(here, case=Case.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
+            return replace(here, case=GapCase.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
         beyond = appended_since(row, chain.sequence, chain.others)
         if beyond and (start > here.wanted or partition.misnumbered):
             return await self._aligned(partition, row, chain, here, beyond)
         if start > here.wanted:
-            return _gone(here)
+            return _first_missing(here)
         if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, chain.read_to))
             chain = replace(chain, downstream=row.downstream)
         return row, chain
 
-    async def end(self, partition: Partition, row: PartitionProgress) -> ChainEnd | Found:
+    async def end(self, partition: MirrorPartition, row: PartitionProgress) -> LastAppend | FoundGap:
         """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
         passes."""
         target_tp, here = partition.target_tp, _found(row)
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
         if differs is not None:
             side, then, now = differs
-            case = Case.SOURCE_RECREATED if side == "source" else Case.TARGET_RECREATED
+            case = GapCase.SOURCE_RECREATED if side == "source" else GapCase.TARGET_RECREATED
             text = f"the {side} topic was deleted and created again (id {then} then, {now} now)"
             return replace(
                 here, case=case, text=f"{text} since offset {row.upstream}; what it holds now is another log"
             )
         try:
             if not partition.in_one_log:
-                chain = ChainEnd(-1, -1)
+                chain = LastAppend(-1, -1)
             elif row.transactional:
                 chain = await committed_end(self._target, target_tp, row)
             else:
                 shared = partition.others_append
-                chain = await chain_end(self._target, target_tp, row, partition.traces.ours, shared=shared)
+                chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except Unaccounted as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
-            return replace(here, case=Case.TARGET_TRUNCATED, text=str(exc))
+            return replace(here, case=GapCase.TARGET_TRUNCATED, text=str(exc))
         except InDoubt as exc:
             return replace(here, text=str(exc))
         self._unaccounted.pop(partition, None)
         return chain
 
-    async def log_end(self, partition: Partition) -> int:
+    async def log_end(self, partition: MirrorPartition) -> int:
         """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
         return await self._target.end_offset(partition.target_tp) - 1 if partition.in_one_log else -1
 
-    async def is_what_was_copied(self, partition: Partition, row: PartitionProgress) -> bool:
+    async def is_what_was_copied(self, partition: MirrorPartition, row: PartitionProgress) -> bool:
         """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
         tp = partition.tp
         return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
-    def _awaited(self, partition: Partition, found: Unaccounted) -> int:
+    def _awaited(self, partition: MirrorPartition, found: Unaccounted) -> int:
         """The epoch, once the row that tells of it has been waited for long enough. Raises NotReplicated before."""
         now = asyncio.get_running_loop().time()
         since = self._unaccounted.setdefault(partition, now)
@@ -111,11 +113,11 @@ class Standing:
         return end if parted < 0 else min(parted, end)
 
     async def _aligned(
-        self, partition: Partition, row: PartitionProgress, chain: ChainEnd, here: Found, beyond: int
-    ) -> tuple[PartitionProgress, ChainEnd] | Found:
+        self, partition: MirrorPartition, row: PartitionProgress, chain: LastAppend, here: FoundGap, beyond: int
+    ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
         """The source has lost records that the target has already: counting does not tell, the records do."""
         try:
-            aligned = await align_logs(
+            aligned = await match_logs(
                 self._source,
                 self._target,
                 partition.tp,
@@ -126,11 +128,11 @@ class Standing:
                 traces=partition.traces,
                 tombstones_kept_ms=partition.limits.tombstones_kept_ms,
             )
-        except (Ambiguous, CorruptRecordException) as exc:
+        except (AmbiguousMatch, CorruptRecordException) as exc:
             return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")
         if aligned.upstream < 0 and here.start > here.wanted + beyond:
             # Everything of ours is gone from the source, and at least so much behind it that is not there.
-            return _gone(replace(here, wanted=here.wanted + beyond))
+            return _first_missing(replace(here, wanted=here.wanted + beyond))
         row = replace(
             row,
             upstream=aligned.next - 1,
@@ -141,7 +143,9 @@ class Standing:
         )
         return row, chain
 
-    async def recreated(self, partition: Partition, source_id: str, target_id: str) -> tuple[str, str, str] | None:
+    async def recreated(
+        self, partition: MirrorPartition, source_id: str, target_id: str
+    ) -> tuple[str, str, str] | None:
         """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
         topic-sync wrote may be older than the log that would be read."""
         for side, cluster, topic, then in (
@@ -157,12 +161,14 @@ class Standing:
         return None
 
 
-def _found(row: PartitionProgress, start: int = -1, end: int = -1) -> Found:
-    return Found(case=Case.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch)
+def _found(row: PartitionProgress, start: int = -1, end: int = -1) -> FoundGap:
+    return FoundGap(
+        case=GapCase.DOUBT, text="", wanted=row.upstream + 1, start=start, end=end, epoch=row.producer_epoch
+    )
 
 
-def _gone(here: Found) -> Found:
+def _first_missing(here: FoundGap) -> FoundGap:
     text = (
         f"the source's log begins at {here.start}, offsets {here.wanted} to {here.start - 1} were removed before they"
     )
-    return replace(here, case=Case.RECORDS_GONE, text=f"{text} were copied")
+    return replace(here, case=GapCase.RECORDS_GONE, text=f"{text} were copied")

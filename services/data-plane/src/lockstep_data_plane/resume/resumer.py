@@ -8,24 +8,24 @@ from dataclasses import replace
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_alteration import ALTERED
-from lockstep_data_plane.common.single_flight import Shared
-from lockstep_data_plane.core.gap_policy import Found
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_data_plane.core.gap_policy import FoundGap
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_tail import ChainEnd
-from lockstep_data_plane.progress.control_topic_writer import Ledger
-from lockstep_data_plane.resume.gap_resolver import Deciding, Halt, going_on
-from lockstep_data_plane.resume.log_reconciler import Standing
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
+from lockstep_data_plane.resume.log_reconciler import LogReconciler
 from lockstep_data_plane.resume.start_position import first_row
-from lockstep_data_plane.resume.transaction_runner import Transacting
+from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["Resuming", "newest"]
+__all__ = ["Resumer", "newest"]
 
 
-class Resuming:
+class Resumer:
     """What a slot's partitions have to know before they copy. Nothing here changes a log, but the row of a new
     chain."""
 
@@ -35,10 +35,10 @@ class Resuming:
         producer_id: int,
         source: Cluster,
         target: Cluster,
-        ledger: Ledger,
+        ledger: ControlTopicWriter,
         rows: Mapping[TopicPartition, PartitionProgress],
-        waiting: Callable[[], Iterable[Partition]],
-        transacting: Transacting,
+        waiting: Callable[[], Iterable[MirrorPartition]],
+        transacting: TransactionRunner,
     ) -> None:
         """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
         self._settings = settings
@@ -49,12 +49,12 @@ class Resuming:
         self._rows = rows
         self._waiting = waiting
         self._transacting = transacting
-        self._refreshing = Shared(self._refresh)
-        self._refreshing_target = Shared(self._refresh_target)
-        self._standing = Standing(settings, source, target)
-        self.deciding = Deciding(settings, source, target, ledger, self._standing, transacting)
+        self._refreshing = SingleFlight(self._refresh)
+        self._refreshing_target = SingleFlight(self._refresh_target)
+        self._standing = LogReconciler(settings, source, target)
+        self.deciding = GapResolver(settings, source, target, ledger, self._standing, transacting)
 
-    async def look(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
+    async def look(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
         acknowledged. Raises Halt (somebody has to decide), and what passes: BrokerUnreachable, kafka_error,
         NotReplicated, ClusterTrouble."""
@@ -74,7 +74,7 @@ class Resuming:
             row = await self._begin(partition, topic, row)
         return await self._stand(partition, topic, row)
 
-    async def located(self, partition: Partition) -> tuple[PartitionProgress, ChainEnd] | None:
+    async def located(self, partition: MirrorPartition) -> tuple[PartitionProgress, LastAppend] | None:
         """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
         operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
         only where the target holds more than is written down. Raises Halt where nobody can tell, and what passes."""
@@ -87,21 +87,21 @@ class Resuming:
         partition.durable.know(row)
         if row.transactional:
             row = await self._committed_row(partition, row)
-            return row, ChainEnd(row.sequence, row.downstream, others=row.others)
+            return row, LastAppend(row.sequence, row.downstream, others=row.others)
         there = partition.in_its_place()
         there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
         found = await self._standing.end(there, row)
-        if not isinstance(found, Found) and appended_since(row, found.sequence, found.others):
+        if not isinstance(found, FoundGap) and appended_since(row, found.sequence, found.others):
             await self._source.refresh([partition.topic])
             stands = await self._standing.look(there, row)
-            if not isinstance(stands, Found):
+            if not isinstance(stands, FoundGap):
                 return stands
             found = stands
-        if isinstance(found, Found):
-            raise Halt(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
+        if isinstance(found, FoundGap):
+            raise HaltPartition(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
         return row, found
 
-    async def _committed_row(self, partition: Partition, row: PartitionProgress) -> PartitionProgress:
+    async def _committed_row(self, partition: MirrorPartition, row: PartitionProgress) -> PartitionProgress:
         """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
         what passes."""
         producer, progress = await self._transacting.fence(partition)
@@ -109,7 +109,7 @@ class Resuming:
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
-    async def _new(self, partition: Partition, topic: MirroredTopic) -> tuple[PartitionProgress, ChainEnd]:
+    async def _new(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
         whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
         less."""
@@ -117,11 +117,11 @@ class Resuming:
         stands = await self._standing.look(partition, row)
         await self._ledger.write(row)
         partition.durable.know(row)
-        return await self._stand(partition, topic, row) if isinstance(stands, Found) else stands
+        return await self._stand(partition, topic, row) if isinstance(stands, FoundGap) else stands
 
     async def _as_told(
-        self, partition: Partition, topic: MirroredTopic, told: PartitionProgress
-    ) -> tuple[PartitionProgress, ChainEnd]:
+        self, partition: MirrorPartition, topic: MirroredTopic, told: PartitionProgress
+    ) -> tuple[PartitionProgress, LastAppend]:
         """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
         not looked at: neither its end nor what was committed of it says where this one begins."""
         producer = None
@@ -145,18 +145,18 @@ class Resuming:
         return await self._stand(partition, topic, row)
 
     async def _stand(
-        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress
-    ) -> tuple[PartitionProgress, ChainEnd]:
+        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress
+    ) -> tuple[PartitionProgress, LastAppend]:
         while True:
             if not partition.incarnation:
                 partition.durable.know(row)
             found = await self._standing.look(partition, row)
-            if not isinstance(found, Found):
+            if not isinstance(found, FoundGap):
                 return found
             row = await self.deciding.decided(partition, topic, row, found)
 
     async def _fenced(
-        self, partition: Partition, topic: MirroredTopic, row: PartitionProgress | None
+        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress | None
     ) -> PartitionProgress:
         """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
         progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
@@ -177,7 +177,9 @@ class Resuming:
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
-    async def _ended(self, partition: Partition, topic: MirroredTopic, row: PartitionProgress) -> PartitionProgress:
+    async def _ended(
+        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress
+    ) -> PartitionProgress:
         """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
         the records themselves tell where it ended."""
         partition.misnumbered = True
@@ -185,17 +187,19 @@ class Resuming:
         left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
         return replace(row, downstream=end.downstream, left_epoch=left)
 
-    async def _committed(self, partition: Partition, row: PartitionProgress) -> int:
+    async def _committed(self, partition: MirrorPartition, row: PartitionProgress) -> int:
         """How far a copy in transactions has got that is to go on without. Raises what passes."""
         _, progress = await self._transacting.fence(partition)
         return max(row.upstream, -1 if progress is None else progress)
 
-    def _newest(self, partition: Partition) -> PartitionProgress | None:
+    def _newest(self, partition: MirrorPartition) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        return newest(going_on(partition), theirs) if partition.durable.known else theirs
+        return newest(row_after(partition), theirs) if partition.durable.known else theirs
 
-    async def _begin(self, partition: Partition, topic: MirroredTopic, former: PartitionProgress) -> PartitionProgress:
+    async def _begin(
+        self, partition: MirrorPartition, topic: MirroredTopic, former: PartitionProgress
+    ) -> PartitionProgress:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
         if former.transactional:
@@ -207,7 +211,7 @@ class Resuming:
         await self._ledger.write(row)
         return row
 
-    async def _first(self, partition: Partition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
+    async def _first(self, partition: MirrorPartition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
         """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
         tp = partition.tp
         differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
@@ -221,7 +225,7 @@ class Resuming:
             target_topic_id=topic.target_topic_id,
         )
 
-    async def _metadata(self, partition: Partition) -> None:
+    async def _metadata(self, partition: MirrorPartition) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
         known = self._source.leader(partition.tp) is not None
         if partition.incarnation == 0 and known and self._target.leader(partition.target_tp):

@@ -11,14 +11,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Set
 from datetime import timedelta
 
-from lockstep_data_plane.core.target_tail import SEARCHED, ChainEnd, InDoubt, LaterEpoch, Tail, TargetShort, Unaccounted
+from lockstep_data_plane.core.target_tail import (
+    SEARCHED,
+    InDoubt,
+    LastAppend,
+    LaterEpoch,
+    TargetShort,
+    TargetTail,
+    Unaccounted,
+)
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["NotReplicated", "chain_end", "committed_end", "remembered_by"]
+__all__ = ["NotReplicated", "committed_end", "find_last_append", "remembered_by"]
 
 SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
@@ -28,14 +36,14 @@ class NotReplicated(RuntimeError):
     """The target's leader has appended more of ours than its replicas have; going on would be a guess."""
 
 
-async def chain_end(
+async def find_last_append(
     target: Cluster,
     tp: TopicPartition,
     row: PartitionProgress,
     ours: Callable[[], Awaitable[frozenset[int]]],
     *,
     shared: bool = False,
-) -> ChainEnd:
+) -> LastAppend:
     """Where the chain that `row` describes ends now in `tp` of the target. `ours`: the producer ids other than the
     row's that may be ours, as of now. `shared`: others append there as well, so that what is gone need not have been
     ours, and the row's offset may be that of a record of theirs.
@@ -47,8 +55,8 @@ async def chain_end(
     while True:
         end = await _end(target, tp, row)
         remembered = await remembered_by(target, tp, {row.producer_id, *others})
-        found = ChainEnd(row.sequence, row.downstream, others=row.others, read_to=end - 1)
-        if not _told(remembered, found, row, others):
+        found = LastAppend(row.sequence, row.downstream, others=row.others, read_to=end - 1)
+        if not _leader_confirms(remembered, found, row, others):
             appended_to = await target.log_end(tp)
             tail = await _read_tail(target, tp, row, others, from_last=not shared)
             if tail.removed >= 0 and row.producer_id not in remembered and not shared:
@@ -62,7 +70,7 @@ async def chain_end(
             ends = {p: sequence for p, (epoch, sequence) in remembered.items() if epoch == row.producer_epoch}
             found = tail.remembered(ends) if gone else tail.end
             if all_read and not row.begun:
-                _begins_here(tp, row, found, ends)
+                _require_new_producer(tp, row, found, ends)
         since = await ours()
         if not since <= others:
             others |= since  # another slot has got itself one meanwhile, and may have used it
@@ -73,7 +81,9 @@ async def chain_end(
         await asyncio.sleep(0.05)
 
 
-def _told(remembered: Mapping[int, tuple[int, int]], found: ChainEnd, row: PartitionProgress, others: Set[int]) -> bool:
+def _leader_confirms(
+    remembered: Mapping[int, tuple[int, int]], found: LastAppend, row: PartitionProgress, others: Set[int]
+) -> bool:
     """Whether the leader itself says that nothing of ours was appended since: then the log need not be read."""
     return row.sequence >= 0 and all(
         remembered.get(p) == (row.producer_epoch, found.sequence_of(p, row.producer_id))
@@ -81,7 +91,9 @@ def _told(remembered: Mapping[int, tuple[int, int]], found: ChainEnd, row: Parti
     )
 
 
-def _begins_here(tp: TopicPartition, row: PartitionProgress, found: ChainEnd, ends: Mapping[int, int]) -> None:
+def _require_new_producer(
+    tp: TopicPartition, row: PartitionProgress, found: LastAppend, ends: Mapping[int, int]
+) -> None:
     """Raises Unaccounted where the leader remembers something of the row's chain, and nothing of it lies behind the
     row."""
     for producer_id, sequence in sorted(ends.items()):
@@ -97,7 +109,7 @@ def _agrees(
     tp: TopicPartition,
     target: Cluster,
     row: PartitionProgress,
-    found: ChainEnd,
+    found: LastAppend,
     producer_id: int,
     epoch: int,
     sequence: int,
@@ -128,13 +140,13 @@ def _agrees(
     return False
 
 
-async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> ChainEnd:
+async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> LastAppend:
     """Where the next transaction of a row that tells of transactions begins: at the log's end, for what is there is
     decided. Raises TargetShort, kafka_error and BrokerUnreachable."""
     end = await target.end_offset(tp)
     if end <= row.downstream:
         raise TargetShort(_short(tp, end, row))
-    return ChainEnd(row.sequence, end - 1)
+    return LastAppend(row.sequence, end - 1)
 
 
 def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
@@ -155,7 +167,7 @@ async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[i
     partition = answer.topics[0].partitions[0]
     if partition.error_code != 0:
         about = f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}"
-        raise kafka_error(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
+        raise KafkaProtocolError(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
     return {
         int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
         for p in partition.active_producers
@@ -173,9 +185,9 @@ async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> i
 
 async def _read_tail(
     target: Cluster, tp: TopicPartition, row: PartitionProgress, others: Set[int], *, from_last: bool
-) -> Tail:
+) -> TargetTail:
     end = await _end(target, tp, row)
-    tail = Tail(row, others)
+    tail = TargetTail(row, others)
     begin = row.downstream + 1
     if not row.begun:
         begin -= SEARCHED  # for what may lie in front of a chain that begins

@@ -11,29 +11,29 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.mirror_partition import Partition
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.transaction_state import Boundary, Stage, Transactions
-from lockstep_data_plane.progress.connect_offsets import ProgressLog
+from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionStage, TransactionState
+from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.rebuild import Record, build
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, answer_of, produce_request
-from lockstep_data_plane.wire.transaction_coordinator import Coordinators, Fenced, Producer
+from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
+from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.clock import now_ms
 
-__all__ = ["Transacting"]
+__all__ = ["TransactionRunner"]
 
 SENDING = (Phase.COPYING, Phase.DRAINING)
 LARGEST_RECORD = 1 << 20
 
 
-class Transacting:
+class TransactionRunner:
     """The transactions of one slot's partitions. One instance belongs to one event loop."""
 
     def __init__(
@@ -41,9 +41,9 @@ class Transacting:
         settings: FlowSettings,
         target: Cluster,
         *,
-        on_open: Callable[[Partition], None],
-        on_commit: Callable[[Partition], None],
-        on_failed: Callable[[Partition, str], None],
+        on_open: Callable[[MirrorPartition], None],
+        on_commit: Callable[[MirrorPartition], None],
+        on_failed: Callable[[MirrorPartition, str], None],
     ) -> None:
         """`on_open`: batches may be sent; `on_commit`: what the transaction holds is visible; `on_failed`: it was cut
         off, and nobody knows yet what became of it."""
@@ -52,21 +52,21 @@ class Transacting:
         self._on_open = on_open
         self._on_commit = on_commit
         self._on_failed = on_failed
-        self._coordinators = Coordinators(target, settings.data_plane.transaction_timeout)
+        self._coordinators = TransactionCoordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
-        self._progress = ProgressLog(
+        self._progress = CommittedProgressReader(
             target, control.offset_storage_topic, control.progress_connector, settings.aliases.source
         )
-        self._boundary = Boundary(_seconds(settings.data_plane.transaction_interval))
-        self._tasks: dict[Partition, asyncio.Task[None]] = {}
-        self._landed: dict[Partition, asyncio.Event] = {}
+        self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
+        self._tasks: dict[MirrorPartition, asyncio.Task[None]] = {}
+        self._landed: dict[MirrorPartition, asyncio.Event] = {}
 
     @property
     def wanted(self) -> bool:
         """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
-    async def fence(self, partition: Partition) -> tuple[Producer, int | None]:
+    async def fence(self, partition: MirrorPartition) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
         ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
         that committed progress names. Raises kafka_error, BrokerUnreachable, ClusterTrouble."""
@@ -77,16 +77,16 @@ class Transacting:
         await partition.traces.own(producer.id)  # before the first batch that bears it
         return producer, await self.progress(partition)
 
-    async def progress(self, partition: Partition) -> int | None:
+    async def progress(self, partition: MirrorPartition) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
         none. Raises kafka_error, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
 
-    def begin(self, partition: Partition) -> Transactions:
+    def begin(self, partition: MirrorPartition) -> TransactionState:
         """The transactions of a partition that has just been fenced."""
-        return Transactions(self._id(partition), self._boundary)
+        return TransactionState(self._id(partition), self._boundary)
 
-    def look(self, partition: Partition) -> None:
+    def look(self, partition: MirrorPartition) -> None:
         """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
         needed, and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
@@ -94,18 +94,18 @@ class Transacting:
         transactions = partition.transactions
         if transactions is None or partition.phase not in SENDING:
             return
-        if transactions.stage is Stage.CLOSED and partition.chain.sendable and partition not in self._tasks:
+        if transactions.stage is TransactionStage.CLOSED and partition.chain.sendable and partition not in self._tasks:
             transactions.opening()
             self._landed[partition] = asyncio.Event()
             self._tasks[partition] = asyncio.create_task(
                 self._one(partition, transactions), name=f"transaction of {partition.name}"
             )
 
-    def busy(self, partition: Partition) -> bool:
+    def busy(self, partition: MirrorPartition) -> bool:
         """Whether a transaction of the partition is under way here."""
         return partition in self._tasks
 
-    async def ended(self, partition: Partition) -> None:
+    async def ended(self, partition: MirrorPartition) -> None:
         """Wait until no transaction of the partition is under way here."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
@@ -118,7 +118,7 @@ class Transacting:
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
-    async def _one(self, partition: Partition, transactions: Transactions) -> None:
+    async def _one(self, partition: MirrorPartition, transactions: TransactionState) -> None:
         why = ""
         try:
             await self._transaction(partition, transactions)
@@ -126,7 +126,7 @@ class Transacting:
                 # Readers of committed records would wait for its end until it times out.
                 producer = Producer(partition.chain.producer_id, partition.chain.epoch)
                 await self._coordinators.end(transactions.transactional_id, producer, commit=False)
-        except (BrokerUnreachable, kafka_error, Fenced) as exc:
+        except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
             why = str(exc)
         finally:
             self._tasks.pop(partition, None)
@@ -136,48 +136,48 @@ class Transacting:
         elif partition.transactions is transactions:
             self.look(partition)
 
-    async def _transaction(self, partition: Partition, transactions: Transactions) -> None:
+    async def _transaction(self, partition: MirrorPartition, transactions: TransactionState) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         producer = Producer(partition.chain.producer_id, partition.chain.epoch)
         place = await self._progress.place(partition.tp)
         if place is None:
-            raise kafka_error(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
+            raise KafkaProtocolError(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
         await self._join(partition, transactions, producer, [place])
-        if not _goes_on(partition, transactions):
+        if not _is_running(partition, transactions):
             return
         transactions.opened(loop.time())
         self._on_open(partition)
         while (wait := self._due_in(partition, transactions)) != 0.0:
             landed.clear()
             await set_within(landed, wait)
-            if not _goes_on(partition, transactions):
+            if not _is_running(partition, transactions):
                 return
             if wait is None and partition.phase is not Phase.COPYING and partition.quiet and not transactions.held:
                 return
             if await self._join(partition, transactions, producer) or not partition.in_one_log:
-                if not _goes_on(partition, transactions):
+                if not _is_running(partition, transactions):
                     return
                 self._on_open(partition)
         transactions.ending(loop.time())
         while not partition.all_sent:
             landed.clear()
             await landed.wait()
-            if not _goes_on(partition, transactions):
+            if not _is_running(partition, transactions):
                 return
         await self._append_progress(partition, transactions, producer, place)
         await self._coordinators.end(transactions.transactional_id, producer, commit=True)
-        if _goes_on(partition, transactions):
+        if _is_running(partition, transactions):
             self._on_commit(partition)
 
     async def _join(
         self,
-        partition: Partition,
-        transactions: Transactions,
+        partition: MirrorPartition,
+        transactions: TransactionState,
         producer: Producer,
         places: Sequence[TopicPartition] = (),
     ) -> bool:
         """Tell the coordinator which partitions the transaction is about to have as well; whether there were any. The
-        first time opens it. Raises as `Coordinators.open`."""
+        first time opens it. Raises as `TransactionCoordinators.open`."""
         data = partition.joining()
         there = [*((partition.target_topic, number) for number in sorted(data)), *places]
         if there:
@@ -185,7 +185,7 @@ class Transacting:
             transactions.joined |= data
         return bool(there)
 
-    def _due_in(self, partition: Partition, transactions: Transactions) -> float | None:
+    def _due_in(self, partition: MirrorPartition, transactions: TransactionState) -> float | None:
         return transactions.due_in(
             asyncio.get_running_loop().time(),
             idle=partition.quiet,
@@ -194,7 +194,7 @@ class Transacting:
         )
 
     async def _append_progress(
-        self, partition: Partition, transactions: Transactions, producer: Producer, place: TopicPartition
+        self, partition: MirrorPartition, transactions: TransactionState, producer: Producer, place: TopicPartition
     ) -> None:
         """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
         appended then does not matter, for the transaction will not be committed."""
@@ -206,19 +206,19 @@ class Transacting:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
             request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
-            said = answer_of((await connection.call(request)).responses[0].partition_responses[0])
+            said = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
             if said.code != 0:
                 about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
-                raise kafka_error(said.code, about, self._target.alias, ("topic", place[0], "Write"))
+                raise KafkaProtocolError(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 
-    def _id(self, partition: Partition) -> str:
+    def _id(self, partition: MirrorPartition) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
 
 
 PROGRESS_WITHIN = timedelta(seconds=30)
 
 
-def _goes_on(partition: Partition, transactions: Transactions) -> bool:
+def _is_running(partition: MirrorPartition, transactions: TransactionState) -> bool:
     ends = partition.phase in SENDING or (partition.phase is Phase.SETTLING and partition.ends_first)
     return partition.transactions is transactions and ends and partition.ends_whole
 

@@ -14,13 +14,13 @@ from lockstep_runtime.flow.rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.file_digest import FileDigest, contents
 
-__all__ = ["Certificates"]
+__all__ = ["CertificateWatch"]
 
 LOOK_EVERY_S = 5.0
 """Less often than the driver does: where both see the same files, the slot is another one by then."""
 
 
-class Certificates:
+class CertificateWatch:
     """Of one slot, from its beginning on."""
 
     def __init__(self, settings: FlowSettings, say: FlowLog) -> None:

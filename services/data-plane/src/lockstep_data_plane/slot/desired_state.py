@@ -13,11 +13,20 @@ from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, 
 from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["Order", "at_rest", "closed_slots", "has_failed", "orders", "slot_scope", "starts_asked", "tries_of"]
+__all__ = [
+    "DesiredPartition",
+    "closed_slots",
+    "desired_partitions",
+    "has_failed",
+    "resting_partitions",
+    "slot_restarts",
+    "slot_scope",
+    "starts_asked",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DesiredPartition:
     """What is wanted of one partition. Whoever copies it begins anew when `asked` changes."""
 
     phase: DesiredPhase = DesiredPhase.RUNNING
@@ -30,13 +39,13 @@ class Order:
         return "" if self.phase is DesiredPhase.RUNNING else self.phase.word
 
 
-AS_USUAL = Order()
+AS_USUAL = DesiredPartition()
 RESTS = frozenset({DesiredPhase.PAUSED.word, DesiredPhase.STOPPED.word})
 
 
-def orders(
+def desired_partitions(
     rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], states: StatedPhases = NOTHING_STATED
-) -> Mapping[TopicPartition, Order]:
+) -> Mapping[TopicPartition, DesiredPartition]:
     """The orders for these partitions of a slot. `rows`, by key: those that are not `Wanted` do not matter. `states`:
     what the file says."""
     wanted = {key: row for key, row in rows.items() if isinstance(row, Wanted)}
@@ -45,20 +54,22 @@ def orders(
     now = DesiredState(wanted, states)
     named = {row.scope for row in wanted.values()}  # of thousands of partitions hardly one
     of_slot = now.phase_for(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
-    of_topics: dict[str, Order] = {}
-    found: dict[TopicPartition, Order] = {}
+    of_topics: dict[str, DesiredPartition] = {}
+    found: dict[TopicPartition, DesiredPartition] = {}
     for topic, number in partitions:
         if topic not in of_topics:
             scope = Scope(ScopeKind.TOPIC, topic)
-            of_topics[topic] = Order(max(of_slot, now.phase_for(scope)), _asked(now, scope))
+            of_topics[topic] = DesiredPartition(max(of_slot, now.phase_for(scope)), _asked(now, scope))
         found[topic, number] = around = of_topics[topic]
         scope = Scope(ScopeKind.PARTITION, topic, number)
         if str(scope) in named:
-            found[topic, number] = Order(max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope))
+            found[topic, number] = DesiredPartition(
+                max(around.phase, now.phase_for(scope)), around.asked + _asked(now, scope)
+            )
     return found
 
 
-def at_rest(
+def resting_partitions(
     rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: StatedPhases = NOTHING_STATED
 ) -> list[PartitionProgress]:
     """Those that an operator or the file wants to rest, or that rest still: of a slot that was killed no row says that
@@ -68,7 +79,7 @@ def at_rest(
         by_slot[row.slot].append(row)
     found: list[PartitionProgress] = []
     for slot, some in by_slot.items():
-        ordered = orders(rows, slot, [(row.topic, row.partition) for row in some], states)
+        ordered = desired_partitions(rows, slot, [(row.topic, row.partition) for row in some], states)
         found += [
             row
             for row in some
@@ -97,7 +108,7 @@ def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
     return DesiredState(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
 
 
-def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:
+def slot_restarts(rows: Mapping[str, Row], slot: int) -> Restarts:
     """How often a slot has failed in a row; a row that says never, where there is none."""
     none = Restarts(owner="data-plane", subject=str(slot_scope(slot)))
     known = rows.get(none.key())
@@ -106,7 +117,7 @@ def tries_of(rows: Mapping[str, Row], slot: int) -> Restarts:
 
 def has_failed(rows: Mapping[str, Row], slot: int) -> bool:
     """Whether a slot has failed too often, and waits for somebody to ask for a new start."""
-    return is_spent(tries_of(rows, slot), starts_asked(rows, slot))
+    return is_spent(slot_restarts(rows, slot), starts_asked(rows, slot))
 
 
 def slot_scope(slot: int) -> Scope:

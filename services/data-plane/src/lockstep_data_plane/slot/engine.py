@@ -12,45 +12,45 @@ from functools import partial
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.core.append_sequence import Flight, Receipt
-from lockstep_data_plane.core.appended_skipper import Misnumbered
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedPartition
-from lockstep_data_plane.core.mirror_partition import BatchRefused, Partition
-from lockstep_data_plane.core.phases import Happening, Phase
+from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
+from lockstep_data_plane.core.appended_skipper import RecordMismatch
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
+from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.fetch.fetcher import Fetching
-from lockstep_data_plane.fetch.flow_control import Room
-from lockstep_data_plane.produce.sender import Producing, Unanswered
-from lockstep_data_plane.progress.control_topic_writer import Ledger
-from lockstep_data_plane.progress.event_reporter import Telling
+from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.fetch.flow_control import FlowControl
+from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.resume.resumer import Resuming
-from lockstep_data_plane.resume.transaction_runner import Transacting
-from lockstep_data_plane.slot.error_handler import Failing
-from lockstep_data_plane.slot.partition_task import PASSING, Tending
-from lockstep_data_plane.wire.cluster import TopicPartition, cluster_of
-from lockstep_data_plane.wire.produce_codec import Answer
+from lockstep_data_plane.resume.resumer import Resumer
+from lockstep_data_plane.resume.transaction_runner import TransactionRunner
+from lockstep_data_plane.slot.error_handler import ErrorHandler
+from lockstep_data_plane.slot.partition_task import PASSING, PartitionTasks
+from lockstep_data_plane.wire.cluster import TopicPartition, connect_cluster
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.util.clock import now_ms
 
-__all__ = ["Copying"]
+__all__ = ["SlotEngine"]
 
 LOOK_EVERY_S = 0.5
 """How often silent brokers are looked for."""
 
 
-class Copying:
+class SlotEngine:
     """The partitions of one slot, their two clusters, and what happens between them."""
 
     def __init__(
         self,
         settings: FlowSettings,
         producer_id: int,
-        ledger: Ledger,
+        ledger: ControlTopicWriter,
         troubles: FailureTracker,
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
@@ -61,32 +61,32 @@ class Copying:
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
         self._ledger = ledger
-        self.partitions: dict[TopicPartition, Partition] = {}
-        self._moved: set[Partition] = set()
-        self._unmeasured: list[tuple[Partition, Sequence[Batch], int, int]] = []
+        self.partitions: dict[TopicPartition, MirrorPartition] = {}
+        self._moved: set[MirrorPartition] = set()
+        self._unmeasured: list[tuple[MirrorPartition, Sequence[Batch], int, int]] = []
         self._left = 0
         self._left_bytes = 0
-        self._changes: dict[Partition, asyncio.Event] = {}
+        self._changes: dict[MirrorPartition, asyncio.Event] = {}
         self.others_end_by: float | None = None
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         flow = settings.flow
-        self._source = cluster_of(
+        self._source = connect_cluster(
             flow.source,
             settings.clients.source_consumer,
             client_id(settings, f"replication-consumer-{ledger.slot}", settings.clients.source_consumer),
         )
-        self._target = cluster_of(
+        self._target = connect_cluster(
             flow.target,
             settings.clients.data_producer,
             client_id(settings, f"replication-producer-{ledger.slot}", settings.clients.data_producer),
         )
-        self._telling = Telling(settings, ledger, troubles, self._source, self._target)
-        self._failing = Failing(self._source, self._target, self._telling, on_failed=self._stop)
-        self.room = Room(self._plane, lambda p: self._fetching.nudge(p))
-        self._transacting = Transacting(
+        self._telling = EventReporter(settings, ledger, troubles, self._source, self._target)
+        self._failing = ErrorHandler(self._source, self._target, self._telling, on_failed=self._stop)
+        self.room = FlowControl(self._plane, lambda p: self._fetching.nudge(p))
+        self._transacting = TransactionRunner(
             settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failing.failed
         )
-        self._resuming = Resuming(
+        self._resuming = Resumer(
             settings,
             producer_id,
             self._source,
@@ -107,8 +107,8 @@ class Copying:
             passing=PASSING,
             trouble=partial(self._telling.of_slot, "provenance"),
         )
-        self._producing = Producing(self._target, self._on_answer)
-        self._fetching = Fetching(
+        self._producing = Sender(self._target, self._on_answer)
+        self._fetching = Fetcher(
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
@@ -120,7 +120,7 @@ class Copying:
             limited=self.room.limited,
         )
 
-        self._tending = Tending(
+        self._tending = PartitionTasks(
             plane=self._plane,
             target=self._target,
             topics=topics,
@@ -176,7 +176,7 @@ class Copying:
             self._producing.end_stuck()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def moved(self) -> Sequence[Partition]:
+    def moved(self) -> Sequence[MirrorPartition]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
         moved = list(self._moved)
@@ -203,7 +203,7 @@ class Copying:
         if partition is None:
             return
         partition.rests = rests
-        happening = Happening.LEAVE if goes_on else Happening.REST
+        happening = PartitionEvent.LEAVE if goes_on else PartitionEvent.REST
         news = not partition.leaving or (goes_on and partition.locates)
         if news and partition.phase is not Phase.RELEASED:
             partition.on(happening)
@@ -232,7 +232,7 @@ class Copying:
     async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
         """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
         ends is found, and then it is released with this word."""
-        kind = KeyedPartition if self._plane.by_key else Partition
+        kind = KeyedMirrorPartition if self._plane.by_key else MirrorPartition
         partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
         if self._origins.concerns(partition.topic, partition.target_topic):
@@ -243,11 +243,11 @@ class Copying:
             self.leave(tp, rests)
         await self._tending.tend(partition, self._on_turn)
 
-    def _on_turn(self, partition: Partition) -> None:
+    def _on_turn(self, partition: MirrorPartition) -> None:
         self._moved.add(partition)
         self._look_at_held(partition)
 
-    def _stop(self, partition: Partition) -> None:
+    def _stop(self, partition: MirrorPartition) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
         self._fetching.detach(partition)
         self._transacting.look(partition)
@@ -261,11 +261,11 @@ class Copying:
             self._judge(delivery)
         self._look_at_held(delivery.partition)
 
-    def _look_at_held(self, partition: Partition) -> None:
+    def _look_at_held(self, partition: MirrorPartition) -> None:
         """To be called whenever what the partition holds may be another size."""
         self._fetching.holds(partition, partition.chain.bytes_held + self._origins.bytes_held(partition))
 
-    def _traced(self, partition: Partition) -> None:
+    def _traced(self, partition: MirrorPartition) -> None:
         self._look_at_held(partition)
         self._delivered()
         self._fetching.nudge(partition)
@@ -296,9 +296,9 @@ class Copying:
             return
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
-        except Misnumbered as exc:
+        except RecordMismatch as exc:
             self._failing.misnumbered(p, str(exc))
-        except BatchRefused as exc:
+        except BatchRejected as exc:
             self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
         if p.reads and p.to_number and p.position >= p.durable.source_end >= 0:
             self._failing.misnumbered(
@@ -309,8 +309,10 @@ class Copying:
         self._producing.ready(p)
         self._transacting.look(p)
 
-    def _on_answer(self, partition: Partition, flight: Flight, answer: Answer | Unanswered) -> None:
-        if isinstance(answer, Answer) and answer.code == 0:
+    def _on_answer(
+        self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
+    ) -> None:
+        if isinstance(answer, ProduceAnswer) and answer.code == 0:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
                 if receipt.foreign and not self._keeps_names:
@@ -323,7 +325,7 @@ class Copying:
                     self._counted(partition, receipts, syncs)
         else:
             partition.lost(flight)
-            if isinstance(answer, Unanswered):
+            if isinstance(answer, NoProduceAnswer):
                 self._failing.cut(partition, str(answer))
             else:
                 self._failing.append_refused(partition, flight, answer)
@@ -332,15 +334,15 @@ class Copying:
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
 
-    def _send(self, partition: Partition) -> None:
+    def _send(self, partition: MirrorPartition) -> None:
         self._producing.ready(partition)
         self._producing.pump()
 
-    def _committed(self, partition: Partition) -> None:
+    def _committed(self, partition: MirrorPartition) -> None:
         """A transaction of the partition has ended: what it held counts."""
         self._counted(partition, *partition.committed())
 
-    def _counted(self, partition: Partition, receipts: Sequence[Receipt], syncs: tuple[tuple[int, int], ...]) -> None:
+    def _counted(self, partition: MirrorPartition, receipts: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
         self._moved.add(partition)
         if self._ledger.syncs is not None:
             self._ledger.syncs.offer(partition.topic, partition.number, *syncs)

@@ -12,33 +12,33 @@ from time import monotonic
 from aiokafka.errors import KafkaError
 
 from lockstep_config.flow.model import DataPlaneSettings
-from lockstep_data_plane.common.backoff import Pauses
-from lockstep_data_plane.core.mirror_partition import Partition
-from lockstep_data_plane.core.phases import Happening, Phase
-from lockstep_data_plane.fetch.fetcher import Fetching
-from lockstep_data_plane.produce.sender import Producing
-from lockstep_data_plane.progress.control_topic_writer import PROGRESS, Ledger
-from lockstep_data_plane.progress.event_reporter import Telling
-from lockstep_data_plane.resume.gap_resolver import Halt
-from lockstep_data_plane.resume.resumer import Resuming
+from lockstep_data_plane.common.backoff import PartitionBackoff
+from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.fetch.fetcher import Fetcher
+from lockstep_data_plane.produce.sender import Sender
+from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
+from lockstep_data_plane.progress.event_reporter import EventReporter
+from lockstep_data_plane.resume.gap_resolver import HaltPartition
+from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated
-from lockstep_data_plane.resume.transaction_runner import Transacting
-from lockstep_data_plane.slot.retry_gate import Awaiting
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.resume.transaction_runner import TransactionRunner
+from lockstep_data_plane.slot.retry_gate import RetryGate
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.transaction_coordinator import Fenced
+from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["PASSING", "Tending"]
+__all__ = ["PASSING", "PartitionTasks"]
 
-PASSING = (BrokerUnreachable, kafka_error, Fenced, NotReplicated, KafkaError, ClusterError, TimeoutError)
+PASSING = (BrokerUnreachable, KafkaProtocolError, ProducerFenced, NotReplicated, KafkaError, ClusterError, TimeoutError)
 """What goes by, or is somebody else's to mend while we keep trying."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tending:
+class PartitionTasks:
     """Sees partitions through their phases, each in a task of its own, with what the slot does all of it by."""
 
     plane: DataPlaneSettings
@@ -46,21 +46,21 @@ class Tending:
     topics: Mapping[str, MirroredTopic]
     runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
     """The rows that tell of a partition's offset runs, as they stand now."""
-    ledger: Ledger
-    telling: Telling
-    resuming: Resuming
-    transacting: Transacting
-    fetching: Fetching
-    producing: Producing
-    changes: Mapping[Partition, asyncio.Event]
+    ledger: ControlTopicWriter
+    telling: EventReporter
+    resuming: Resumer
+    transacting: TransactionRunner
+    fetching: Fetcher
+    producing: Sender
+    changes: Mapping[MirrorPartition, asyncio.Event]
     """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
     others_end_by: Callable[[], float]
     """Until when, by the loop's clock, a run that was cut off may append."""
-    awaiting: Awaiting = field(default_factory=Awaiting)
+    awaiting: RetryGate = field(default_factory=RetryGate)
 
-    async def tend(self, partition: Partition, on_turn: Callable[[Partition], None]) -> None:
+    async def tend(self, partition: MirrorPartition, on_turn: Callable[[MirrorPartition], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
-        changed, pauses = self.changes[partition], Pauses()
+        changed, pauses = self.changes[partition], PartitionBackoff()
         while partition.phase is not Phase.RELEASED:
             on_turn(partition)
             changed.clear()
@@ -74,28 +74,28 @@ class Tending:
                 if self._settled(partition) is Phase.RESUMING:
                     await self._breathe(partition, pauses)
             elif partition.phase is Phase.LOCATING and not partition.to_number:
-                partition.on(Happening.LOCATED)
+                partition.on(PartitionEvent.LOCATED)
             else:
                 await changed.wait()
         self.fetching.detach(partition)
         self.producing.detach(partition)
         await self._ledger_flush(partition)
 
-    async def _breathe(self, partition: Partition, pauses: Pauses) -> None:
+    async def _breathe(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
         """Before resuming after a copy that failed."""
         seconds = pauses.before_copying(monotonic(), fruitless=partition.fruitless)
         if seconds:
             await set_within(self.changes[partition], seconds)
 
-    def _ends_first(self, partition: Partition) -> bool:
+    def _ends_first(self, partition: MirrorPartition) -> bool:
         """Whether the transaction under way is to end before anything else is done with the partition."""
         return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
 
-    def _quarantines(self, partition: Partition) -> bool:
+    def _quarantines(self, partition: MirrorPartition) -> bool:
         wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
         return wanted and partition.refusal is not None and not partition.leaving
 
-    async def _quarantine(self, partition: Partition, pauses: Pauses) -> None:
+    async def _quarantine(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
         both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
         again."""
@@ -111,46 +111,46 @@ class Tending:
         except PASSING as exc:
             await self._in_trouble(partition, exc, pauses)
             return
-        except Halt as exc:
+        except HaltPartition as exc:
             partition.refusal, partition.reason = None, str(exc)
             return
-        if partition.can(Happening.QUARANTINED):
-            partition.on(Happening.QUARANTINED)
+        if partition.can(PartitionEvent.QUARANTINED):
+            partition.on(PartitionEvent.QUARANTINED)
 
-    def _settled(self, partition: Partition) -> Phase:
+    def _settled(self, partition: MirrorPartition) -> Phase:
         if partition.phase is Phase.SETTLING:
-            return partition.on(Happening.SETTLED)
+            return partition.on(PartitionEvent.SETTLED)
         unsure = partition.locates and not partition.sure
-        phase = partition.on(Happening.UNSURE if unsure else Happening.DRAINED)
+        phase = partition.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
         if phase is Phase.HALTED:
             self.fetching.detach(partition)
             self.telling.halted(partition)
         return phase
 
-    async def _ledger_flush(self, partition: Partition) -> None:
+    async def _ledger_flush(self, partition: MirrorPartition) -> None:
         try:
             await self.ledger.flush([partition])
         except ClusterError as trouble:
             self.telling.of_slot(PROGRESS, trouble)
 
-    async def _try_to_resume(self, partition: Partition, pauses: Pauses) -> None:
+    async def _try_to_resume(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
         try:
             await self._resume(partition)
             pauses.resumed(monotonic())
         except PASSING as exc:
             await self._in_trouble(partition, exc, pauses)
-        except Halt as exc:
-            if partition.can(Happening.REFUSED):
+        except HaltPartition as exc:
+            if partition.can(PartitionEvent.REFUSED):
                 partition.case, partition.refusal = exc.case.value, None
-                partition.on(Happening.REFUSED, str(exc))
+                partition.on(PartitionEvent.REFUSED, str(exc))
                 self.telling.halted(partition)
 
-    async def _in_trouble(self, partition: Partition, trouble: BaseException, pauses: Pauses) -> None:
+    async def _in_trouble(self, partition: MirrorPartition, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""
         self.telling.trouble(partition, trouble)
         await self.awaiting.after(trouble, self.changes[partition], pauses.before_resuming())
 
-    async def _resume(self, partition: Partition) -> None:
+    async def _resume(self, partition: MirrorPartition) -> None:
         topic = self.topics[partition.topic]
         if partition.locates:
             await self._locate(partition)
@@ -175,7 +175,7 @@ class Tending:
         if partition.to_number:
             self.telling.recovered(partition, row.upstream)
 
-    async def _locate(self, partition: Partition) -> None:
+    async def _locate(self, partition: MirrorPartition) -> None:
         """Find out where the copy ends of a partition that rests; its row says so then. Raises Halt where nobody can
         tell, and what passes."""
         others_s = self.others_end_by() - asyncio.get_running_loop().time()
@@ -186,7 +186,7 @@ class Tending:
             return
         self.awaiting.got_through()
         if found is None:
-            partition.on(Happening.FOUND)
+            partition.on(PartitionEvent.FOUND)
             return
         partition.resumed(*found, self.runs_of(partition.tp))
         if partition.to_number:

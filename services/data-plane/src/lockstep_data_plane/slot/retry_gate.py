@@ -7,7 +7,7 @@ import asyncio
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.util.asyncio_util import set_within
 
-__all__ = ["AT_MOST_S", "Awaiting"]
+__all__ = ["AT_MOST_S", "RetryGate"]
 
 AT_MOST_S = 4.0
 """However long a broker has been away. Those who wait ask together for the metadata, so it costs little to look."""
@@ -16,7 +16,7 @@ AT_LEAST_S = 0.5
 """Between two tries of one partition, however many others get through."""
 
 
-class Awaiting:
+class RetryGate:
     """Those of one slot. Thousands whose brokers come back one after the other would wait as long again as they have,
     each for itself."""
 

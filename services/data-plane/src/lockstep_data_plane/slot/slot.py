@@ -14,11 +14,11 @@ from typing import Any
 
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.progress.control_topic_writer import PROGRESS, Ledger
-from lockstep_data_plane.progress.slot_spans import Copied, Stretches
-from lockstep_data_plane.slot.certificate_watch import Certificates
-from lockstep_data_plane.slot.desired_state import Order, orders
-from lockstep_data_plane.slot.engine import Copying
+from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
+from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
+from lockstep_data_plane.slot.certificate_watch import CertificateWatch
+from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_protocol.names import state_topic
@@ -68,7 +68,7 @@ class Slot:
 
     def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
         self._spec = spec
-        self._stretches = Stretches(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
+        self._stretches = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
         self._troubles = FailureTracker(self._say, spec.driver_says)
@@ -78,27 +78,27 @@ class Slot:
         """Rows of offset runs by partition and key, as they lie in the log: most are never looked at here."""
         self._assignment = Assignment(slot=spec.slot)
         self._wanted: dict[str, Wanted] = {}
-        self._orders: Mapping[TopicPartition, Order] = {}
+        self._orders: Mapping[TopicPartition, DesiredPartition] = {}
         self._succeeded = False
         """Another instance has taken the lead since this run began, and starts slots of its own."""
         self._changed = asyncio.Event()
-        self._ledger = Ledger(spec.settings, spec.slot, spec.run, self._say)
-        self._copying = Copying(
+        self._ledger = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
+        self._copying = SlotEngine(
             spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
         )
         self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
         """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
-        self._begun_by: dict[TopicPartition, Order] = {}
+        self._begun_by: dict[TopicPartition, DesiredPartition] = {}
         """The order by which each partition that is tended was begun."""
         self._ended_cleanly = True
         """The run of this slot before this one let go of all that it had."""
-        self._located: dict[TopicPartition, Order] = {}
+        self._located: dict[TopicPartition, DesiredPartition] = {}
         """Partitions at rest whose end was looked for in this run, with the order by which they rest: what was not
         found is not looked for again by itself."""
         self._alive_at = 0.0
         self._looked_at_all = 0.0
-        self._certificates = Certificates(spec.settings, self._say)
+        self._certificates = CertificateWatch(spec.settings, self._say)
 
     @property
     def renews(self) -> bool:
@@ -166,8 +166,8 @@ class Slot:
                 task.cancel()
             await cancelled(self._tending.values())
 
-    def _stretch(self) -> Copied:
-        return Copied(
+    def _stretch(self) -> CopyTotals:
+        return CopyTotals(
             records=self._copying.appended,
             bytes=self._copying.appended_bytes,
             partitions=len(self._tending),
@@ -293,7 +293,7 @@ class Slot:
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
-        self._orders = orders(self._wanted, self._spec.slot, assigned, self._settings.states)
+        self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._goes_on:
             for tp in assigned - self._tending.keys():
                 self._take_up(tp, self._orders[tp])
@@ -307,7 +307,7 @@ class Slot:
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)
 
-    def _take_up(self, tp: TopicPartition, order: Order) -> None:
+    def _take_up(self, tp: TopicPartition, order: DesiredPartition) -> None:
         topic = self._topics.get(tp[0])
         if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import javaproperties
 
-__all__ = ["told_secretly"]
+__all__ = ["secret_conf_file"]
 
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """What pyspark starts its JVM with, as a shell would have it."""
 
 
 @contextmanager
-def told_secretly(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
+def secret_conf_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
     """While Spark's JVM is started: it reads these settings from a file in `folder` that nobody else may read, and that
     is gone afterwards."""
     if not secrets:

@@ -1,4 +1,5 @@
-"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "Spark", `kafka-wire.md` §6).
+"""The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "SparkSession", `kafka-wire.md`
+§6).
 
 Each slot is a job of one task that does not end until the slot is told to. There is one restart path, the driver's own,
 so Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
@@ -24,16 +25,16 @@ from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, settings_for, without_secrets
 from lockstep_data_plane.spark.jvm_tempdir import new_folder
-from lockstep_data_plane.spark.secrets import told_secretly
+from lockstep_data_plane.spark.secrets import secret_conf_file
 
-__all__ = ["NoSpark", "SlotFailed", "Spark", "job_group"]
+__all__ = ["SlotFailed", "SparkNotStarted", "SparkSession", "job_group"]
 
 log = logging.getLogger(__name__)
 
 _BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
 
 
-class NoSpark(RuntimeError):
+class SparkNotStarted(RuntimeError):
     """Spark could not be started; the message says why and what to do."""
 
 
@@ -46,7 +47,7 @@ def job_group(spec: SlotSpec) -> str:
     return f"{spec.settings.flow} slot {spec.slot} {spec.run}"
 
 
-class Spark:
+class SparkSession:
     """One SparkContext, started in a thread of its own: it takes seconds, and everything else starts meanwhile."""
 
     def __init__(self, settings: SparkSettings, slots: int) -> None:
@@ -79,7 +80,7 @@ class Spark:
 
     def _start(self) -> Any:
         if os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
-            raise NoSpark(
+            raise SparkNotStarted(
                 "Spark Connect (SPARK_REMOTE) has no job groups and ends long tasks: unset it and name a master instead"
             )
         from py4j.protocol import Py4JError
@@ -100,18 +101,18 @@ class Spark:
         conf.setAll(list(settings.items()))
         launching.setAll(list(shown.items()))
         reading, writing = os.pipe()
-        said = LastWords()
+        said = StderrFilter()
         listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
         listening.start()
         try:
             try:
-                with told_secretly(secrets, folder):
+                with secret_conf_file(secrets, folder):
                     gateway: Any = launch_gateway(launching, {"stderr": writing, "pass_fds": (lock,)})  # type: ignore[no-untyped-call]  # pyspark's own is untyped
             finally:
                 os.close(writing)
         except (PySparkRuntimeError, OSError) as exc:
             listening.join(2.0)
-            raise NoSpark(said.why("Spark's JVM ended while it started")) from exc
+            raise SparkNotStarted(said.why("Spark's JVM ended while it started")) from exc
         try:
             gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
             context: Any = SparkContext(conf=conf, gateway=gateway)
@@ -120,8 +121,8 @@ class Spark:
         except (Py4JError, OSError) as exc:
             if (status := _exit_status(gateway)) is not None:
                 listening.join(2.0)
-                raise NoSpark(said.why(f"Spark's JVM ended while it started ({exit_words(status)})")) from exc
-            raise NoSpark(f"Spark did not start with master {self.master}: {_java_cause(str(exc))}") from exc
+                raise SparkNotStarted(said.why(f"Spark's JVM ended while it started ({exit_words(status)})")) from exc
+            raise SparkNotStarted(f"Spark did not start with master {self.master}: {_java_cause(str(exc))}") from exc
 
     async def run_slot(self, spec: SlotSpec) -> int:
         """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
@@ -158,7 +159,7 @@ NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To
 """What every start of Spark says and nobody can act on."""
 
 
-class LastWords:
+class StderrFilter:
     """What the JVM and the workers say on standard error: passed on, but for the noise, and the last line kept."""
 
     def __init__(self) -> None:
@@ -212,10 +213,10 @@ def _run_job(context: Any, spec: SlotSpec) -> int:
         task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
         return int(sum(task.collect()))
     except (Py4JNetworkError, OSError) as exc:
-        raise NoSpark(_how_the_jvm_ended(context)) from exc
+        raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
     except Py4JError as exc:
         if _has_stopped(context):
-            raise NoSpark(
+            raise SparkNotStarted(
                 f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_BOTH_AGAIN}"
             ) from exc
         raise SlotFailed(_first_cause(str(exc))) from exc

@@ -16,7 +16,7 @@ from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.values import BadValue
 
-__all__ = ["ADDRESS", "PROPERTIES", "BadSubmission", "Submission", "joined", "submitted_to"]
+__all__ = ["ADDRESS", "PROPERTIES", "InvalidSubmission", "Submission", "joined", "submitted_to"]
 
 PROPERTIES = "LOCKSTEP_SPARK_PROPERTIES"
 """The variable by which the image's entrypoint names the file that the submitter has written."""
@@ -37,7 +37,7 @@ _ALSO = frozenset(
 )
 
 
-class BadSubmission(ValueError):
+class InvalidSubmission(ValueError):
     """What was submitted cannot be: a sentence that names the setting and what to do."""
 
 
@@ -58,11 +58,11 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
     try:
         text = read_properties(content_of(path), path)
     except OSError as exc:
-        raise BadSubmission(
+        raise InvalidSubmission(
             f"{path}, Spark's settings from whoever submitted this driver, cannot be read: {exc.strerror}"
         ) from exc
     if text.problems:
-        raise BadSubmission(f"{path}: {text.problems[0]}")
+        raise InvalidSubmission(f"{path}: {text.problems[0]}")
     conf = {entry.key: entry.value for entry in text.entries}
     return Submission(path, conf, environment.get(ADDRESS, ""))
 
@@ -71,7 +71,7 @@ def joined(spark: SparkSettings, submission: Submission) -> SparkSettings:
     """The file's settings and the submitted ones, with Kubernetes as the master. What only served the submitting is
     left out. Raises BadSubmission where both say different things, or one is said that is pinned."""
     if spark.master and not spark.master.startswith("k8s://"):
-        raise BadSubmission(
+        raise InvalidSubmission(
             f"{MASTER} is {spark.master}, but this driver was submitted to Kubernetes ({submission.path}): "
             "leave the key out"
         )
@@ -80,11 +80,11 @@ def joined(spark: SparkSettings, submission: Submission) -> SparkSettings:
         try:
             check_conf(key, value)
         except BadValue as exc:
-            raise BadSubmission(f"{key}, with which this driver was submitted, {exc}") from exc
+            raise InvalidSubmission(f"{key}, with which this driver was submitted, {exc}") from exc
     disputed = [key for key, value in taken.items() if spark.conf.get(key, value) != value]
     if disputed:
         key = min(disputed)
-        raise BadSubmission(
+        raise InvalidSubmission(
             f"{CONF_PREFIX}{key} and what this driver was submitted with ({submission.path}) say different things: "
             "say it in one place only"
         )

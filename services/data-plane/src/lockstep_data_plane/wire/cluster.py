@@ -13,12 +13,20 @@ from typing import Any
 from uuid import UUID
 
 from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_data_plane.common.timeouts import USUAL, Patience, patience_of
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, NoSuchTopic, message
+from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE, NOT_ON_TOPIC
-from lockstep_data_plane.wire.throttle_notice import Quota
+from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 
-__all__ = ["NO_ERROR", "UNKNOWN_TOPIC", "Cluster", "Leader", "TopicPartition", "cluster_of", "kafka_error"]
+__all__ = [
+    "NO_ERROR",
+    "UNKNOWN_TOPIC",
+    "Cluster",
+    "KafkaProtocolError",
+    "PartitionLeader",
+    "TopicPartition",
+    "connect_cluster",
+]
 
 TopicPartition = tuple[str, int]
 
@@ -33,7 +41,7 @@ otherwise, which is too little for a far broker."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leader:
+class PartitionLeader:
     """Who leads a partition, as the metadata said last."""
 
     broker: int
@@ -41,7 +49,7 @@ class Leader:
     topic_id: UUID | None
 
 
-class kafka_error(RuntimeError):  # noqa: N801  # reads as what it is: an error code of the protocol
+class KafkaProtocolError(RuntimeError):  # reads as what it is: an error code of the protocol
     """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
     the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
 
@@ -70,7 +78,7 @@ class Cluster:
         bootstrap: Sequence[tuple[str, int]],
         settings: Mapping[str, Any],
         buffers: Mapping[int, int] | None = None,
-        patience: Patience = USUAL,
+        patience: Timeouts = USUAL,
     ) -> None:
         """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
         self.alias = alias
@@ -79,11 +87,11 @@ class Cluster:
         self._bootstrap = tuple(bootstrap)
         self._settings = dict(settings)
         self._buffers = dict(buffers or {})
-        self.quota = Quota()
+        self.quota = ThrottleNotice()
         """What brokers say of quotas that we are over."""
         self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
-        self._leaders: dict[TopicPartition, Leader] = {}
+        self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._errors: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._ids: dict[str, UUID | None] = {}
@@ -134,28 +142,28 @@ class Cluster:
                 continue
             for p in topic.partitions:
                 if int(p.leader_id) >= 0:
-                    self._leaders[name, int(p.partition_index)] = Leader(
+                    self._leaders[name, int(p.partition_index)] = PartitionLeader(
                         int(p.leader_id), int(p.leader_epoch), topic.topic_id
                     )
 
-    def leader(self, tp: TopicPartition) -> Leader | None:
+    def leader(self, tp: TopicPartition) -> PartitionLeader | None:
         """Who leads the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
 
-    def leader_of(self, tp: TopicPartition) -> Leader:
+    def leader_of(self, tp: TopicPartition) -> PartitionLeader:
         """As `leader`; raises BrokerUnreachable where there is none."""
         leader = self._leaders.get(tp)
         if leader is None:
             # The metadata hides who leads what we may not describe.
             if self._errors.get(tp[0]) == UNKNOWN_TOPIC:
-                raise NoSuchTopic(self.alias, tp[0])
+                raise TopicDeletedError(self.alias, tp[0])
             hidden = self._errors.get(tp[0]) == NOT_ON_TOPIC
             needs = ("topic", tp[0], "Describe") if hidden else None
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
         return leader
 
     @asynccontextmanager
-    async def led(self, tp: TopicPartition) -> AsyncIterator[Leader]:
+    async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
         """The partition's leader, to ask it something; the cluster is asked where none is known, and after any trouble
         inside, for by then another may lead: whoever tries again finds out. Raises BrokerUnreachable."""
         if tp not in self._leaders:
@@ -167,12 +175,12 @@ class Cluster:
             self._leaders.pop(tp, None)
             raise
 
-    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> kafka_error:
+    def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
         """The error of an answer about the partition, `needs` being the operation on its topic that it takes. Where
         another may lead by now nobody counts as its leader until the metadata is asked for again."""
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
-        return kafka_error(code, about, self.alias, ("topic", tp[0], needs))
+        return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
@@ -272,7 +280,7 @@ class Cluster:
         return int(found.end_offset)
 
 
-def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
+def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
     """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
     time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
     bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
@@ -280,7 +288,7 @@ def cluster_of(alias: str, properties: Mapping[str, str], client_id: str) -> Clu
         security = aiokafka_connection(properties)
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
-    patience = patience_of(properties)
+    patience = timeouts_from(properties)
     opening = {"request_timeout_ms": round(patience.opening_s * 1e3), "max_idle_ms": None}
     settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}

@@ -21,14 +21,14 @@ from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_data_plane.wire.frame_protocol import Encoded, Frames, RequestBody
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol, RequestBody
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
-__all__ = ["APIS", "BrokerLacks", "BrokerUnreachable", "Connection", "NoSuchTopic", "encoded", "message"]
+__all__ = ["APIS", "ApiNotSupported", "BrokerUnreachable", "Connection", "TopicDeletedError", "encoded", "message"]
 
 
-class Api(NamedTuple):
+class KafkaApi(NamedTuple):
     """An API we speak and the versions we know how to fill; all of them are flexible ones (Kafka 2.8 and newer)."""
 
     key: int
@@ -36,17 +36,17 @@ class Api(NamedTuple):
     newest: int
 
 
-APIS: Mapping[str, Api] = {
-    "produce": Api(0, 9, 13),
-    "fetch": Api(1, 12, 17),
-    "list_offsets": Api(2, 6, 8),  # 7 is of Kafka 3.0
-    "metadata": Api(3, 10, 12),
-    "find_coordinator": Api(10, 3, 4),
-    "init_producer_id": Api(22, 4, 4),
-    "offset_for_leader_epoch": Api(23, 4, 4),
-    "add_partitions_to_txn": Api(24, 3, 3),
-    "end_txn": Api(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
-    "describe_producers": Api(61, 0, 0),
+APIS: Mapping[str, KafkaApi] = {
+    "produce": KafkaApi(0, 9, 13),
+    "fetch": KafkaApi(1, 12, 17),
+    "list_offsets": KafkaApi(2, 6, 8),  # 7 is of Kafka 3.0
+    "metadata": KafkaApi(3, 10, 12),
+    "find_coordinator": KafkaApi(10, 3, 4),
+    "init_producer_id": KafkaApi(22, 4, 4),
+    "offset_for_leader_epoch": KafkaApi(23, 4, 4),
+    "add_partitions_to_txn": KafkaApi(24, 3, 3),
+    "end_txn": KafkaApi(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
+    "describe_producers": KafkaApi(61, 0, 0),
 }
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
@@ -64,7 +64,7 @@ class BrokerUnreachable(ConnectionError):
         self.needs = needs
 
 
-class NoSuchTopic(BrokerUnreachable):
+class TopicDeletedError(BrokerUnreachable):
     """Nobody leads the partition, for the cluster has no such topic: it was deleted."""
 
     def __init__(self, alias: str, topic: str) -> None:
@@ -72,7 +72,7 @@ class NoSuchTopic(BrokerUnreachable):
         self.topic = topic
 
 
-class BrokerLacks(BrokerUnreachable):
+class ApiNotSupported(BrokerUnreachable):
     """A broker is too old for an API that the data plane needs: to us it is as good as away, until it is upgraded."""
 
 
@@ -91,12 +91,12 @@ def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
     return write
 
 
-def encoded(entity: Any) -> Encoded:
+def encoded(entity: Any) -> EncodedRequest:
     """A message of kio's as it is sent."""
     key, version = int(entity.__api_key__), int(entity.__version__)
     body = RequestBody()
     _writer(key, version)(body, entity)
-    return Encoded(key, version, body.parts)
+    return EncodedRequest(key, version, body.parts)
 
 
 def _entity_name(api: str, side: str) -> str:
@@ -112,7 +112,7 @@ def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, in
     return read
 
 
-class _Asked(NamedTuple):
+class _PendingRequest(NamedTuple):
     """How an answer is read, when it was asked for, and who is to see it at once; stands where aiokafka keeps its own
     request object."""
 
@@ -139,7 +139,7 @@ class Connection(SessionConnection):
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
     (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
 
-    _held: deque[tuple[bytes, int, _Asked, asyncio.Future[Any]]]
+    _held: deque[tuple[bytes, int, _PendingRequest, asyncio.Future[Any]]]
     """What was asked while a login is due, in order."""
 
     round_trip_s = 0.0
@@ -177,15 +177,15 @@ class Connection(SessionConnection):
         self._who = struct.pack(f">h{len(client)}sb", len(client), client, 0)
 
     def _leave_the_stream(self) -> None:
-        """From now on each answer is taken from the socket by `Frames`; nothing is on its way at this moment."""
+        """From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment."""
         self._read_task.cancel()
-        self._writer.transport.set_protocol(Frames(self._protocol, self._answered, self._lost))
+        self._writer.transport.set_protocol(FrameProtocol(self._protocol, self._answered, self._lost))
 
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
             raise KafkaConnectionError("the broker answered a question that was not asked")
         correlation_id, asked, future = self._requests[0]
-        if not isinstance(asked, _Asked):
+        if not isinstance(asked, _PendingRequest):
             self._handle_frame(bytes(frame))  # aiokafka's own question: a login
             return
         entity = asked.read(frame, correlation_id)
@@ -216,9 +216,9 @@ class Connection(SessionConnection):
         low, high = self._versions.get(ours.key, (0, -1))
         chosen = min(ours.newest, high)
         if api == "metadata" and high < 0:
-            raise BrokerLacks(f"{self.host}:{self.port}: {NOT_A_BROKER}")
+            raise ApiNotSupported(f"{self.host}:{self.port}: {NOT_A_BROKER}")
         if chosen < max(ours.oldest, low):
-            raise BrokerLacks(
+            raise ApiNotSupported(
                 f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"
             )
         return int(chosen)
@@ -232,19 +232,19 @@ class Connection(SessionConnection):
         future; the future has what it raises."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        key, version, parts = entity if isinstance(entity, Encoded) else encoded(entity)
+        key, version, parts = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
         size = _HEADER.size + len(self._who) + sum(map(len, parts))
         frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._who, *parts))
         future: asyncio.Future[Any] = self._loop.create_future()
-        asked = (frame, correlation_id, _Asked(_reader(key, version), time.monotonic(), seen), future)
+        asked = (frame, correlation_id, _PendingRequest(_reader(key, version), time.monotonic(), seen), future)
         if self.holding:
             self._held.append(asked)
         else:
             self._put(*asked)
         return future
 
-    def _put(self, frame: bytes, correlation_id: int, asked: _Asked, future: asyncio.Future[Any]) -> None:
+    def _put(self, frame: bytes, correlation_id: int, asked: _PendingRequest, future: asyncio.Future[Any]) -> None:
         self._requests.append((correlation_id, asked, future))
         self._last_action = time.monotonic()
         try:

@@ -14,11 +14,11 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.error_codes import DIVERGED
-from lockstep_data_plane.wire.fetch_session import Plan, Wanted
+from lockstep_data_plane.wire.fetch_session import SessionRequest, Wanted
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, string
-from lockstep_data_plane.wire.frame_protocol import Encoded, Parts
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 
-__all__ = ["Fetched", "fetch_request", "read_answer", "topic_names"]
+__all__ = ["FetchedPartition", "fetch_request", "read_answer", "topic_names"]
 
 BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -36,7 +36,7 @@ READ_COMMITTED = {"read_uncommitted": 0, "read_committed": 1}
 NOBODY = -1
 
 
-class Fetched(NamedTuple):
+class FetchedPartition(NamedTuple):
     """What a fetch says of one partition. `code`: Kafka's, or DIVERGED."""
 
     tp: TopicPartition
@@ -56,12 +56,12 @@ def fetch_request(
     *,
     isolation: str = "read_uncommitted",
     wait_ms: int | None = None,
-    session: Plan | None = None,
+    session: SessionRequest | None = None,
     rack: str = "",
     partition_bytes: int | None = None,
     max_bytes: int | None = None,
     by_id: bool = True,
-) -> Encoded:
+) -> EncodedRequest:
     """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
     one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
     to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
@@ -89,7 +89,9 @@ def fetch_request(
         epoch,
     )
     replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
-    return Encoded(API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS])
+    return EncodedRequest(
+        API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS]
+    )
 
 
 def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
@@ -100,12 +102,12 @@ def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
     return names
 
 
-def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[Fetched]:
+def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
     for. ``names``: `topic_names` of what was asked for."""
     if answer.error_code != 0:
         for tp, _, _, _ in wanted:
-            yield Fetched(tp, int(answer.error_code), -1, -1, (), b"")
+            yield FetchedPartition(tp, int(answer.error_code), -1, -1, (), b"")
         return
     by_id = int(answer.__version__) >= BY_TOPIC_ID
     for topic in answer.responses:
@@ -113,7 +115,7 @@ def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str])
         if name is None:
             continue
         for p in topic.partitions:
-            yield Fetched(
+            yield FetchedPartition(
                 (name, int(p.partition_index)),
                 int(p.error_code) or (DIVERGED if p.diverging_epoch.end_offset != UNKNOWN else 0),
                 int(p.high_watermark),

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_data_plane.wire.cluster import Leader, TopicPartition
+from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
 
-__all__ = ["SESSION_LOST", "FetchSession", "Plan", "Wanted"]
+__all__ = ["SESSION_LOST", "FetchSession", "SessionRequest", "Wanted"]
 
-Wanted = tuple[TopicPartition, Leader, int, int]
+Wanted = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that; -1
 where that one was not fetched."""
 
@@ -22,13 +22,13 @@ LAST_EPOCH = 2**31 - 1
 UNSAID = -1
 
 
-class Plan(NamedTuple):
+class SessionRequest(NamedTuple):
     """One request: whose session, which number in it, what to say of it, and what the broker shall forget."""
 
     session_id: int
     epoch: int
     changed: Sequence[Wanted]
-    forgotten: Sequence[tuple[TopicPartition, Leader]]
+    forgotten: Sequence[tuple[TopicPartition, PartitionLeader]]
 
 
 class FetchSession:
@@ -37,14 +37,14 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = 0
-        self._known: dict[TopicPartition, tuple[Leader, int, int]] = {}
+        self._known: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
 
-    def plan(self, wanted: Sequence[Wanted]) -> Plan:
+    def plan(self, wanted: Sequence[Wanted]) -> SessionRequest:
         """What to send so that the broker answers for exactly `wanted`. In the order given where everything is sent;
         in a session the broker itself sees that each partition has its turn."""
         if self._id == NO_SESSION:
             self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
-            return Plan(NO_SESSION, 0, wanted, ())
+            return SessionRequest(NO_SESSION, 0, wanted, ())
         changed = [each for each in wanted if self._known.get(each[0]) != each[1:]]
         there = {tp for tp, _, _, _ in wanted}
         forgotten = [(tp, leader) for tp, (leader, _, _) in self._known.items() if tp not in there]
@@ -55,20 +55,20 @@ class FetchSession:
             if tp in self._known and self._known[tp][0].topic_id != leader.topic_id
         ]
         self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
-        return Plan(self._id, self._epoch, changed, forgotten)
+        return SessionRequest(self._id, self._epoch, changed, forgotten)
 
     def resized(self) -> None:
         """Each partition may bring more or less from now on: the next plan names all that it wants."""
         self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
 
-    def onward(self, moved: Sequence[Wanted]) -> Plan | None:
+    def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
         """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets
         on. None where it knows nothing of the last plan."""
         if self._id == NO_SESSION:
             return None
         for tp, leader, offset, before in moved:
             self._known[tp] = (leader, offset, before)
-        return Plan(self._id, self._epoch, moved, ())
+        return SessionRequest(self._id, self._epoch, moved, ())
 
     def answered(self, session_id: int) -> None:
         """A request was answered without an error of its own. A broker that has no room for a session says 0."""

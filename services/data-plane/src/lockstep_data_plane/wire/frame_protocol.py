@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Encoded", "Frames", "Parts", "RequestBody"]
+__all__ = ["EncodedRequest", "FrameProtocol", "Parts", "RequestBody"]
 
 READ_BYTES = 64 * 1024
 """Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
@@ -23,7 +23,7 @@ SIZE = struct.Struct(">i")
 Parts = Sequence[bytes | memoryview]
 
 
-class Frames(asyncio.BufferedProtocol):
+class FrameProtocol(asyncio.BufferedProtocol):
     """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
     ends the connection, a length that cannot be one included, is given to `on_lost`; `before` is the protocol that the
     transport had, which goes on hearing of its end."""
@@ -97,7 +97,7 @@ class Frames(asyncio.BufferedProtocol):
         self._before.resume_writing()
 
 
-class Encoded(NamedTuple):
+class EncodedRequest(NamedTuple):
     """A request whose bytes, all but its header, are put together already."""
 
     api_key: int

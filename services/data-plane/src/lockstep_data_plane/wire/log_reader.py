@@ -13,7 +13,7 @@ from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 
-__all__ = ["Cursor", "end_of", "log_between"]
+__all__ = ["LogCursor", "log_between", "next_offset"]
 
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
 
@@ -59,10 +59,10 @@ async def log_between(
                 end = min(end, fetched.last_stable)
             if batches := list(scan(fetched.records)):
                 yield batches, AbortedTransactions(fetched.aborted)
-                offset, in_vain = end_of(batches[-1]), 0
+                offset, in_vain = next_offset(batches[-1]), 0
 
 
-class Cursor:
+class LogCursor:
     """How far the log of one partition was read, so that what has come since can be read on."""
 
     def __init__(self, cluster: Cluster, tp: TopicPartition) -> None:
@@ -83,10 +83,10 @@ class Cursor:
             anew()
         async for batches, _ in log_between(self._cluster, self._tp, self._position, end):
             yield batches
-            self._position = end_of(batches[-1])
+            self._position = next_offset(batches[-1])
 
 
-def end_of(batch: Batch) -> int:
+def next_offset(batch: Batch) -> int:
     """The offset behind a batch of a log."""
     if batch.magic < 2:  # its header says nothing of the offsets inside
         return max((record.offset for record in read(batch)), default=batch.base_offset) + 1

@@ -11,14 +11,14 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_data_plane.record_batch.outgoing_batch import Piece
-from lockstep_data_plane.record_batch.stamp import Stamped
-from lockstep_data_plane.wire.cluster import Leader, TopicPartition
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.stamp import StampedBatch
+from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, length, string
-from lockstep_data_plane.wire.frame_protocol import Encoded, Parts
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 
-__all__ = ["PRODUCE_BY_TOPIC_ID", "Answer", "answer_of", "produce_request"]
+__all__ = ["PRODUCE_BY_TOPIC_ID", "ProduceAnswer", "produce_answer", "produce_request"]
 
 PRODUCE_BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
@@ -26,7 +26,7 @@ PRODUCE_BY_TOPIC_ID = 13
 ACKNOWLEDGED_BY_ALL = -1
 
 API_KEY = APIS["produce"].key
-Data = bytes | memoryview | Stamped
+Data = bytes | memoryview | StampedBatch
 
 _HEAD = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
@@ -34,24 +34,24 @@ _INDEX = struct.Struct(">i")
 
 def produce_request(
     version: int,
-    batches: Iterable[tuple[TopicPartition, Leader, Data]],
+    batches: Iterable[tuple[TopicPartition, PartitionLeader, Data]],
     timeout: timedelta,
     transactional_id: str | None = None,
-) -> Encoded:
+) -> EncodedRequest:
     """A request with these batches, at most one for each partition, in their order; by topic id from version 13 on.
     Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
     by_id = version >= PRODUCE_BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
     for (topic, number), leader, data in batches:
-        records = data.parts if isinstance(data, Stamped) else (data,)
+        records = data.parts if isinstance(data, StampedBatch) else (data,)
         entry = (_INDEX.pack(number) + length(len(data)), *records, NO_TAGS)
         topics.setdefault(leader.topic_id if by_id else topic, []).append(entry)
     name = NULL if transactional_id is None else string(transactional_id)
     head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
-    return Encoded(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
+    return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
 
 
-class Answer(NamedTuple):
+class ProduceAnswer(NamedTuple):
     """What the target said of one flight. `code` 0: appended at `base_offset`."""
 
     code: int
@@ -63,15 +63,15 @@ class Answer(NamedTuple):
     """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
     that of its newest record (`kafka-wire.md` §0); None: none."""
 
-    def rewrote_times(self, piece: Piece) -> bool:
+    def rewrote_times(self, piece: OutgoingBatch) -> bool:
         """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
         not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
         return self.append_time_ms is not None and self.append_time_ms != piece.max_timestamp
 
 
-def answer_of(found: Any) -> Answer:
+def produce_answer(found: Any) -> ProduceAnswer:
     """What a broker's answer says of one partition."""
-    return Answer(
+    return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
         found.error_message or "",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Quota"]
+__all__ = ["ThrottleNotice"]
 
 QUIET_S = 60.0
 """Who was not told to stay away for so long is within the quota again; the next time is news."""
 
 
-class Quota:
+class ThrottleNotice:
     """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
     not go back."""
 

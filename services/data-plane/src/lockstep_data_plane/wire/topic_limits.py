@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from lockstep_config.flow.model import DataPlaneSettings
-from lockstep_data_plane.record_batch.classify import Limits
-from lockstep_data_plane.record_batch.codecs import CODECS, Levels
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
 from lockstep_protocol.rows.state_rows import MirroredTopic
 
 __all__ = ["target_limits"]
 
 
-def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> Limits:
+def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
     """By the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
     configs = dict(topic.target_configs)
     codec, how = plane.compression_type, plane.compression
-    return Limits(
-        int(configs.get("max.message.bytes", Limits().max_bytes)),
+    return TargetLimits(
+        int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
         CODECS[codec or "none"],
         recompress=how.recompress and codec is not None,
-        levels=Levels(how.gzip_level, how.lz4_level, how.zstd_level),
+        levels=CompressionLevels(how.gzip_level, how.lz4_level, how.zstd_level),
         tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
     )

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, kafka_error
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["Coordinators", "Fenced", "Producer"]
+__all__ = ["Producer", "ProducerFenced", "TransactionCoordinators"]
 
 LANES = 4
 """Connections to each coordinator: it answers one request of a connection at a time, and each waits for its log."""
@@ -35,11 +35,11 @@ class Producer(NamedTuple):
     epoch: int
 
 
-class Fenced(RuntimeError):
+class ProducerFenced(RuntimeError):
     """Somebody else has taken the transactional id over."""
 
 
-class Coordinators:
+class TransactionCoordinators:
     """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
     last transaction, for `WITHIN_S` at most; it raises kafka_error, BrokerUnreachable and Fenced."""
 
@@ -107,9 +107,11 @@ class Coordinators:
                 return answer
             about = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
             if code in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED):
-                raise Fenced(f"{about}: somebody else has taken it over")
+                raise ProducerFenced(f"{about}: somebody else has taken it over")
             if code not in (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, STILL_ENDING) or late:
-                raise kafka_error(code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write"))
+                raise KafkaProtocolError(
+                    code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write")
+                )
             if code == NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
             await asyncio.sleep(backoff.next())
@@ -135,7 +137,7 @@ class Coordinators:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
             about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
             needs = ("transactional-id", transactional_id, "Write")
-            raise kafka_error(int(found.error_code), about, self._cluster.alias, needs)
+            raise KafkaProtocolError(int(found.error_code), about, self._cluster.alias, needs)
         return int(found.node_id)
 
 
