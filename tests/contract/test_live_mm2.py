@@ -111,7 +111,7 @@ def _has_records(bootstrap: str, topic: str) -> bool:
 # -- MM2 mirrors -------------------------------------------------------------------------------------------------------
 
 GROUPS = {"near": (401, 389), "half": (215, 207), "new": (0, 0)}
-"""By group: where it stands in each partition of `orders`."""
+"""By group: where it stands in each partition of `desired_partitions`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
 
 def copied(number: int) -> MirrorPartition:
     partition = MirrorPartition("orders", number, "s.orders", 100)
-    partition.durable.know(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
+    partition.durable.load(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
     return partition
 
 

@@ -1,6 +1,6 @@
 """CPU seconds and resident memory of a whole process tree, ended processes included.
 
-`Ledger` is the pure account; `sample` reads one observation of a tree from the operating system.
+`ControlTopicWriter` is the pure account; `sample` reads one observation of a tree from the operating system.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Cpu:
 
 
 class TreeAccount:
-    """What a process tree has used: see `Ledger`."""
+    """What a process tree has used: see `ControlTopicWriter`."""
 
     def __init__(self) -> None:
         self._all, self._kernel = Ledger(), Ledger()

@@ -40,7 +40,7 @@ class OnlyRetention:
 
 
 class Suffixed(ReplicationPolicy):
-    """`orders` of A is `orders@A`... but for what a topic's name may hold."""
+    """`desired_partitions` of A is `orders@A`... but for what a topic's name may hold."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{topic}--{source_alias}"

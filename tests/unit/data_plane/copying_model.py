@@ -382,10 +382,10 @@ class Slot:
             p.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
         if p.phase is Phase.RESUMING:
             self._resume(replace(p.row(), phase="copying", reason=""))
-        if p.phase is Phase.LOCATING and not p.to_number:
+        if p.phase is Phase.LOCATING and not p.records_to_skip:
             p.on(PartitionEvent.LOCATED)
 
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""
         p = self.partition
-        return p.phase is Phase.COPYING and p.chain.idle and p.position >= self.source.end and not p.to_number
+        return p.phase is Phase.COPYING and p.chain.idle and p.position >= self.source.end and not p.records_to_skip

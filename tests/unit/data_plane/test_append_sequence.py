@@ -35,7 +35,7 @@ FIVE = 5  # as many as a lane to a near broker allows
 def chain_of(*pieces: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
     chain = AppendSequence(4000, 2, sequence, downstream)
     for one in pieces:
-        chain.admit(one)
+        chain.enqueue(one)
     return chain
 
 
@@ -54,9 +54,9 @@ def stamped(flight: InFlightBatch) -> Batch:
 def opened(*pieces: OutgoingBatch) -> AppendSequence:
     """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
     chain = chain_of(piece(0))
-    chain.landed(chain.launch(), 0)
+    chain.on_ack(chain.launch(), 0)
     for one in pieces:
-        chain.admit(one)
+        chain.enqueue(one)
     return chain
 
 
@@ -64,7 +64,7 @@ def test_one_flies_alone_until_the_first_acknowledgement_then_as_many_as_the_lan
     chain = chain_of(*(piece(i) for i in range(12)))
     first = launch_all(chain)
     assert len(first) == 1
-    chain.landed(first[0], 0)
+    chain.on_ack(first[0], 0)
     assert len(launch_all(chain)) == FIVE
     assert not chain.may_launch(FIVE)
     assert chain.may_launch(FIVE + 1)
@@ -73,7 +73,7 @@ def test_one_flies_alone_until_the_first_acknowledgement_then_as_many_as_the_lan
 def test_a_place_is_free_again_with_each_answer() -> None:
     chain = opened(*(piece(1 + i) for i in range(8)))
     flights = launch_all(chain)
-    chain.landed(flights[0], 1)
+    chain.on_ack(flights[0], 1)
     assert len(launch_all(chain)) == 1
     assert chain.unanswered == 5
 
@@ -81,7 +81,7 @@ def test_a_place_is_free_again_with_each_answer() -> None:
 def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
     chain = opened(*(piece(1 + i) for i in range(8)))
     flights = launch_all(chain)
-    chain.landed(flights[1], 2)
+    chain.on_ack(flights[1], 2)
     assert not chain.may_launch(FIVE), "the first is unresolved"
 
 
@@ -93,11 +93,11 @@ def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: i
     chain = chain_of(sequence=sequence)
     at, expected = 0, (sequence + 1) % SEQUENCES
     for size in sizes:
-        chain.admit(piece(at, size))
+        chain.enqueue(piece(at, size))
         flight = chain.launch()
         assert flight.sequence == stamped(flight).base_sequence == expected
         assert (stamped(flight).producer_id, stamped(flight).producer_epoch) == (4000, 2)
-        chain.landed(flight, at)
+        chain.on_ack(flight, at)
         at += size
         expected = (expected + size) % SEQUENCES
         assert (chain.sequence + 1) % SEQUENCES == expected
@@ -111,7 +111,7 @@ def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[in
     flights = launch_all(chain)
     given_out: list[OutgoingBatch] = []
     for answered, which in enumerate(order, start=1):
-        given_out += [r.piece for r in chain.landed(flights[which], 1 + which)]
+        given_out += [r.piece for r in chain.on_ack(flights[which], 1 + which)]
         certain = next((i for i in range(5) if i not in order[:answered]), 5)
         assert given_out == pieces[:certain]
         assert (chain.sequence, chain.downstream) == (certain, certain), "nothing uncertain is counted"
@@ -127,17 +127,17 @@ def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: 
     failed = False
     for which in order:
         if which == broken:
-            chain.failed(flights[which])
+            chain.on_failure(flights[which])
             failed = True
         else:
-            got = [r.piece for r in chain.landed(flights[which], 1 + which)]
+            got = [r.piece for r in chain.on_ack(flights[which], 1 + which)]
             assert not (failed and got), "the log is about to be read, so no receipt is given any more"
             receipts += got
         assert not (failed and chain.may_launch(FIVE))
     assert receipts == [f.piece for f in flights[: len(receipts)]]
     assert chain.sequence == chain.downstream == len(receipts)
     assert chain.unanswered == 0
-    chain.abandon()
+    chain.reset()
     assert chain.idle
     assert chain.bytes_held == 0
 
@@ -146,22 +146,22 @@ def test_a_chain_begun_anew_starts_alone_where_the_log_says() -> None:
     anew = chain_of(piece(7), piece(8), sequence=6, downstream=90)
     (flight,) = launch_all(anew)
     assert flight.sequence == 7
-    (receipt,) = anew.landed(flight, 91)
+    (receipt,) = anew.on_ack(flight, 91)
     assert (receipt.downstream, receipt.foreign) == (91, 0)
 
 
 def test_somebody_elses_records_in_front_of_ours_are_counted_once() -> None:
     chain = opened(piece(1, 2), piece(3))
     first, second = launch_all(chain)
-    (receipt,) = chain.landed(first, 4)  # offsets 1 to 3 are somebody else's
+    (receipt,) = chain.on_ack(first, 4)  # offsets 1 to 3 are somebody else's
     assert (receipt.downstream, receipt.foreign) == (4, 3)
-    (receipt,) = chain.landed(second, 6)
+    (receipt,) = chain.on_ack(second, 6)
     assert (receipt.downstream, receipt.foreign) == (6, 0)
 
 
 def test_a_duplicate_answered_is_nobody_elses_and_moves_nothing_back() -> None:
     chain = chain_of(piece(0, 3), sequence=-1, downstream=9)
-    (receipt,) = chain.landed(chain.launch(), 4)
+    (receipt,) = chain.on_ack(chain.launch(), 4)
     assert (receipt.downstream, receipt.foreign) == (4, 0)
     assert (chain.sequence, chain.downstream) == (2, 9)
 
@@ -172,16 +172,16 @@ def test_bytes_are_held_from_admission_to_the_receipt() -> None:
     assert chain.bytes_held == one.size + two.size
     flight = chain.launch()
     assert chain.bytes_held == one.size + two.size
-    chain.landed(flight, 0)
+    chain.on_ack(flight, 0)
     assert chain.bytes_held == two.size
-    chain.abandon()
+    chain.reset()
     assert chain.bytes_held == 0
 
 
 def test_abandoning_leaves_what_flies() -> None:
     chain = opened(*(piece(1 + i) for i in range(7)))
     flights = launch_all(chain)
-    chain.abandon()
+    chain.reset()
     assert chain.unanswered == 5
     assert chain.bytes_held == sum(f.piece.size for f in flights)
     assert not chain.idle
@@ -198,7 +198,7 @@ class TestWhatWasPassedOverBehindTheLastPiece:
         chain = chain_of(piece(0))
         flight = chain.launch()
         assert chain.extend_last(5, 7)
-        (receipt,) = chain.landed(flight, 0)
+        (receipt,) = chain.on_ack(flight, 0)
         assert receipt.piece.covers == 5
 
     def test_never_shrinks_what_is_covered(self) -> None:
@@ -217,9 +217,9 @@ def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
     assert chain.oldest is one
     flight = chain.launch()
     assert chain.oldest is one
-    chain.landed(flight, 0)
+    chain.on_ack(flight, 0)
     assert chain.oldest is two
-    chain.landed(chain.launch(), 1)
+    chain.on_ack(chain.launch(), 1)
     assert chain.oldest is None
 
 
@@ -242,7 +242,7 @@ class TestMerging:
         assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
         assert stamped(flight).attributes == codec
         assert chain.bytes_held == flight.piece.size
-        chain.landed(flight, 0)
+        chain.on_ack(flight, 0)
         assert (chain.sequence, chain.downstream, chain.bytes_held) == (2, 2, 0)
         assert chain.idle
 
@@ -307,7 +307,7 @@ class TestMerging:
         for key, value, headers, timestamp, codec, step in content:
             r = record(at, value, key=key, headers=headers, timestamp=timestamp)
             wanted.append(r)
-            chain.admit(as_outgoing(batch([r], codec=codec)))
+            chain.enqueue(as_outgoing(batch([r], codec=codec)))
             at += step
         told = []
         while chain.may_launch(FIVE):
@@ -316,6 +316,6 @@ class TestMerging:
             inside = decoded(bytes(flight.data))
             told += [r._replace(offset=o) for r, o in zip(inside, flight.piece.offsets, strict=True)]
             assert flight.piece.covers == flight.piece.offsets[-1]
-            chain.landed(flight, len(told) - len(inside))
+            chain.on_ack(flight, len(told) - len(inside))
         assert told == wanted
         assert chain.bytes_held == 0

@@ -43,7 +43,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 async def test_others_that_brokers_take_are_told(scene: Scene) -> None:
-    looking = asyncio.create_task(scene.certificates.look(scene.changed))
+    looking = asyncio.create_task(scene.certificates.watch(scene.changed))
     await asyncio.sleep(0.05)
     assert not scene.certificates.renewed
     scene.key.write_text("two")
@@ -56,7 +56,7 @@ async def test_others_that_brokers_take_are_told(scene: Scene) -> None:
 
 async def test_others_that_brokers_do_not_take_wait(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     scene.taken = False
-    looking = asyncio.create_task(scene.certificates.look(scene.changed))
+    looking = asyncio.create_task(scene.certificates.watch(scene.changed))
     scene.key.write_text("two")
     await asyncio.sleep(0.2)
     assert not scene.certificates.renewed
@@ -68,5 +68,5 @@ async def test_others_that_brokers_do_not_take_wait(scene: Scene, caplog: pytest
 
 async def test_without_files_nothing_is_looked_at(tmp_path: Path) -> None:
     certificates = Scene(tmp_path, named=False).certificates
-    await asyncio.wait_for(certificates.look(asyncio.Event()), 1.0)
+    await asyncio.wait_for(certificates.watch(asyncio.Event()), 1.0)
     assert not certificates.renewed

@@ -209,7 +209,7 @@ def test_what_originated_elsewhere_is_passed_over() -> None:
 
 
 class Everything(NamedTuple):
-    """Arguments of `judge` for which one case holds, and every case behind it that can hold at the same time."""
+    """Arguments of `classify` for which one case holds, and every case behind it that can hold at the same time."""
 
     case: BatchCase
     one: Batch

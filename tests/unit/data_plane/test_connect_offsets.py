@@ -29,7 +29,7 @@ def ended(at: int, producer: int, *, commit: bool) -> Batch:
 
 def known(*batches: Batch) -> dict[tuple[str, int], int]:
     fold = CommittedProgress("MirrorSourceConnector", "S")
-    fold.take(batches)
+    fold.apply(batches)
     return fold.known
 
 
@@ -78,10 +78,10 @@ def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[i
     wanted: dict[tuple[str, int], int] = {}
     for at, (producer, partition, what) in enumerate(steps):
         if what == "write":
-            fold.take([progress(at, partition, at, producer)])
+            fold.apply([progress(at, partition, at, producer)])
             open_now.setdefault(producer, {})["t", partition] = at
         else:
-            fold.take([ended(at, producer, commit=what == "commit")])
+            fold.apply([ended(at, producer, commit=what == "commit")])
             held = open_now.pop(producer, {})
             wanted |= held if what == "commit" else {}
         assert fold.known == wanted
@@ -90,8 +90,8 @@ def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[i
 def test_another_connector_of_the_same_source_is_another_copy() -> None:
     mine, other = (encode_source_progress("S", "t", 3, offset, name) for offset, name in ((40, "mine"), (90, "other")))
     fold = CommittedProgress("mine", "S")
-    fold.take([batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))])
+    fold.apply([batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))])
     assert fold.known == {("t", 3): 40}
     reset = encode_source_progress_reset("S", "t", 3, "other")
-    fold.take([batch([record(2, reset[1], key=reset[0])])])
+    fold.apply([batch([record(2, reset[1], key=reset[0])])])
     assert fold.known == {("t", 3): 40}

@@ -19,7 +19,7 @@ def test_it_finds_the_first_record_that_the_target_does_not_have(
     copied = min(copied, total)
     alignment = ContentMatch(log[:copied])
     left = [r for r in log if r.offset not in gone]
-    found = any(alignment.take(left[i : i + chunk]) for i in range(0, len(left), chunk))
+    found = any(alignment.add(left[i : i + chunk]) for i in range(0, len(left), chunk))
     expected = [r.offset for r in left if r.offset >= copied]
     assert found == bool(expected)
     assert alignment.next == (expected[0] if expected else None)
@@ -47,7 +47,7 @@ def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_
     left = [r for r in log if r.offset not in gone]
     expected = [r.offset for r in left if r.offset >= copied]
     try:
-        found = alignment.take(left)
+        found = alignment.add(left)
         if not found:
             alignment.ends()
     except AmbiguousMatch:
@@ -65,12 +65,12 @@ def test_records_that_are_the_same_tell_nothing() -> None:
 def test_another_order_tells_nothing() -> None:
     first, second = records(0, 2)
     with pytest.raises(AmbiguousMatch, match="at offset 7 stands elsewhere"):
-        ContentMatch([first, second]).take([second._replace(offset=6), first._replace(offset=7)])
+        ContentMatch([first, second]).add([second._replace(offset=6), first._replace(offset=7)])
 
 
 def test_what_differs_in_one_respect_is_another_record() -> None:
     alignment = ContentMatch([record(0, b"x", timestamp=1)])
-    assert alignment.take([record(5, b"x", timestamp=2)])
+    assert alignment.add([record(5, b"x", timestamp=2)])
     assert alignment.next == 5
 
 
@@ -102,7 +102,7 @@ def aligned(log: list[Record], left: list[Record], there: list[Record], copied: 
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
     alignment = ContentMatch(there, gone_before, copied, since)
-    if not alignment.take(left):
+    if not alignment.add(left):
         alignment.ends()
     return alignment.next
 

@@ -27,7 +27,11 @@ def rows(*wanted: Wanted) -> dict[str, Row]:
 
 
 def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
-    return {tp: order.rests for tp, order in desired_partitions(rows(*wanted), slot, MINE).items() if order.rests}
+    return {
+        tp: order.resting_reason
+        for tp, order in desired_partitions(rows(*wanted), slot, MINE).items()
+        if order.resting_reason
+    }
 
 
 @pytest.mark.parametrize(
@@ -58,9 +62,9 @@ def test_of_several_words_the_most_restrained_counts() -> None:
 
 def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() -> None:
     paused = StatedPhases(source=StatedPhase(phase="paused", key="k"))
-    assert {order.rests for order in desired_partitions({}, 0, MINE, paused).values()} == {"paused"}
+    assert {order.resting_reason for order in desired_partitions({}, 0, MINE, paused).values()} == {"paused"}
     running = rows(Wanted(scope=SOURCE, phase="running"))
-    assert {order.rests for order in desired_partitions(running, 0, MINE, paused).values()} == {"paused"}
+    assert {order.resting_reason for order in desired_partitions(running, 0, MINE, paused).values()} == {"paused"}
     others = StatedPhases(
         checkpoint=StatedPhase(phase="stopped", key="k"), heartbeat=StatedPhase(phase="stopped", key="k")
     )

@@ -209,7 +209,7 @@ def test_what_is_at_rest_has_written_down_all_that_the_target_has(
     assert sum(record.offset <= row.upstream for record in world.source.visible) == there
     world.check()
     again = Slot(world.source, world.target, row, LIMITS[0])
-    assert not again.partition.to_number, "and who copies next finds nothing more"
+    assert not again.partition.records_to_skip, "and who copies next finds nothing more"
     assert not again.partition.row().located, "and says so no more"
 
 
@@ -260,7 +260,9 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
     known = len(world.target.ours)
     limits = killed.draw(st.sampled_from(LIMITS), label="what the target takes by then")
     slot = Slot(world.source, world.target, world.row, limits)
-    assert slot.partition.to_number == known - appended_since(world.first_row, world.row.sequence, world.row.others)
+    assert slot.partition.records_to_skip == known - appended_since(
+        world.first_row, world.row.sequence, world.row.others
+    )
     while not slot.all_done():
         slot.fetch(3)
         slot.deliver()
@@ -320,7 +322,7 @@ def test_records_that_cleaners_removed_after_they_were_copied_are_never_miscount
         misnumbered = "gone from" in str(why)
         assert misnumbered
     expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
-    if not misnumbered and not slot.partition.to_number:
+    if not misnumbered and not slot.partition.records_to_skip:
         queued = slot.partition.chain.oldest
         assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
         return
@@ -331,11 +333,11 @@ def test_records_that_cleaners_removed_after_they_were_copied_are_never_miscount
     )
     remains = TargetRemnant(row, chain)
     for batch in world.target.tail(row.downstream + 1):
-        remains.take(batch)
+        remains.add(batch)
     remains.ends()
     alignment = ContentMatch(remains.records, remains.gone_before, appended_since(row, chain.sequence, chain.others))
     try:
-        found = alignment.take(r for r in cleaned.visible if r.offset > row.upstream)
+        found = alignment.add(r for r in cleaned.visible if r.offset > row.upstream)
         if not found:
             alignment.ends()
     except AmbiguousMatch:

@@ -109,7 +109,7 @@ def answer(
 
 def answered(shard: FetchConnection, partition: MirrorPartition, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
-    deliveries = shard._take_apart(shard._last or question(partition), answer(**said))
+    deliveries = shard._parse_answer(shard._last or question(partition), answer(**said))
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
@@ -141,7 +141,7 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetcher) -> None:
     shard = shard_of(fetching, partition)
     m = message("fetch", 13, "response")
     refused = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = shard._take_apart(question(partition), refused)
+    (delivery,) = shard._parse_answer(question(partition), refused)
     assert delivery.fetched.code == OUT_OF_RANGE
     assert shard_of(fetching, partition) is shard
 
@@ -179,7 +179,7 @@ async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_
     partition = copying()
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
-    (delivery,) = shard._take_apart(question(partition), answer(**said))
+    (delivery,) = shard._parse_answer(question(partition), answer(**said))
     assert delivery.fetched.code == said.get("code", DIVERGED)
     assert retry_for(delivery.fetched.code)[0] is Retry.PASSING
     assert delivery.batches == ()
@@ -192,7 +192,7 @@ async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_an
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
     near = shard_of(fetching, partition)
-    (delivery,) = near._take_apart(question(partition), answer(code=FENCED_LEADER_EPOCH))
+    (delivery,) = near._parse_answer(question(partition), answer(code=FENCED_LEADER_EPOCH))
     assert delivery.fetched.code == FENCED_LEADER_EPOCH
     assert fetching.rack([partition]) == "here"
 
@@ -202,13 +202,13 @@ async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_la
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
     near = shard_of(fetching, partition)
-    assert list(near._take_apart(question(partition), answer(parted=7))) == []
+    assert list(near._parse_answer(question(partition), answer(parted=7))) == []
     assert shard_of(fetching, partition).broker == LEADER
 
 
 async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetcher) -> None:
     partition = copying(behind=9)
-    assert partition.to_number == 10
+    assert partition.records_to_skip == 10
     fetching.attach(partition)
     assert fetching.rack([partition]) == ""
 
@@ -229,7 +229,7 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetcher) 
     near = shard_of(fetching, partition)
     fetching.send_back(near, near.partitions)
     assert shard_of(fetching, partition) is near
-    fetching._replicas.forget(("t", 0))
+    fetching._replicas.reset(("t", 0))
     fetching.send_back(near, near.partitions)
     assert shard_of(fetching, partition).broker == LEADER
 

@@ -280,15 +280,15 @@ async def test_over_a_quota_the_connection_rests_for_as_long_as_the_answer_says(
     made.on_throttled = told.append
     made.ask(describe("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
-    assert (made.rests_for, told) == (0, [])
+    assert (made.throttled_for, told) == (0, [])
     made.ask(describe("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=50))
-    assert 0 < made.rests_for <= 0.05
+    assert 0 < made.throttled_for <= 0.05
     assert told == [0.05]
     asked = asyncio.create_task(made.call(describe("b")))
     await asyncio.sleep(0)
     assert len(stream.frames) == 2
-    await made.rested()
+    await made.throttle_over()
     await eventually(lambda: len(stream.frames) == 3, within=5)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)

@@ -25,13 +25,13 @@ def lag(sighted: LagEstimator, row: PartitionProgress | None, now: float) -> Lag
 
 
 def look(sighted: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
-    sighted.look({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
+    sighted.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
 
 
 def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> None:
     sighted = LagEstimator()
     assert lag(sighted, UP_TO_DATE, 0) is None
-    sighted.heard(UP_TO_DATE, 0)
+    sighted.on_row(UP_TO_DATE, 0)
     assert lag(sighted, UP_TO_DATE, FRESH_S) == Lag(0, 0)
     assert lag(sighted, replace(UP_TO_DATE, source_end=13, lag_records=3, lag_ms=1500), FRESH_S) == Lag(3, 11.5)
     assert lag(sighted, UP_TO_DATE, FRESH_S + 1) is None
@@ -80,14 +80,14 @@ def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago()
 
 def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_away() -> None:
     sighted = LagEstimator()
-    sighted.heard(UP_TO_DATE, 0)
+    sighted.on_row(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 5)
     sighted.lost()
     again = replace(UP_TO_DATE, at_ms=T + 9_000, latency_ms=7)
-    sighted.heard(again, 9)
+    sighted.on_row(again, 9)
     assert lag(sighted, again, FRESH_S) == Lag(0, 0)
     assert lag(sighted, again, FRESH_S + 1) is None
-    sighted.heard(more := replace(again, source_end=12, lag_records=2), 12)
+    sighted.on_row(more := replace(again, source_end=12, lag_records=2), 12)
     assert lag(sighted, more, 12 + FRESH_S) is not None, "its slot sees the source"
     assert lag(sighted, more, 13 + FRESH_S) is None
 
@@ -100,7 +100,7 @@ def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_doe
     assert lag(sighted, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
     assert lag(sighted, None, 111 + FRESH_S) is None
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=25, lag_records=5)
-    sighted.heard(later, 122)
+    sighted.on_row(later, 122)
     assert lag(sighted, later, 123) == Lag(5, 123.0), "its slot goes on"
     look(sighted, later, 30, 124, there=20)
     assert lag(sighted, later, 125) == Lag(10, 125.0)
@@ -122,7 +122,7 @@ def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
 def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> None:
     sighted = LagEstimator()
     row = replace(UP_TO_DATE, source_topic_id="before", lag_records=5)
-    sighted.heard(row, 0)
+    sighted.on_row(row, 0)
     assert lag(sighted, row, 1) is None
     look(sighted, row, 4, 2)
     assert lag(sighted, row, 3) is not None
@@ -133,7 +133,7 @@ def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> No
 def test_a_halted_partition_of_which_nobody_knows_what_is_there_has_none(case: str) -> None:
     sighted = LagEstimator()
     row = replace(UP_TO_DATE, phase="halted", case=case)
-    sighted.heard(row, 0)
+    sighted.on_row(row, 0)
     assert lag(sighted, row, 1) is None
     look(sighted, row, 100, 2)
     assert lag(sighted, row, 3) is None
@@ -141,10 +141,10 @@ def test_a_halted_partition_of_which_nobody_knows_what_is_there_has_none(case: s
 
 def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
     sighted = LagEstimator()
-    sighted.heard(UP_TO_DATE, 0)
+    sighted.on_row(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 1, there=9)
     assert lag(sighted, UP_TO_DATE, 2) is None
-    sighted.look({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
+    sighted.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
     assert lag(sighted, UP_TO_DATE, 4) is None, "it did not answer"
 
 

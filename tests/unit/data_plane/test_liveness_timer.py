@@ -14,25 +14,25 @@ STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=10 * HOUR_MS)
 
 def test_silence_counts_from_when_something_new_was_heard() -> None:
     silence = LivenessTimer()
-    assert [silence.look(STATUS, now) for now in (100.0, 101.0, 105.0)] == [0.0, 1.0, 5.0]
-    assert silence.look(replace(STATUS, at_ms=STATUS.at_ms + 5_000), 106.0) == 0.0
+    assert [silence.silent_for(STATUS, now) for now in (100.0, 101.0, 105.0)] == [0.0, 1.0, 5.0]
+    assert silence.silent_for(replace(STATUS, at_ms=STATUS.at_ms + 5_000), 106.0) == 0.0
 
 
 def test_who_has_said_nothing_yet_is_not_silent() -> None:
     silence = LivenessTimer()
-    assert [silence.look(None, now) for now in (0.0, 9.0, 18.0)] == [0.0, 0.0, 0.0]
+    assert [silence.silent_for(None, now) for now in (0.0, 9.0, 18.0)] == [0.0, 0.0, 0.0]
 
 
 def test_a_clock_that_is_wrong_or_set_anew_makes_nobody_silent() -> None:
     silence = LivenessTimer()
     for second, hours in enumerate((0, 1, -2, -2, 5)):
         said = replace(STATUS, at_ms=STATUS.at_ms + hours * HOUR_MS + second)
-        assert silence.look(said, float(second)) == 0.0
+        assert silence.silent_for(said, float(second)) == 0.0
 
 
 def test_who_was_frozen_itself_begins_to_listen_anew() -> None:
     silence = LivenessTimer()
-    silence.look(STATUS, 0.0)
-    assert silence.look(STATUS, AWAY_S) == AWAY_S
-    assert silence.look(STATUS, 3 * AWAY_S) == 0.0
-    assert silence.look(STATUS, 3 * AWAY_S + 1) == 1.0
+    silence.silent_for(STATUS, 0.0)
+    assert silence.silent_for(STATUS, AWAY_S) == AWAY_S
+    assert silence.silent_for(STATUS, 3 * AWAY_S) == 0.0
+    assert silence.silent_for(STATUS, 3 * AWAY_S + 1) == 1.0

@@ -137,18 +137,18 @@ def test_one_slot_has_nobody_to_give_to() -> None:
 def test_only_what_lasts_moves_a_partition() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
     balance = LoadBalancer()
-    assert balance.look(held, rates, 0.0) == {}
-    assert balance.look(held, rates, PATIENCE_S - 1) == {}
-    assert balance.look(held, {}, PATIENCE_S - 0.5) == {}, "it passed"
-    assert balance.look(held, rates, PATIENCE_S) == {}
-    assert balance.look(held, rates, 2 * PATIENCE_S) == evened(held, rates) != {}
+    assert balance.plan(held, rates, 0.0) == {}
+    assert balance.plan(held, rates, PATIENCE_S - 1) == {}
+    assert balance.plan(held, {}, PATIENCE_S - 0.5) == {}, "it passed"
+    assert balance.plan(held, rates, PATIENCE_S) == {}
+    assert balance.plan(held, rates, 2 * PATIENCE_S) == evened(held, rates) != {}
 
 
 def test_after_a_move_it_is_looked_at_anew() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
     balance = LoadBalancer()
-    balance.look(held, rates, 0.0)
-    assert balance.look(held, rates, PATIENCE_S)
-    assert balance.look(held, rates, PATIENCE_S + 1) == {}, "its effect takes a while to show in the rates"
-    assert balance.look(held, rates, 2 * PATIENCE_S) == {}
-    assert balance.look(held, rates, 2 * PATIENCE_S + 1) != {}
+    balance.plan(held, rates, 0.0)
+    assert balance.plan(held, rates, PATIENCE_S)
+    assert balance.plan(held, rates, PATIENCE_S + 1) == {}, "its effect takes a while to show in the rates"
+    assert balance.plan(held, rates, 2 * PATIENCE_S) == {}
+    assert balance.plan(held, rates, 2 * PATIENCE_S + 1) != {}

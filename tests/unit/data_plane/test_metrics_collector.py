@@ -79,7 +79,7 @@ class Driver:
         """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
         rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
         seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
-        self.measures.looked(stuck, seen, resting)
+        self.measures.on_observed(stuck, seen, resting)
 
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         found: dict[str, list[tuple[dict[str, str], float]]] = {}
@@ -157,7 +157,7 @@ class TestCounts:
 
     def test_they_go_on_when_we_lead_again_without_what_others_counted(self) -> None:
         driver = copying(records=100, counts_since=1)
-        driver.measures.rest()
+        driver.measures.reset()
         driver.say(row(records=700, counts_since=2))
         driver.assign(("t", 0))
         assert driver.value("lockstep_records_total") == 100
@@ -307,7 +307,7 @@ class TestLag:
     def test_what_a_driver_saw_before_others_led_does_not_count(self) -> None:
         driver = copying(upstream=9)
         driver.look({("t", 0): 100})
-        driver.measures.rest()
+        driver.measures.reset()
         driver.assign(("t", 0))
         driver.now += 11_000
         assert "lockstep_lag_records" not in driver.page()

@@ -289,7 +289,7 @@ class TestLag:
         p.durable.source_end = 4
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         assert p.lag_ms(now_ms=1500) == 500
-        p.chain.landed(p.chain.launch(), 0)
+        p.chain.on_ack(p.chain.launch(), 0)
         assert p.lag_ms(now_ms=1500) == 498
 
     def test_in_time_counts_from_the_last_record_when_the_next_one_is_not_here_yet(self) -> None:
@@ -325,10 +325,10 @@ def batch_crc(raw: bytes) -> bytes:
 
 def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot() -> None:
     p = MirrorPartition("t", 0, "A.t", 100)
-    assert not p.durable.known
+    assert not p.durable.is_loaded
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
-    p.durable.know(row)
-    assert p.durable.known
+    p.durable.load(row)
+    assert p.durable.is_loaded
     p.on(PartitionEvent.REFUSED, "a gap")
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 

@@ -9,15 +9,15 @@ from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
 def test_a_new_beginning_counts_from_zero_even_where_it_is_larger() -> None:
     count = MonotonicCounter()
     for beginning, value in ((1, 100), (1, 120), (2, 500), (2, 530)):
-        count.see(beginning, value)
+        count.update(beginning, value)
     assert count.total == 120 + 530
 
 
 def test_what_was_known_before_does_not_count() -> None:
     count = MonotonicCounter()
-    count.known(1, 100)
-    assert count.see(1, 100) == 0
-    assert count.see(1, 130) == 30
+    count.start_from(1, 100)
+    assert count.update(1, 100) == 0
+    assert count.update(1, 130) == 30
     assert count.total == 30
 
 
@@ -26,7 +26,7 @@ def test_rows_twice_late_or_in_between_change_nothing(seen: list[tuple[int, int]
     count = MonotonicCounter()
     before = 0
     for beginning, value in [*seen, *seen, *reversed(seen)]:
-        before, grown = count.total, count.see(beginning, value)
+        before, grown = count.total, count.update(beginning, value)
         assert count.total == before + grown >= before
     assert count.total == sum(
         max((value for one, value in seen if one == beginning), default=0) for beginning in (1, 2, 3)
@@ -36,6 +36,6 @@ def test_rows_twice_late_or_in_between_change_nothing(seen: list[tuple[int, int]
 def test_only_the_newest_beginnings_are_remembered() -> None:
     count = MonotonicCounter()
     for beginning in range(10_000):
-        count.see(beginning, 1)
+        count.update(beginning, 1)
     assert count.total == 10_000
     assert len(count._seen) < 10

@@ -14,26 +14,26 @@ def test_without_a_rack_none_is_ever_sent() -> None:
 
 def test_a_named_replica_is_read_until_its_lease_ends() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
-    assert replicas.of(HERE, 0.0) is None
+    assert replicas.replica_for(HERE, 0.0) is None
     replicas.named(HERE, 2, 10.0)
-    assert replicas.of(HERE, 10.0) == 2
-    assert replicas.of(HERE, 10.0 + LEASE_S - 1) == 2
-    assert replicas.of(HERE, 10.0 + LEASE_S) is None
-    assert replicas.of(OTHER, 10.0) is None
+    assert replicas.replica_for(HERE, 10.0) == 2
+    assert replicas.replica_for(HERE, 10.0 + LEASE_S - 1) == 2
+    assert replicas.replica_for(HERE, 10.0 + LEASE_S) is None
+    assert replicas.replica_for(OTHER, 10.0) is None
 
 
 def test_the_newest_name_counts() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.named(HERE, 3, 1.0)
-    assert replicas.of(HERE, 2.0) == 3
+    assert replicas.replica_for(HERE, 2.0) == 3
 
 
 def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
-    replicas.failed(HERE, 1.0)
-    assert replicas.of(HERE, 1.0) is None
+    replicas.on_failure(HERE, 1.0)
+    assert replicas.replica_for(HERE, 1.0) is None
     assert replicas.rack([HERE], 1.0) == ""
     assert replicas.rack([OTHER, HERE], AVOID_S) == ""
     assert replicas.rack([OTHER], 1.0) == "r"
@@ -43,9 +43,9 @@ def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
 def test_a_partition_that_begins_anew_still_avoids_what_failed() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
-    replicas.forget(HERE)
-    assert replicas.of(HERE, 0.0) is None
+    replicas.reset(HERE)
+    assert replicas.replica_for(HERE, 0.0) is None
     assert replicas.rack([HERE], 0.0) == "r"
-    replicas.failed(HERE, 1.0)
-    replicas.forget(HERE)
+    replicas.on_failure(HERE, 1.0)
+    replicas.reset(HERE)
     assert replicas.rack([HERE], 2.0) == ""

@@ -80,7 +80,7 @@ class TestTheChain:
     def chain(self, *ids: int) -> AppendSequence:
         chain = AppendSequence(OURS, 2, 9, 99, [(OTHER, 4)])
         for offset, producer_id in enumerate(ids):
-            chain.admit(self.piece(offset), producer_id)
+            chain.enqueue(self.piece(offset), producer_id)
         return chain
 
     @staticmethod
@@ -94,7 +94,7 @@ class TestTheChain:
             flight = chain.launch()
             one = stamped(flight)
             found.append((one.producer_id, one.producer_epoch, one.base_sequence))
-            assert len(chain.landed(flight, downstream)) == 1
+            assert len(chain.on_ack(flight, downstream)) == 1
         assert found == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
         assert (chain.sequence, chain.others, chain.downstream) == (13, ((OTHER, 6),), 105)
 
@@ -103,13 +103,13 @@ class TestTheChain:
 
     def test_a_change_of_id_waits_until_nothing_flies(self) -> None:
         chain = self.chain(-1, -1, OTHER, OTHER)
-        chain.landed(chain.launch(), 100)  # answered: from now on several may fly
+        chain.on_ack(chain.launch(), 100)  # answered: from now on several may fly
         flight = chain.launch()
         assert not chain.may_launch(WINDOW), "another id is next"
-        chain.landed(flight, 102)
+        chain.on_ack(flight, 102)
         first = chain.launch()
         assert not chain.may_launch(WINDOW), "alone until the target has shown that it knows the id"
-        chain.landed(first, 104)
+        chain.on_ack(first, 104)
         assert chain.may_launch(WINDOW)
 
     def test_what_bears_different_ids_is_never_merged(self) -> None:
@@ -118,7 +118,7 @@ class TestTheChain:
         for downstream in (100, 104, 108):
             flight = chain.launch(65536)
             merged.append((stamped(flight).producer_id, flight.piece.count))
-            chain.landed(flight, downstream)
+            chain.on_ack(flight, downstream)
         assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]
 
 

@@ -72,7 +72,7 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
 def test_so_does_a_merged_one() -> None:
     chain = AppendSequence(1, 0, -1, -1)
     for r in odd():
-        chain.admit(as_outgoing(with_odd_names([r])))
+        chain.enqueue(as_outgoing(with_odd_names([r])))
     flight = chain.launch(64 * 1024)
     (copy,) = scan(bytes(flight.data))
     assert flight.piece.count == 3

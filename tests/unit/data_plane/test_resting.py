@@ -23,12 +23,12 @@ def resuming(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
     """What one says that is told to rest while it resumes, and the target then says that it has no more."""
     p = partition()
     p.phase = Phase.RESUMING
-    p.durable.know(row)
+    p.durable.load(row)
     p.on(PartitionEvent.REST)
     assert p.phase is Phase.RESUMING, "the target's log has not been looked at yet"
     assert not p.row().located
     p.resumed(row, LastAppend(row.sequence, row.downstream))
-    assert (p.phase, p.to_number) == (Phase.LOCATING, 0)
+    assert (p.phase, p.records_to_skip) == (Phase.LOCATING, 0)
     p.on(PartitionEvent.LOCATED)
     return p.row(), p.phase
 
@@ -43,11 +43,11 @@ def test_what_the_target_holds_beyond_is_counted_before_it_is_released() -> None
     p.phase = Phase.RESUMING
     p.on(PartitionEvent.REST)
     p.resumed(ROW, LastAppend(14, 14))
-    assert (p.phase, p.to_number, p.reads) == (Phase.LOCATING, 5, True)
+    assert (p.phase, p.records_to_skip, p.reads) == (Phase.LOCATING, 5, True)
     admit(p, batch(records(10, 3)))
-    assert (p.to_number, p.row().located, p.row().upstream) == (2, False, 9)
+    assert (p.records_to_skip, p.row().located, p.row().upstream) == (2, False, 9)
     admit(p, batch(records(13, 4)), batch(records(17, 2)))
-    assert p.to_number == 0
+    assert p.records_to_skip == 0
     assert p.chain.idle, "what the target has not is not sent"
     p.on(PartitionEvent.LOCATED)
     row = p.row()
@@ -57,7 +57,7 @@ def test_what_the_target_holds_beyond_is_counted_before_it_is_released() -> None
 def test_where_nobody_can_tell_it_is_released_with_the_reason_and_not_as_known() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.durable.know(ROW)
+    p.durable.load(ROW)
     p.on(PartitionEvent.REST)
     p.rests, p.case = "stopped", "in-doubt"
     assert p.on(PartitionEvent.REFUSED, "the log ends before") is Phase.RELEASED

@@ -61,9 +61,9 @@ def test_what_was_not_written_down_is_owed_still() -> None:
 
 def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_silent() -> None:
     ends, found = SlotEnds(), rows(STARTED, Assignment(slot=0))
-    assert list(ends.of_nobody(found, {}, 0.0)) == []
-    assert list(ends.of_nobody(found, {}, SILENT_AFTER_S / 2)) == []
-    (row,) = ends.of_nobody(found, {}, SILENT_AFTER_S)
+    assert list(ends.orphaned_rows(found, {}, 0.0)) == []
+    assert list(ends.orphaned_rows(found, {}, SILENT_AFTER_S / 2)) == []
+    (row,) = ends.orphaned_rows(found, {}, SILENT_AFTER_S)
     assert (row.slot, row.phase, row.run) == (0, "released", "x")
 
 
@@ -77,4 +77,4 @@ def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_
 )
 def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], running: tuple[int, ...]) -> None:
     ends = SlotEnds()
-    assert [list(ends.of_nobody(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
+    assert [list(ends.orphaned_rows(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]

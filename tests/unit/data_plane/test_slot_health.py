@@ -24,7 +24,7 @@ def told(
     ailing: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
 ) -> list[tuple[float, SlotProblem]]:
     """What it tells at each second of a stretch of time in which nothing new is heard."""
-    found = ((float(now), ailing.look(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
+    found = ((float(now), ailing.check(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
     return [(now, ailment) for now, ailment in found if ailment is not None]
 
 
@@ -52,7 +52,7 @@ def test_one_that_started_late_freezes_as_any_other() -> None:
 def test_one_that_goes_on_talking_is_well() -> None:
     ailing = SlotHealth(0.0)
     for now in range(0, 600, 10):
-        assert ailing.look(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
+        assert ailing.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
 
 
 def test_silence_counts_from_when_the_target_was_back() -> None:
@@ -68,7 +68,7 @@ def test_one_that_is_at_work_and_never_says_a_word_is_frozen(away: bool) -> None
             continue
         if ailing.late:
             ailing.at_work(now >= 50, float(now))
-        if (ailment := ailing.look(None, float(now), LONG_AGO)) is not None:
+        if (ailment := ailing.check(None, float(now), LONG_AGO)) is not None:
             found.append((float(now), ailment))
     begun = 140 if away else 50
     assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_WORD_WITHIN_S + 1, SlotProblem.FROZEN)]
@@ -78,7 +78,7 @@ def test_one_that_lost_its_place_waits_again() -> None:
     ailing = SlotHealth(0.0)
     for now in range(1_000):
         ailing.at_work(now % 100 != 0, float(now))
-        assert ailing.look(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
+        assert ailing.check(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -86,6 +86,6 @@ def test_one_that_does_not_drain_is_told_of_once(late: bool) -> None:
     ailing = SlotHealth(0.0)
     if late:
         told(ailing, None, 0, 30)
-    found = [ailing.end(100.0, float(now)) for now in range(100, 200)]
+    found = [ailing.check_ending(100.0, float(now)) for now in range(100, 200)]
     assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
     assert [each for each in found if each] == [SlotProblem.UNDRAINED]

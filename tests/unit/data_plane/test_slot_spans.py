@@ -37,7 +37,7 @@ class Slot:
             held_bytes=5,
             trouble=trouble,
         )
-        self.stretches.look(lambda: self.copied, last=last)
+        self.stretches.update(lambda: self.copied, last=last)
 
 
 def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:

@@ -14,41 +14,41 @@ def row(upstream: int, phase: str = "copying") -> PartitionProgress:
 
 def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
     dog = CopyStallDetector(60)
-    assert dog.look([row(9)], {TP: 20}, 0) == ([], [])
-    assert dog.look([row(9)], {TP: 30}, 59) == ([], [])
-    assert dog.look([row(9)], {TP: 40}, 61) == ([StalledPartition(TP, 9, 40, 61)], [])
-    assert dog.look([row(9)], {TP: 50}, 70) == ([], [])
-    assert dog.look([row(10)], {TP: 50}, 80) == ([], [TP])
-    assert dog.look([row(10)], {TP: 50}, 139) == ([], [])
-    assert len(dog.look([row(10)], {TP: 50}, 140)[0]) == 1
+    assert dog.check([row(9)], {TP: 20}, 0) == ([], [])
+    assert dog.check([row(9)], {TP: 30}, 59) == ([], [])
+    assert dog.check([row(9)], {TP: 40}, 61) == ([StalledPartition(TP, 9, 40, 61)], [])
+    assert dog.check([row(9)], {TP: 50}, 70) == ([], [])
+    assert dog.check([row(10)], {TP: 50}, 80) == ([], [TP])
+    assert dog.check([row(10)], {TP: 50}, 139) == ([], [])
+    assert len(dog.check([row(10)], {TP: 50}, 140)[0]) == 1
 
 
 def test_who_moves_however_slowly_is_not_stuck() -> None:
     dog = CopyStallDetector(60)
     for second in range(0, 600, 50):
-        assert dog.look([row(second)], {TP: 10_000}, second) == ([], [])
+        assert dog.check([row(second)], {TP: 10_000}, second) == ([], [])
 
 
 def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_record_behind() -> None:
     dog = CopyStallDetector(60)
-    assert dog.look([row(9)], {TP: 10}, 0) == ([], [])
-    assert dog.look([row(9)], {TP: 10}, 500) == ([], [])
-    assert dog.look([row(9)], {TP: 11}, 510) == ([], [])
-    assert dog.look([row(9)], {TP: 11}, 559) == ([], [])
-    assert dog.look([row(9)], {TP: 11}, 561)[0]
+    assert dog.check([row(9)], {TP: 10}, 0) == ([], [])
+    assert dog.check([row(9)], {TP: 10}, 500) == ([], [])
+    assert dog.check([row(9)], {TP: 11}, 510) == ([], [])
+    assert dog.check([row(9)], {TP: 11}, 559) == ([], [])
+    assert dog.check([row(9)], {TP: 11}, 561)[0]
 
 
 def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_begins_when_it_goes_on() -> None:
     dog = CopyStallDetector(60)
-    dog.look([row(9)], {TP: 20}, 0)
-    assert dog.look([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
-    assert dog.look([row(9, "paused")], {TP: 20}, 150) == ([], [])
-    assert dog.look([row(9)], {TP: 20}, 161)[0]
+    dog.check([row(9)], {TP: 20}, 0)
+    assert dog.check([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
+    assert dog.check([row(9, "paused")], {TP: 20}, 150) == ([], [])
+    assert dog.check([row(9)], {TP: 20}, 161)[0]
 
 
 def test_a_halted_partition_has_a_name_already_and_no_answer_says_nothing() -> None:
     dog = CopyStallDetector(60)
-    dog.look([row(9)], {TP: 20}, 0)
-    assert dog.look([row(9)], {}, 100) == ([], [])
-    assert dog.look([row(9, "halted")], {TP: 20}, 110) == ([], [])
-    assert dog.look([row(9)], {TP: 20}, 150) == ([], [])
+    dog.check([row(9)], {TP: 20}, 0)
+    assert dog.check([row(9)], {}, 100) == ([], [])
+    assert dog.check([row(9, "halted")], {TP: 20}, 110) == ([], [])
+    assert dog.check([row(9)], {TP: 20}, 150) == ([], [])

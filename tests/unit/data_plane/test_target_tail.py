@@ -24,7 +24,7 @@ def ours(
 
 def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> TargetTail:
     tail = TargetTail(row, {OTHER})
-    tail.take(log)
+    tail.add(log)
     tail.ends(end)
     return tail
 
@@ -166,7 +166,7 @@ class TestRemains:
     def test_what_is_left_and_where_some_are_gone(self, log: list[Batch], left: list[int], gone_before: int) -> None:
         remains = TargetRemnant(ROW, LastAppend(13, 103))
         for each in log:
-            remains.take(each)
+            remains.add(each)
         remains.ends()
         assert [r.offset for r in remains.records] == left
         assert remains.gone_before == gone_before

@@ -18,14 +18,14 @@ def test_the_mean_never_exceeds_the_limit_by_more_than_one_fetch(sizes: list[int
     for size in sizes:
         now += throttle.wait(now)
         came += size
-        throttle.took(size, now)
+        throttle.consume(size, now)
         assert came <= per_s * (now - 10.0 + 1) + size + 1e-6
 
 
 def test_what_was_not_used_is_saved_for_a_second_only() -> None:
     throttle = TokenBucket(100)
-    throttle.took(1, 0.0)
-    throttle.took(150, 50.0)
+    throttle.consume(1, 0.0)
+    throttle.consume(150, 50.0)
     assert throttle.wait(50.0) == pytest.approx(0.5)
 
 
@@ -34,10 +34,10 @@ def test_a_slot_takes_of_a_limit_what_its_partitions_are_of_all() -> None:
     assert limits.any
     limits.share({"orders": 1, "logs-1": 2}, {"orders": 4, "logs-1": 2})
     assert limits.wait("orders", 0.0) == 0
-    limits.took("orders", 1000, 0.0)
+    limits.on_fetched("orders", 1000, 0.0)
     assert limits.wait("orders", 0.0) == pytest.approx(1.0), "half of the flow's 1000 a second"
     assert limits.wait("logs-1", 0.0) == pytest.approx(1.0), "the flow's limit holds for every topic"
-    limits.took("logs-1", 300, 2.0)
+    limits.on_fetched("logs-1", 300, 2.0)
     assert limits.wait("logs-1", 2.0) == pytest.approx(2.0), "its own limit, all of whose partitions are here"
     assert limits.wait("orders", 2.0) == 0
 
@@ -48,6 +48,6 @@ def test_a_slot_without_partitions_and_a_flow_without_limits_wait_for_nothing() 
     assert idle.wait("orders", 0.0) == 0
     free = RateLimits(PerTopic(None))
     free.share({"orders": 4}, {"orders": 4})
-    free.took("orders", 10**9, 0.0)
+    free.on_fetched("orders", 10**9, 0.0)
     assert not free.any
     assert free.wait("orders", 0.0) == 0

@@ -48,7 +48,7 @@ A->B.topics = orders.*
 # -- what the code scanner looks for -----------------------------------------------------------------------------------
 
 EVENT_CALLS = ("event", "_event", "TopicEvent", "Answer")
-"""Their first text is an event's kind, or (`Answer`) a verb's answer; the rest is its detail."""
+"""Their first text is an event's kind, or (`ProduceAnswer`) a verb's answer; the rest is its detail."""
 NO_DETAIL = {"text", "loud", "quiet", "answers", "level"}
 """Keywords of these calls that are not in the event."""
 LOG_CALLS = ("say", "warn", "debug", "failed", "warning", "error", "info")

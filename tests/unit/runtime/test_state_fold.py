@@ -108,7 +108,7 @@ def test_some_rows_say_themselves_whose_they_are(row: Row, label: str) -> None:
 
 
 def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
-    """Group `orders` falls to partition 0: only that partition's leaders count."""
+    """Group `desired_partitions` falls to partition 0: only that partition's leaders count."""
     row = GroupStatus(group="orders", phase="waiting", term=2)
     assert owner_of(row) == "checkpoint-0"
     fold = folded([topic("x"), Leader(service="checkpoint-5", instance="one")])

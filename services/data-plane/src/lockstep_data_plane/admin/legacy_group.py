@@ -73,7 +73,7 @@ class LegacyGroupFollower:
         self._placed.clear()
         looks = 0
         while True:
-            described = await self._looked_up()
+            described = await self._describe()
             if described is None:
                 looks = 0
             elif described.members == 0:
@@ -89,7 +89,7 @@ class LegacyGroupFollower:
         self._occupied = self._met = False
         now = self._ctx.clock.monotonic()
         self._looked_at = self._committed_at = now
-        await self._say(replace(self._row, phase="copying", reason="", members=()))
+        await self._log_position(replace(self._row, phase="copying", reason="", members=()))
 
     async def occupied(self) -> bool:
         """Whether somebody has joined the group since, by a look every few seconds. A source that does not answer says
@@ -98,11 +98,11 @@ class LegacyGroupFollower:
         if self._occupied or now - self._looked_at < LOOK_EVERY_S:
             return self._occupied
         self._looked_at = now
-        described = await self._looked_up()
+        described = await self._describe()
         self._occupied = self._met = described is not None and described.members > 0
         return self._occupied
 
-    async def _looked_up(self) -> GroupDescription | None:
+    async def _describe(self) -> GroupDescription | None:
         """The group as its coordinator sees it; None while that does not answer."""
         troubles = self._ctx.rounds.troubles
         try:
@@ -124,7 +124,7 @@ class LegacyGroupFollower:
             "that MirrorMaker, or whatever else reads as this group"
         )
         said = self._row.phase == "waiting" and self._row.members == who
-        await self._say(replace(self._row, phase="waiting", reason=reason, members=who))
+        await self._log_position(replace(self._row, phase="waiting", reason=reason, members=who))
         if not said:
             subject = f"group {self._legacy.group}"
             await self._ctx.event("GroupOccupied", subject, reason, loud=True, members=list(who))
@@ -133,7 +133,7 @@ class LegacyGroupFollower:
     def _named(self) -> str:
         return f"group {self._legacy.group} on {self._ctx.flow.source}"
 
-    async def _say(self, row: LegacyGroup) -> None:
+    async def _log_position(self, row: LegacyGroup) -> None:
         self._row = row
         await self._ctx.state.write_if_changed(row)
 
@@ -199,11 +199,11 @@ class LegacyGroupFollower:
                 # A row of ours is behind all that the slots wrote: once it is read, so are theirs.
                 await ctx.state.write(self._row)
                 await self._commit_progress()
-                self._say_what_is_not_known()
+                self._log_unknown_positions()
         except (ClusterError, TimeoutError) as exc:
             ctx.log.warn("last positions not committed", f"{self._named}: {exc or 'no answer in time'}")
 
-    def _say_what_is_not_known(self) -> None:
+    def _log_unknown_positions(self) -> None:
         """A position that is behind the target's log is committed all the same: the one before is further behind."""
         rows = self._progress()
         unknown = [
@@ -229,7 +229,7 @@ class LegacyGroupFollower:
             await ctx.event("GroupPositionOverwritten", name, text, loud=True, theirs=theirs, ours=ours)
         if await self._commit(found.writes):
             at_ms = ctx.clock.wall_ms() if found.writes else self._row.committed_ms
-            await self._say(replace(self._row, partitions=len(rows), committed_ms=at_ms))
+            await self._log_position(replace(self._row, partitions=len(rows), committed_ms=at_ms))
 
     async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:
         """False: somebody is in the group. Raises ClusterTrouble, after all that can be committed was."""

@@ -106,7 +106,7 @@ class OffsetAdmin:
         """By our rows, and by Connect's records of what has none. While it is stopped, an offset is what the target's
         log says, and is waited for. Raises ValueError where nobody can tell one."""
         source = self._ctx.settings.aliases.source
-        await self._all_known()
+        await self._wait_located()
         rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
         known = (await self._offsets.known()).values()
         return [
@@ -114,7 +114,7 @@ class OffsetAdmin:
             *(change for change in known if changed_partition(change, source) not in rows),
         ]
 
-    async def _all_known(self) -> None:
+    async def _wait_located(self) -> None:
         """Wait until the rows of what is stopped say where the copies end. While it runs they are as they were written
         last, like Connect's own records."""
         ctx, waited_s = self._ctx, 0.0
@@ -142,7 +142,7 @@ class OffsetAdmin:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
             now = ctx.clock.monotonic()
             started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]
-            alive = [s.slot for s in started if silences[s.slot].look(s, now) < SILENT_AFTER_S]
+            alive = [s.slot for s in started if silences[s.slot].silent_for(s, now) < SILENT_AFTER_S]
             if not alive:
                 return
             if waited_s >= ENDED_WITHIN_S:

@@ -1,7 +1,7 @@
 """What altering or resetting its offset makes of a partition's row. Pure.
 
 The row says where the copy is to begin, in an epoch that the target has not seen; the slot that starts it next obeys
-(`Resuming`). Until then no run and no place is told of that epoch, so nobody translates by what is not there yet.
+(`Resumer`). Until then no run and no place is told of that epoch, so nobody translates by what is not there yet.
 """
 
 from __future__ import annotations

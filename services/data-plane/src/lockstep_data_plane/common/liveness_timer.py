@@ -16,7 +16,7 @@ class LivenessTimer:
         self._heard_at: float | None = None
         self._looks = SuspendDetector()
 
-    def look(self, said: object, now: float) -> float:
+    def silent_for(self, said: object, now: float) -> float:
         """Seconds since it said something new; 0.0 as long as it says nothing. `said`: the last thing heard of it, None
         for nothing; `now` a time in seconds of a clock that does not go back."""
         away = self._looks.suspended(now)

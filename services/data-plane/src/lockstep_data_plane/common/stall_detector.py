@@ -30,7 +30,7 @@ class CopyStallDetector:
         self.stuck: dict[TopicPartition, StalledPartition] = {}
         """Those that were named and have not moved since."""
 
-    def look(
+    def check(
         self,
         rows: Iterable[PartitionProgress],
         ends: Mapping[TopicPartition, int],

@@ -46,7 +46,7 @@ class AckedPosition:
         self.syncs = OffsetSyncRule(offset_lag_max)
         self.runs = RunLog(offset_lag_max)
 
-    def know(self, row: PartitionProgress) -> None:
+    def load(self, row: PartitionProgress) -> None:
         """What is written down about the partition, known before it has resumed. So what it writes itself, also when
         it cannot resume, never says less."""
         self.written = row
@@ -54,14 +54,14 @@ class AckedPosition:
         self.downstream, self.sequence, self.others = row.downstream, row.sequence, row.others
 
     @property
-    def known(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether there is progress to write down; before, `row` would say that nothing was ever copied."""
         return self.written.producer_id != -1
 
     def resumed(self, row: PartitionProgress, runs: Iterable[OffsetRuns]) -> None:
         """It goes on from `row`; `runs` are the rows that tell of its offset runs, where this one does not know
         better."""
-        self.know(row)
+        self.load(row)
         self.runs = self.runs.continued(row, runs)
 
     # -- what happened -------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class AckedPosition:
         self, upstream: int, leader_epoch: int, chain: AppendSequence, places: Iterable[tuple[int, int, int]]
     ) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
-        `places`: as `AlreadyThere.places`."""
+        `places`: as `AppendedSkipper.places`."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(chain)
         for place in places:

@@ -29,7 +29,7 @@ class InFlightBatch:
     piece: OutgoingBatch
     sequence: int
     data: StampedBatch
-    landed: int = -1
+    base_offset: int = -1
 
 
 class Ack(NamedTuple):
@@ -87,7 +87,7 @@ class AppendSequence:
         """As `PartitionProgress.others`."""
         return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
 
-    def admit(self, piece: OutgoingBatch, producer_id: int = -1) -> None:
+    def enqueue(self, piece: OutgoingBatch, producer_id: int = -1) -> None:
         """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
         piece.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(piece)
@@ -133,41 +133,41 @@ class AppendSequence:
         self._flying.append(flight)
         return flight
 
-    def landed(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
+    def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
         """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
         behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
-        flight.landed = base_offset
+        flight.base_offset = base_offset
         receipts: list[Ack] = []
-        while not self.broken and self._flying and self._flying[0].landed >= 0:
+        while not self.broken and self._flying and self._flying[0].base_offset >= 0:
             done = self._flying.popleft()
             receipts.append(self._receipt(done))
         if receipts:
             self._opened = True
         if self.broken:
-            self._forget(flight)
+            self._remove(flight)
         return receipts
 
     def _receipt(self, done: InFlightBatch) -> Ack:
         expected = self.downstream + 1
-        foreign = max(0, done.landed - expected)
+        foreign = max(0, done.base_offset - expected)
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
-        self.downstream = max(self.downstream, done.landed + done.piece.count - 1)
+        self.downstream = max(self.downstream, done.base_offset + done.piece.count - 1)
         self._held -= done.piece.size
-        return Ack(done.piece, done.landed, done.piece.size, foreign)
+        return Ack(done.piece, done.base_offset, done.piece.size, foreign)
 
-    def failed(self, flight: InFlightBatch) -> None:
+    def on_failure(self, flight: InFlightBatch) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
         that waited for this one's are forgotten with it."""
-        self._forget(flight)
+        self._remove(flight)
         self.break_off()
 
     def break_off(self) -> None:
         """Nothing more is sent, and answers that waited for others are forgotten."""
         self.broken = True
-        for answered in [other for other in self._flying if other.landed >= 0]:
-            self._forget(answered)
+        for answered in [other for other in self._flying if other.base_offset >= 0]:
+            self._remove(answered)
 
-    def _forget(self, flight: InFlightBatch) -> None:
+    def _remove(self, flight: InFlightBatch) -> None:
         if flight in self._flying:
             self._flying.remove(flight)
             self._held -= flight.piece.size
@@ -176,7 +176,7 @@ class AppendSequence:
         """The marker that ends a transaction stands behind our last record: it takes one offset."""
         self.downstream += 1
 
-    def abandon(self) -> None:
+    def reset(self) -> None:
         """Drop what has not been sent; it is fetched again by whoever goes on."""
         self._held -= sum(piece.size for piece in self._waiting)
         self._waiting.clear()

@@ -59,7 +59,7 @@ class ContentMatch:
         self.next: int | None = None
         """The first upstream offset that the target does not have, once one was seen."""
 
-    def take(self, records: Iterable[Record]) -> bool:
+    def add(self, records: Iterable[Record]) -> bool:
         """Look at more of the source's records; True when the place is found. Raises Ambiguous where their order is
         not the target's, or nobody can tell whether the target had one of them."""
         for record in records:

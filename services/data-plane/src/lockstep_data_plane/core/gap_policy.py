@@ -30,7 +30,7 @@ class GapPolicies:
     recreate: str = "halt"
     doubt: str = "halt"
 
-    def of(self, case: GapCase) -> tuple[str, str]:
+    def for_case(self, case: GapCase) -> tuple[str, str]:
         """The key that decides a case, and its value."""
         if case is GapCase.DOUBT:
             return "lockstep.on.doubt", self.doubt
@@ -120,7 +120,7 @@ def decide_gap(found: FoundGap, policies: GapPolicies) -> GapDecision | None:
     | TARGET_RECREATED | where we were: what the target held before stays gone | at the source's log start |
     | DOUBT | after the last progress written: what came behind it may be doubled | - |
     """
-    _, word = policies.of(found.case)
+    _, word = policies.for_case(found.case)
     if word == "halt":
         return None
     if word == "restart" or found.case is GapCase.RECORDS_GONE:

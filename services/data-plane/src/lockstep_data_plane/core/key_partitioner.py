@@ -33,7 +33,7 @@ class StickyPartition:
         """The partition, of so many."""
         return self._at % partitions
 
-    def took(self, size: int) -> None:
+    def on_batch(self, size: int) -> None:
         """A batch of so many bytes went there, and is not parted: the next one may go elsewhere."""
         self._bytes += size
         if self._bytes >= STICKS_BYTES:
@@ -85,7 +85,7 @@ class KeyPartitioner:
                 to = partition_for(record.key, partitions)
             self.size += size
             self.spread.append(PartitionedRecord(to, codec, record))
-        sticky.took(unkeyed)
+        sticky.on_batch(unkeyed)
 
     def cover(self, offset: int, leader_epoch: int) -> None:
         """Everything up to this upstream offset was looked at."""

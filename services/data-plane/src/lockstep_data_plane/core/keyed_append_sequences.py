@@ -38,7 +38,7 @@ class KeyedAppendSequences(AppendSequence):
         while self._later and (self._round is None or self._sending < ROUND_BYTES):
             group = self._later.popleft()
             for piece in group.pieces:
-                self.links[piece.to].admit(piece)
+                self.links[piece.to].enqueue(piece)
             self._round = BatchGroup((), group.covers, group.leader_epoch)
         return {number for number, link in enumerate(self.links) if not link.idle}
 
@@ -64,11 +64,11 @@ class KeyedAppendSequences(AppendSequence):
         """Whether a round may begin."""
         return bool(self._later) and not self.broken
 
-    def landed(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
-        return self.links[flight.piece.to].landed(flight, base_offset)
+    def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
+        return self.links[flight.piece.to].on_ack(flight, base_offset)
 
-    def failed(self, flight: InFlightBatch) -> None:
-        self.links[flight.piece.to].failed(flight)
+    def on_failure(self, flight: InFlightBatch) -> None:
+        self.links[flight.piece.to].on_failure(flight)
         self.break_off()
 
     def break_off(self) -> None:
@@ -77,12 +77,12 @@ class KeyedAppendSequences(AppendSequence):
         for link in self.links:
             link.break_off()
 
-    def abandon(self) -> None:
+    def reset(self) -> None:
         """Drop what is in no round yet; of a round that is broken, what has not been sent as well."""
         self._later.clear()
         if self.broken:
             for link in self.links:
-                link.abandon()
+                link.reset()
 
     @property
     def _newest(self) -> BatchGroup | None:

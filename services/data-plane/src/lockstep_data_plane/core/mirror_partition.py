@@ -100,7 +100,7 @@ class MirrorPartition(PhaseState):
         return f"{self.target_topic}-{self.number}"
 
     @property
-    def others_append(self) -> bool:
+    def has_foreign_writers(self) -> bool:
         """Whether records that are not ours are expected in the target's log: its topic has the source's own name."""
         return self.topic == self.target_topic
 
@@ -122,9 +122,9 @@ class MirrorPartition(PhaseState):
         phase = super().on(happening, reason)
         if happening is PartitionEvent.QUARANTINED:
             self.refusal = None
-            self.chain.abandon()
+            self.chain.reset()
         if happening in (PartitionEvent.LEAVE, PartitionEvent.REST, PartitionEvent.FAILED, PartitionEvent.DRAINED):
-            self.chain.abandon()
+            self.chain.reset()
         lost = self.chain.broken or not self.ends_first
         if happening is PartitionEvent.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
@@ -139,7 +139,7 @@ class MirrorPartition(PhaseState):
     def sure(self) -> bool:
         """Once it is quiet: whether the target's log holds nothing of ours but what was acknowledged."""
         held = self.transactions is not None and bool(self.transactions.held)
-        return self._sure and not (self.chain.broken or self.to_number or held)
+        return self._sure and not (self.chain.broken or self.records_to_skip or held)
 
     def chain_to(self, number: int) -> AppendSequence:
         """The appends into that partition of the target."""
@@ -150,7 +150,7 @@ class MirrorPartition(PhaseState):
         return self.transactions is None or self.transactions.stage is TransactionStage.OPEN
 
     @property
-    def to_number(self) -> int:
+    def records_to_skip(self) -> int:
         """Records that are in the target's log already and only have to be counted past."""
         return self._there.left
 
@@ -221,9 +221,9 @@ class MirrorPartition(PhaseState):
             )
             if self._skips and self._passes_over(batch, verdict):
                 continue
-            if verdict is BatchAction.PASS and not self.to_number:
+            if verdict is BatchAction.PASS and not self.records_to_skip:
                 self.position = batch.last_offset + 1
-                self.chain.admit(as_outgoing(batch), -1 if producer is None else producer)
+                self.chain.enqueue(as_outgoing(batch), -1 if producer is None else producer)
             elif verdict is BatchAction.SKIP:
                 self.durable.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
@@ -237,7 +237,7 @@ class MirrorPartition(PhaseState):
     def _decode(self, batch: Batch) -> None:
         """The lane of batches whose records have to be looked at: rebuilt, or counted past, or both."""
         try:
-            if self.to_number and (self._count_past(batch) or self._counted):
+            if self.records_to_skip and (self._skip_appended(batch) or self._counted):
                 return
             pieces = rebuild(batch, self.position, self.limits, self._skips)
         except RecordMismatch:
@@ -251,12 +251,12 @@ class MirrorPartition(PhaseState):
         producer = self.traces.producer_of(batch)
         for piece in pieces:
             self.position = piece.covers + 1
-            self.chain.admit(piece, -1 if producer is None else producer)
+            self.chain.enqueue(piece, -1 if producer is None else producer)
 
     @property
     def _counted(self) -> bool:
         """It rests, and the record of the source is reached that was appended last."""
-        return self.phase is Phase.LOCATING and not self.to_number
+        return self.phase is Phase.LOCATING and not self.records_to_skip
 
     @property
     def _skips(self) -> tuple[tuple[int, int], ...]:
@@ -277,7 +277,7 @@ class MirrorPartition(PhaseState):
         self._decode(batch)
         return True
 
-    def _count_past(self, batch: Batch) -> bool:
+    def _skip_appended(self, batch: Batch) -> bool:
         """Count past records that the target has; True when the whole batch is behind us. Where our chain ends inside
         the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
         sent."""
@@ -288,13 +288,13 @@ class MirrorPartition(PhaseState):
         if whole:
             upstream = max(batch.last_offset, upstream)
         self.position = upstream + 1 if whole else records[past].offset
-        if not self.to_number:
+        if not self.records_to_skip:
             self.durable.numbered(upstream, batch.leader_epoch, self.chain, self._there.places())
         return whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
-        if self.to_number or self.chain.extend_last(offset, leader_epoch):
+        if self.records_to_skip or self.chain.extend_last(offset, leader_epoch):
             return
         if self.transactions is not None and self.transactions.pass_over(offset, leader_epoch):
             return
@@ -305,7 +305,7 @@ class MirrorPartition(PhaseState):
     def acknowledged(self, flight: InFlightBatch, base_offset: int) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
         """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
         first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
-        receipts = self.chain.landed(flight, base_offset)
+        receipts = self.chain.on_ack(flight, base_offset)
         if self.transactions is not None:
             self.transactions.hold(receipts)
             return receipts, ()
@@ -345,7 +345,7 @@ class MirrorPartition(PhaseState):
 
     def lost(self, flight: InFlightBatch) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""
-        self.chain.failed(flight)
+        self.chain.on_failure(flight)
 
     def lag_ms(self, now_ms: int) -> int:
         """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""

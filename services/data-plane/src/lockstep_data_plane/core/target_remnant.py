@@ -36,7 +36,7 @@ class TargetRemnant:
         """Records without their times, where the target gave ours times of its own."""
         return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
 
-    def take(self, batch: Batch) -> None:
+    def add(self, batch: Batch) -> None:
         """Batches of others and of other epochs are strangers; markers do not matter."""
         row, producer_id = self._row, batch.producer_id
         if batch.attributes & CONTROL or batch.last_offset <= row.downstream:
@@ -64,7 +64,7 @@ class TargetRemnant:
     def ends(self) -> None:
         """The log has nothing more."""
         own = self._row.producer_id
-        if any(self._chain.sequence_of(p, own) != self._ends.get(p, -1) for p in self._ours):
+        if any(self._chain.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
             self._missing()
 
     def _missing(self) -> None:

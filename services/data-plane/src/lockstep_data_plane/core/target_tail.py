@@ -42,7 +42,7 @@ class LastAppend:
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
 
-    def sequence_of(self, producer_id: int, own: int) -> int:
+    def sequence_under(self, producer_id: int, own: int) -> int:
         """Under this producer id, of which `own` is the partition's own; -1: nothing."""
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
@@ -117,7 +117,7 @@ class TargetTail:
         """The last offset behind all that was seen of ours which no batch covers any more: what lay there, retention or
         the cleaner has removed. -1: none."""
 
-    def take(self, batches: Iterable[Batch]) -> None:
+    def add(self, batches: Iterable[Batch]) -> None:
         """Raises LaterEpoch; TargetShort where something else lies at the offset of the row's last record; Unaccounted
         where the row's chain has yet to begin, and something of it lies there."""
         for batch in batches:
@@ -144,7 +144,7 @@ class TargetTail:
         not show lay where something was removed."""
         end, own = self.end, self._row.producer_id
         for producer_id, sequence in ends.items():
-            if (sequence - end.sequence_of(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
+            if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):
                 end = replace(end.further(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
         return end
 

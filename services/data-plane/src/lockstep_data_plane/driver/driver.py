@@ -93,13 +93,13 @@ class Driver:
     async def run_while_stopped(self) -> None:
         """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
         be altered in between."""
-        await self._unled.end()
+        await self._unled.stop()
         await self._drain()
         while True:
             if self._ends.owing(self.ctx.state.rows):
                 async with self._placing.copying():
                     await self._locate()
-            await self._speak_for_nobody()
+            await self._release_orphans()
             self._changed.clear()
             await set_within(self._changed, to_next_tick(TICK_S))
 
@@ -121,7 +121,7 @@ class Driver:
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
-            await self._unled.end()
+            await self._unled.stop()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await self._control_topics()
             self._producer_id = (await flow_origin(self.ctx)).producer_id
@@ -136,16 +136,16 @@ class Driver:
                 await self._keep_slots()
                 await self._drain()
         finally:
-            self._measures.rest()
-            if self._goes_on_unled:
-                self._unled.begin()
+            self._measures.reset()
+            if self._continues_leaderless:
+                self._unled.start()
             else:
                 await self._drain()
             if self._group is not None:
                 await self._group.last_commit()
 
     @property
-    def _goes_on_unled(self) -> bool:
+    def _continues_leaderless(self) -> bool:
         """Whether it is our place in the group that ended the main loop. A legacy flow's slots end with it: only its
         driver sees when others join the group whose topics they copy."""
         return not self.ctx.acting and self._group is None
@@ -157,7 +157,7 @@ class Driver:
                 self._changed.clear()
                 await self._plan()
             await self._watch()
-            await self._source_watch.look_if_due()
+            await self._source_watch.observe_if_due()
             await self._even_out()
             if self._group is not None:
                 await self._group.commit_if_due()
@@ -262,7 +262,7 @@ class Driver:
                 or not partitions
                 or running.asked != starts_asked(ctx.state.rows, slot)
             ):
-                running.end()
+                running.stop()
             ending = stopped or not partitions or (running is not None and running.ending)
             if row.partitions != partitions or (partitions and row.ending != ending):
                 ctx.must_act()
@@ -286,7 +286,7 @@ class Driver:
         self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
         closed = closed_slots(ctx.state.rows, self._limit)
         held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
-        if better := self._balance.look(held, self._load.rates(), now):
+        if better := self._balance.plan(held, self._load.rates(), now):
             moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
             ctx.log.info("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
             await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))
@@ -303,13 +303,13 @@ class Driver:
                 self._ends.ended(ctx.state.rows, slot, self._assignment(slot).partitions, running)
                 self._changed.set()
                 continue
-            await running.look(self._troubled_at)
-        await self._speak_for_nobody()
+            await running.check(self._troubled_at)
+        await self._release_orphans()
 
-    async def _speak_for_nobody(self) -> None:
+    async def _release_orphans(self) -> None:
         """Release slots that were killed and have nothing to copy any more."""
         ctx = self.ctx
-        for row in self._ends.of_nobody(ctx.state.rows, self._running, ctx.clock.monotonic()):
+        for row in self._ends.orphaned_rows(ctx.state.rows, self._running, ctx.clock.monotonic()):
             ctx.must_act()
             await ctx.state.write(row)
 
@@ -320,7 +320,7 @@ class Driver:
         now, they are cancelled at once: the assignments are not ours to change."""
         running, self._running = list(self._running.values()), {}
         for r in running:
-            r.end()
+            r.stop()
         tasks = {r.task for r in running}
         if not tasks:
             return

@@ -54,7 +54,7 @@ class LagEstimator:
         self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
         self._behind: dict[TopicPartition, _Behind] = {}
 
-    def heard(self, row: PartitionProgress, now: float) -> None:
+    def on_row(self, row: PartitionProgress, now: float) -> None:
         """A row has come. One that is only written again, as when a window of figures ends, says nothing new of the
         source, which may be away."""
         tp = (row.topic, row.partition)
@@ -66,7 +66,7 @@ class LagEstimator:
         """The driver begins a look; `look` or `lost` ends it."""
         self._asked_at = now
 
-    def look(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
+    def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
         behind_since: dict[TopicPartition, _Behind] = {}
         for tp, one in seen.items():

@@ -38,13 +38,13 @@ class LeaderlessSlots:
         self._watch: asyncio.Task[None] | None = None
         self._ending = False
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """From now on nobody leads here. Without slots there is nothing to watch."""
         if slots := self._running():
             self._ctx.log.info("slots go on", f"{len(slots)} without a driver, until one is heard of")
             self._watch = asyncio.create_task(self._until_not_ours(), name="slots without a driver")
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """We lead: what is as it would be begun now goes on, anything else has drained when this returns. Raises what
         draining does."""
         watch, self._watch = self._watch, None
@@ -82,6 +82,6 @@ class LeaderlessSlots:
 
     async def _let_end(self, slots: Mapping[int, SlotSupervisor]) -> None:
         for running in slots.values():
-            running.end()
+            running.stop()
         await asyncio.wait({running.task for running in slots.values()}, timeout=LEAVE_WITHIN_S)
         await self._drain()

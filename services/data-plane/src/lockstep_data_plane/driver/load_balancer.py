@@ -73,7 +73,7 @@ class LoadBalancer:
         self._patience_s = patience_s
         self._since: float | None = None
 
-    def look(self, held: Held, rates: Mapping[TopicPartition, float], now: float) -> dict[int, list[TopicPartition]]:
+    def plan(self, held: Held, rates: Mapping[TopicPartition, float], now: float) -> dict[int, list[TopicPartition]]:
         """A better division of the same partitions once they have been uneven for long, and then not again before as
         long has passed; else nothing."""
         if _too_heavy(held, rates) is None:

@@ -53,13 +53,13 @@ class _PartitionCounts:
     record_rate: Rate = field(default_factory=Rate)
     byte_rate: Rate = field(default_factory=Rate)
 
-    def known(self, row: PartitionProgress) -> None:
+    def start_from(self, row: PartitionProgress) -> None:
         """The row speaks of before our time."""
         for count, value in ((self.records, row.records), (self.bytes, row.bytes), (self.read, row.read_bytes)):
-            count.known(row.counts_since, value)
+            count.start_from(row.counts_since, value)
         for case, times in row.gaps:
             if case in self.gaps:
-                self.gaps[case].known(row.producer_id, times)
+                self.gaps[case].start_from(row.producer_id, times)
 
 
 class MetricsCollector:
@@ -79,7 +79,7 @@ class MetricsCollector:
         self._resting: Collection[TopicPartition] = ()
         self._sighted = LagEstimator()
         self._slots_heard: dict[int, float] = {}
-        ctx.state.listen(self.saw)
+        ctx.state.listen(self.on_row)
         ctx.metrics.ask(self.samples)
 
     # -- from the driver -----------------------------------------------------------------------------------------------
@@ -91,16 +91,16 @@ class MetricsCollector:
             tally = self._tallies.setdefault(tp, _PartitionCounts())
             row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
             if row is not None:
-                tally.known(row)
+                tally.start_from(row)
         self._followed = frozenset(partitions)
         self._tallies = {tp: tally for tp, tally in self._tallies.items() if tp in self._followed}
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
         self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), LagEstimator()
         self._slots_heard = {}
 
-    def looked(
+    def on_observed(
         self,
         stuck: Collection[TopicPartition],
         seen: Mapping[TopicPartition, ObservedPartition],
@@ -109,9 +109,9 @@ class MetricsCollector:
         """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
         to rest."""
         self._stuck, self._resting = stuck, resting
-        self._sighted.look(seen, self._ctx.clock.monotonic())
+        self._sighted.observe(seen, self._ctx.clock.monotonic())
 
-    def looks(self) -> None:
+    def on_observing(self) -> None:
         """The driver begins to ask both clusters; `looked` or `lost_sight` follows."""
         self._sighted.asks(self._ctx.clock.monotonic())
 
@@ -136,28 +136,28 @@ class MetricsCollector:
         )
         return any(UNHEARD_S <= silence <= LOOKS_OFTEN_S for silence in silences)
 
-    def saw(self, row: Row) -> None:
+    def on_row(self, row: Row) -> None:
         """A row has changed."""
         if isinstance(row, PartitionProgress):
-            self._sighted.heard(row, self._ctx.clock.monotonic())
+            self._sighted.on_row(row, self._ctx.clock.monotonic())
             tally = self._tallies.get((row.topic, row.partition))
             if tally is not None and (row.topic, row.partition) in self._followed:
                 self._count(tally, row)
         elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
-            self._syncs[row.slot].see(row.run, row.syncs)
+            self._syncs[row.slot].update(row.run, row.syncs)
 
     def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()
-        if grown := tally.records.see(row.counts_since, row.records):
+        if grown := tally.records.update(row.counts_since, row.records):
             tally.record_rate.add(now, grown)
-        if grown := tally.bytes.see(row.counts_since, row.bytes):
+        if grown := tally.bytes.update(row.counts_since, row.bytes):
             tally.byte_rate.add(now, grown)
             self._outgoing[row.slot] += grown
-        self._incoming[row.slot] += tally.read.see(row.counts_since, row.read_bytes)
+        self._incoming[row.slot] += tally.read.update(row.counts_since, row.read_bytes)
         for case, times in row.gaps:
             if case in tally.gaps:
-                self._gaps[case] += tally.gaps[case].see(row.producer_id, times)
+                self._gaps[case] += tally.gaps[case].update(row.producer_id, times)
 
     def _run_of(self, slot: int) -> str | None:
         kept = self._slots().get(slot)

@@ -22,11 +22,11 @@ class MonotonicCounter:
         self.total = 0
         self._seen: dict[Hashable, int] = {}
 
-    def known(self, beginning: Hashable, value: int) -> None:
+    def start_from(self, beginning: Hashable, value: int) -> None:
         """So much was counted before our time, by whoever looked then: it does not count again."""
         self._seen[beginning] = max(value, self._seen.get(beginning, 0))
 
-    def see(self, beginning: Hashable, value: int) -> int:
+    def update(self, beginning: Hashable, value: int) -> int:
         """Take over a count. Returns by how much the total grew."""
         before = self._seen.get(beginning, 0)
         if value <= before:

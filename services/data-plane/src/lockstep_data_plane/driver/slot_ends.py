@@ -53,7 +53,7 @@ class SlotEnds:
         unknown = _unknown(rows, partitions) if running.only_locates else frozenset()
         self._nobody_can_tell[slot] = frozenset(row for row in unknown if row.phase == "halted")
 
-    def of_nobody(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
+    def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
         """What is to be said in the place of slots that were killed and will not come back, for they have nothing to
         copy any more. `running`: those that have a job; `now`: seconds of a clock that does not go back."""
         for row in list(rows.values()):
@@ -61,7 +61,7 @@ class SlotEnds:
                 continue
             assigned = rows.get(Assignment(slot=row.slot).key())
             has_some = isinstance(assigned, Assignment) and bool(assigned.partitions)
-            if not has_some and self._silences[row.slot].look(row, now) >= SILENT_AFTER_S:
+            if not has_some and self._silences[row.slot].silent_for(row, now) >= SILENT_AFTER_S:
                 yield replace(row, phase="released", partitions=0, resting=0, held_bytes=0, held_records=0)
 
 

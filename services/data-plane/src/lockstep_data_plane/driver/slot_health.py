@@ -49,30 +49,30 @@ class SlotHealth:
 
     def at_work(self, is_at_work: bool, now: float) -> None:
         """Whether Spark has begun its task, of one that has said nothing."""
-        self._wordless_s = self._before_its_first_word.look(is_at_work or None, now)
+        self._wordless_s = self._before_its_first_word.silent_for(is_at_work or None, now)
 
-    def look(self, said: SlotStatus | None, now: float, troubled_at: float) -> SlotProblem | None:
+    def check(self, said: SlotStatus | None, now: float, troubled_at: float) -> SlotProblem | None:
         """What is newly wrong. `said`: its last status, None as long as it has said nothing. `troubled_at`: when the
         target was last away; a slot cannot say then that it lives, so silence counts from there."""
-        silent_s = self._silence.look(said, now)
+        silent_s = self._silence.silent_for(said, now)
         limit = FROZEN_AFTER_S
         if said is not None and self.started_at is None:
             self.started_at = now
         if said is None:
             if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._told:
-                return self._tell(SlotProblem.LATE)
+                return self._report(SlotProblem.LATE)
             silent_s, limit = self._wordless_s, FIRST_WORD_WITHIN_S
         if min(silent_s, now - troubled_at) <= limit or SlotProblem.FROZEN in self._told:
             return None
         self.silent_s = silent_s
-        return self._tell(SlotProblem.FROZEN)
+        return self._report(SlotProblem.FROZEN)
 
-    def end(self, told_at: float, now: float) -> SlotProblem | None:
+    def check_ending(self, told_at: float, now: float) -> SlotProblem | None:
         """What is newly wrong with one that was told to end at `told_at`."""
         if now - told_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._told:
             return None
-        return self._tell(SlotProblem.UNDRAINED)
+        return self._report(SlotProblem.UNDRAINED)
 
-    def _tell(self, ailment: SlotProblem) -> SlotProblem:
+    def _report(self, ailment: SlotProblem) -> SlotProblem:
         self._told.add(ailment)
         return ailment

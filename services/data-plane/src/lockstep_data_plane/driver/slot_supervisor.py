@@ -62,29 +62,29 @@ class SlotSupervisor:
     def ending(self) -> bool:
         return self.only_locates or self._told.is_set()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Let it not be started again. What runs is told by its assignment."""
         if not self._told.is_set():
             self.told_at = self._ctx.clock.monotonic()
             self._told.set()
 
-    async def look(self, troubled_at: float) -> None:
+    async def check(self, troubled_at: float) -> None:
         """Say what is newly wrong with the present run, and end one that is frozen or does not drain. `troubled_at`:
         when the target was last away, of which a slot's silence says nothing."""
         if self.spec is None:
             return
         if self.told_at is not None:
-            await self._see_it_end(self.spec, self.told_at)
+            await self._run_until_ended(self.spec, self.told_at)
         else:
-            await self._see_it_live(self.spec, troubled_at)
+            await self._run(self.spec, troubled_at)
 
-    async def _see_it_live(self, spec: SlotSpec, troubled_at: float) -> None:
+    async def _run(self, spec: SlotSpec, troubled_at: float) -> None:
         ctx, ailing, slot = self._ctx, self.ailing, f"slot {self.slot}"
         status = ctx.state.get(SlotStatus, str(self.slot))
         said = status if status is not None and status.run == spec.run else None
         if said is None and ailing.late:
             ailing.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
-        ailment = ailing.look(said, ctx.clock.monotonic(), troubled_at)
+        ailment = ailing.check(said, ctx.clock.monotonic(), troubled_at)
         if ailment is SlotProblem.LATE:
             text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
             text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
@@ -94,8 +94,8 @@ class SlotSupervisor:
             await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
             await self._spark.cancel(spec)
 
-    async def _see_it_end(self, spec: SlotSpec, told_at: float) -> None:
-        if self.ailing.end(told_at, self._ctx.clock.monotonic()) is not None:
+    async def _run_until_ended(self, spec: SlotSpec, told_at: float) -> None:
+        if self.ailing.check_ending(told_at, self._ctx.clock.monotonic()) is not None:
             text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
             self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
             await self._spark.cancel(spec)
@@ -117,7 +117,7 @@ class SlotSupervisor:
             try:
                 await self._spark.run_slot(self.spec)
                 if self.ending:
-                    await self._heard_released(self.spec)
+                    await self._wait_released(self.spec)
                     return
                 say, reason = ctx.log.info, "it ended by itself"
             except SlotFailed as exc:
@@ -150,7 +150,7 @@ class SlotSupervisor:
             if not ctx.acting:
                 return
 
-    async def _heard_released(self, spec: SlotSpec) -> None:
+    async def _wait_released(self, spec: SlotSpec) -> None:
         """Its last words are behind all that it has written down, which has reached us then as well."""
         state = self._ctx.state
         with suppress(TimeoutError):

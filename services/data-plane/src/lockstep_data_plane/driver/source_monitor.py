@@ -44,7 +44,7 @@ class SourceMonitor:
         self._probed_at = self._looked_at = float("-inf")
         self._looks_after_s = 0.0
 
-    async def look_if_due(self) -> None:
+    async def observe_if_due(self) -> None:
         """Every ten seconds, and every two while a slot has just fallen silent; at the ends of the logs less often
         where they are many. A source that cannot be reached is said and tried again."""
         ctx = self._ctx
@@ -57,7 +57,7 @@ class SourceMonitor:
             await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
             if often or now - self._looked_at >= self._looks_after_s:
                 began = time.process_time()
-                await self._look(now)
+                await self._observe(now)
                 self._looks_after_s = share_kept_s(
                     time.process_time() - began, ENDS_SHARE, soonest=LOOK_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
                 )
@@ -69,21 +69,21 @@ class SourceMonitor:
         else:
             ctx.rounds.troubles.over(TROUBLE)
 
-    async def _look(self, now: float) -> None:
+    async def _observe(self, now: float) -> None:
         """Ask the clusters themselves how far their logs go: a slot that does not move cannot say that it should."""
         ctx = self._ctx
         ordered, selected = self._ordered(), self._measures.selected()
         known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        self._measures.looks()  # each request may wait for a minute
+        self._measures.on_observing()  # each request may wait for a minute
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
         self._looked_at = now
-        resting = {tp for tp, order in ordered.items() if order.rests}
+        resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
-        found, over = self._watchdog.look(rows, ends, now, resting)
+        found, over = self._watchdog.check(rows, ends, now, resting)
         for stuck in found:
             name = f"{stuck.tp[0]}-{stuck.tp[1]}"
             text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
@@ -96,7 +96,7 @@ class SourceMonitor:
             )
             for tp in asked
         }
-        self._measures.looked(self._watchdog.stuck, seen, resting)
+        self._measures.on_observed(self._watchdog.stuck, seen, resting)
 
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
         """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""

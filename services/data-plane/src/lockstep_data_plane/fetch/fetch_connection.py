@@ -109,7 +109,7 @@ class FetchConnection:
             self._fetching.share_out(self, now)
             asked = None
             if not brought.little:
-                terms = None if connection.rests_for else self._terms()
+                terms = None if connection.throttled_for else self._terms()
                 asked = None if terms is None or terms.pressed else self._ask(connection, terms)
                 self._hand_over(brought)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
@@ -119,7 +119,7 @@ class FetchConnection:
 
     async def _ask_in_time(self, connection: Connection) -> asyncio.Future[Any] | None:
         """Ask once the broker has had its rest, and there is room, or has not been for a while."""
-        await connection.rested()
+        await connection.throttle_over()
         terms = self._terms()
         if terms is not None and terms.pressed:
             self.roomier.clear()
@@ -127,9 +127,9 @@ class FetchConnection:
             terms = self._terms()
         return None if terms is None else self._ask(connection, terms)
 
-    def _see(self, question: FetchRequest, answer: Any) -> None:
+    def _on_answer(self, question: FetchRequest, answer: Any) -> None:
         """Take an answer apart as soon as it is there, and hand over what is little."""
-        deliveries = list(self._take_apart(question, answer))
+        deliveries = list(self._parse_answer(question, answer))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
         self._brought = FetchResult(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
         self._expects(asks_for=0, waits=size)
@@ -210,7 +210,7 @@ class FetchConnection:
         size = min(terms.at_most, len(question.asked) * terms.each)
         self._kept_s = (self._fetching.settings.max_wait_ms if wait_ms is None else wait_ms) / 1e3
         request = self._request(connection, question, plan, size, wait_ms, rack)
-        answer = connection.ask(request, partial(self._see, question))
+        answer = connection.ask(request, partial(self._on_answer, question))
         self._expects(asks_for=size, waits=self._waits)
         return answer
 
@@ -236,7 +236,7 @@ class FetchConnection:
             by_id=question.by_id,
         )
 
-    def _take_apart(self, question: FetchRequest, answer: Any) -> Iterator[Delivery]:
+    def _parse_answer(self, question: FetchRequest, answer: Any) -> Iterator[Delivery]:
         if answer.error_code in SESSION_LOST:
             self._session.lost()
             return

@@ -71,7 +71,7 @@ class Fetcher:
     def attach(self, partition: MirrorPartition) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         self._place_at_leader(partition)
-        self._replicas.forget(partition.tp)
+        self._replicas.reset(partition.tp)
 
     def _place_at_leader(self, partition: MirrorPartition) -> None:
         leader = self.cluster.leader_of(partition.tp)
@@ -137,7 +137,7 @@ class Fetcher:
         if not self.settings.rack:
             return ""
         partitions = list(partitions)
-        if any(p.to_number for p in partitions):
+        if any(p.records_to_skip for p in partitions):
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
@@ -151,7 +151,7 @@ class Fetcher:
 
     def replica_failed(self, partition: MirrorPartition) -> None:
         """The replica cannot be read: its leader will say what is so."""
-        self._replicas.failed(partition.tp, time.monotonic())
+        self._replicas.on_failure(partition.tp, time.monotonic())
         self._to_leader(partition)
 
     def send_back(self, shard: FetchConnection, partitions: Iterable[MirrorPartition]) -> None:
@@ -161,7 +161,10 @@ class Fetcher:
         now = time.monotonic()
         for partition in list(partitions):
             tp = partition.tp
-            if shard.partitions[partition].broker != shard.broker and self._replicas.of(tp, now) != shard.broker:
+            if (
+                shard.partitions[partition].broker != shard.broker
+                and self._replicas.replica_for(tp, now) != shard.broker
+            ):
                 self._to_leader(partition)
 
     def _to_leader(self, partition: MirrorPartition) -> None:

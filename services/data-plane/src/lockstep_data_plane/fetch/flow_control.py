@@ -38,10 +38,10 @@ class FlowControl:
             self._waking[partition] = loop.call_later(wait, self._wake, partition)
         return wait <= 0
 
-    def took(self, partition: MirrorPartition, size: int) -> None:
+    def on_fetched(self, partition: MirrorPartition, size: int) -> None:
         """So many bytes of the partition were fetched."""
         if self._rates.any:
-            self._rates.took(partition.topic, size, asyncio.get_running_loop().time())
+            self._rates.on_fetched(partition.topic, size, asyncio.get_running_loop().time())
 
     def share_rate(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
         """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of

@@ -39,16 +39,16 @@ class PreferredReplicas:
         """The leader would rather have us read from this broker."""
         self._named[tp] = (broker, now + self._lease_s)
 
-    def of(self, tp: TopicPartition, now: float) -> int | None:
+    def replica_for(self, tp: TopicPartition, now: float) -> int | None:
         """The broker to read from instead of the leader; None: the leader."""
         broker, until = self._named.get(tp, (None, now))
         return broker if until > now else None
 
-    def failed(self, tp: TopicPartition, now: float) -> None:
+    def on_failure(self, tp: TopicPartition, now: float) -> None:
         """The replica could not be read: the leader, without a rack, for a while."""
         self._named.pop(tp, None)
         self._avoided[tp] = now + AVOID_S
 
-    def forget(self, tp: TopicPartition) -> None:
+    def reset(self, tp: TopicPartition) -> None:
         """The partition begins anew at its leader. A replica that failed is avoided still."""
         self._named.pop(tp, None)

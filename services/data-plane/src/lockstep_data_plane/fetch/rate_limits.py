@@ -39,11 +39,11 @@ class RateLimits:
             else:
                 self._topics[topic] = throttle
 
-    def took(self, topic: str, size: int, now: float) -> None:
+    def on_fetched(self, topic: str, size: int, now: float) -> None:
         """So many bytes of a topic came. A topic with a limit of its own counts for the flow's as well."""
         for throttle in (self._flow, self._topics.get(topic)):
             if throttle is not None:
-                throttle.took(size, now)
+                throttle.consume(size, now)
 
     def wait(self, topic: str, now: float) -> float:
         """Seconds until more of the topic may come; 0: now."""

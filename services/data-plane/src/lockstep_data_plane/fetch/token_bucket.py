@@ -14,7 +14,7 @@ class TokenBucket:
         self._credit = per_s
         self._at: float | None = None
 
-    def took(self, size: int, now: float) -> None:
+    def consume(self, size: int, now: float) -> None:
         """So many bytes came. `now`: seconds of a clock that does not go back."""
         self._refill(now)
         self._credit -= size

@@ -63,7 +63,7 @@ class ProduceConnection:
         """Something may be waiting for that partition of the target; `pump` sends it."""
         self._ready[outlet] = leader
 
-    def forget(self, outlet: TargetPartition) -> None:
+    def remove(self, outlet: TargetPartition) -> None:
         """What goes there uses this lane no more."""
         self._ready.pop(outlet, None)
 
@@ -71,7 +71,7 @@ class ProduceConnection:
         """Send as long as there is something to send, the lane has room, and the broker wants us to."""
         ahead = requests_ahead(self.connection.round_trip_s)
         while self._ready and self.connection.unanswered < ahead:
-            if (seconds := self.connection.rests_for) > 0:
+            if (seconds := self.connection.throttled_for) > 0:
                 if self._waking is None:
                     self._waking = asyncio.get_running_loop().call_later(seconds, self._wake)
                 return
@@ -202,7 +202,7 @@ class Sender:
                     connection, self._cluster.patience.replicas, self._on_answer
                 )
         if known is not None:
-            known[0].forget(outlet)
+            known[0].remove(outlet)
         self._of[outlet] = (lane, leader)
 
     def _index(self, partition: MirrorPartition, broker: int, *, alone: bool) -> int:
@@ -223,7 +223,7 @@ class Sender:
     def _detach(self, outlet: TargetPartition) -> None:
         known = self._of.pop(outlet, None)
         if known is not None:
-            known[0].forget(outlet)
+            known[0].remove(outlet)
 
     def ready(self, partition: MirrorPartition) -> None:
         """Something was queued for the partition; `pump` sends it."""

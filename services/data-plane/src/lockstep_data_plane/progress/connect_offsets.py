@@ -33,12 +33,12 @@ class CommittedProgress:
         self.known: dict[TopicPartition, int] = {}
         """Last upstream offset that is decided, by partition of the source."""
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew: what was taken is not of this log."""
         self._open.clear()
         self.known.clear()
 
-    def take(self, batches: Iterable[Batch]) -> None:
+    def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
         cannot be read."""
         for batch in batches:
@@ -130,5 +130,5 @@ class _PartitionLog:
 
     async def _read_on(self) -> None:
         async with self._target.led(self._place):
-            async for batches in self._cursor.unread(self.fold.forget):
-                self.fold.take(batches)
+            async for batches in self._cursor.unread(self.fold.reset):
+                self.fold.apply(batches)

@@ -90,7 +90,7 @@ class ControlTopicWriter:
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
         if isinstance(row, PartitionProgress):
-            row = self.timings.told(row)
+            row = self.timings.with_stats(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -140,14 +140,14 @@ class ControlTopicWriter:
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = time.monotonic()
         for p in partitions:
-            if not p.durable.known:
+            if not p.durable.is_loaded:
                 continue
             state = (*p.state, *self.timings.state(p))
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
             if p.durable.lag == 0 and state == self._states.get(p.tp):
                 continue
             looked_at[p.tp] = state
-            row = replace(self.timings.told(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(self.timings.with_stats(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
             if rows := p.durable.runs.due():
                 ended.append((p, rows))
@@ -195,12 +195,12 @@ class ControlTopicWriter:
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 
-    def forget(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: MirrorPartition) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
-        self.timings.forget(partition)
+        self.timings.remove(partition)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is

@@ -56,7 +56,7 @@ class EventReporter:
             self._troubled.discard(partition)
             self._troubles.over(partition.name)
 
-    def of_slot(self, what: str, why: BaseException | None) -> None:
+    def slot_trouble(self, what: str, why: BaseException | None) -> None:
         """Something that all partitions share fails, or (None) does so no more."""
         if why is None:
             self._troubles.over(what)
@@ -90,8 +90,8 @@ class EventReporter:
 
     def recovered(self, partition: MirrorPartition, upstream: int) -> None:
         name = partition.name
-        text = f"{name}: {partition.to_number} records were appended after the last progress written"
-        self._event("ProgressRecovered", name, text, records=partition.to_number, upstream=upstream)
+        text = f"{name}: {partition.records_to_skip} records were appended after the last progress written"
+        self._event("ProgressRecovered", name, text, records=partition.records_to_skip, upstream=upstream)
 
     def foreign(self, partition: MirrorPartition, receipt: Ack) -> None:
         where = partition.target_name

@@ -50,7 +50,7 @@ class LatencyStats:
         timing.bytes += sum(receipt.size for receipt in receipts)
         _measure(timing.latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in pieces))
 
-    def told(self, row: PartitionProgress) -> PartitionProgress:
+    def with_stats(self, row: PartitionProgress) -> PartitionProgress:
         """The row with what was counted and measured; the one it was, as long as nothing was. Each row that a slot
         writes passes through here: its counts and `counts_since` have to belong together."""
         timing = self._of.get((row.topic, row.partition))
@@ -71,7 +71,7 @@ class LatencyStats:
         timing = self._of.get(partition.tp)
         return () if timing is None else (timing.since_ms, timing.records, timing.read_bytes)
 
-    def forget(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: MirrorPartition) -> None:
         """The partition has left the slot."""
         self._of.pop(partition.tp, None)
 

@@ -37,7 +37,7 @@ class SlotSpans:
         self._began_ns = now_ns()
         self._before = CopyTotals(records=0, bytes=0, partitions=0, held_bytes=0)
 
-    def look(self, copied: Callable[[], CopyTotals], *, last: bool = False) -> None:
+    def update(self, copied: Callable[[], CopyTotals], *, last: bool = False) -> None:
         """To be called every now and then: ends the stretch when it is long enough, and begins the next one. `last`:
         end it however short it is."""
         if self._tracing is NO_TRACING:

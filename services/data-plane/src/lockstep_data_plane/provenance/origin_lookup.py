@@ -34,7 +34,7 @@ PAUSE_FACTOR = 4
 
 
 class OriginLookup:
-    """The `Traces` of one flow in one slot, and the deliveries that wait for them."""
+    """The `Provenance` of one flow in one slot, and the deliveries that wait for them."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class OriginLookup:
             origins = origins_by_producer(self._there.rows, rule.source)
             for producer_id in unknown:
                 origin = origins.get(producer_id, rule.source)
-                self._known[producer_id] = await self._bears(origin, rule)
+                self._known[producer_id] = await self._producer_under(origin, rule)
 
     def _rule(self) -> ProvenanceRule:
         for cluster in (self._source, self._target):
@@ -106,7 +106,7 @@ class OriginLookup:
             mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id
         )
 
-    async def _bears(self, origin: str, rule: ProvenanceRule) -> int | None:
+    async def _producer_under(self, origin: str, rule: ProvenanceRule) -> int | None:
         if not rule.copies(origin):
             return None
         return OWN if origin == rule.source else await self._id_for(origin, rule)
@@ -163,7 +163,7 @@ class OriginLookup:
         """Bytes of the partition that wait."""
         return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
 
-    def takes(self, delivery: Delivery) -> bool:
+    def hold(self, delivery: Delivery) -> bool:
         """Whether a delivery has to wait; then it comes back through `deliver`."""
         partition = delivery.partition
         unknown = self._unknown(delivery)
@@ -213,7 +213,7 @@ class OriginLookup:
                 self._deliver(delivery)
             self._delivered(partition)
 
-    def forget(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: MirrorPartition) -> None:
         """The partition has left this slot."""
         self._held.pop(partition, None)
 

@@ -59,7 +59,7 @@ async def match_logs(
     begin = max(row.downstream + 1, first)
     async for batches, _ in log_between(target, target_tp, begin, end):
         for batch in batches:
-            there.take(batch)
+            there.add(batch)
     there.ends()
     compacted = first <= row.downstream + 1 and not there.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
@@ -75,7 +75,7 @@ async def match_logs(
             if verdict in (BatchAction.SKIP, BatchAction.REFUSE):
                 continue
             records = [r for r in read(batch) if r.offset >= position]
-            if alignment.take(there.as_stamped(records)) and alignment.next is not None:
+            if alignment.add(there.as_stamped(records)) and alignment.next is not None:
                 return MatchedPosition(alignment.upstream, alignment.next)
         reached = next_offset(batches[-1])
     alignment.ends()

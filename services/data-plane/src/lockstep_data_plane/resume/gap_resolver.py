@@ -79,7 +79,7 @@ class GapResolver:
             found = replace(found, held=row.downstream, target_end=await self._standing.log_end(partition) + 1)
         await self._ledger.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         decision = decide_gap(found, policies)
-        key, _ = policies.of(found.case)
+        key, _ = policies.for_case(found.case)
         if decision is None:
             raise HaltPartition(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
         row = await self._new_epoch(partition, row, decision.begin, found.epoch)
@@ -97,7 +97,7 @@ class GapResolver:
         if taken_back:
             await self._ledger.progress(partition.topic, partition.number, row.upstream)
         await self._ledger.write(row)
-        partition.durable.know(row)
+        partition.durable.load(row)
         text, facts = decision.text(key), decision.facts()
         await self._ledger.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
@@ -119,7 +119,7 @@ class GapResolver:
         target_tp = partition.target_tp
         await self._target.refresh([partition.target_topic])
         try:
-            shared = partition.others_append
+            shared = partition.has_foreign_writers
             chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc

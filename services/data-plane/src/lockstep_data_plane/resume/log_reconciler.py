@@ -33,13 +33,13 @@ class LogReconciler:
         self._target = target
         self._unaccounted: dict[MirrorPartition, float] = {}
 
-    async def look(
+    async def reconcile(
         self, partition: MirrorPartition, row: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
         BrokerUnreachable, kafka_error, NotReplicated."""
         tp = partition.tp
-        chain = await self.end(partition, row)
+        chain = await self.find_last_append(partition, row)
         start = await self._source.end_offset(tp, timestamp=-2)
         end = await self._source.end_offset(tp)
         if isinstance(chain, FoundGap):
@@ -54,12 +54,14 @@ class LogReconciler:
             return await self._aligned(partition, row, chain, here, beyond)
         if start > here.wanted:
             return _first_missing(here)
-        if partition.others_append and not beyond:  # what was read and holds nothing of ours need not be read again
+        if (
+            partition.has_foreign_writers and not beyond
+        ):  # what was read and holds nothing of ours need not be read again
             row = replace(row, downstream=max(row.downstream, chain.read_to))
             chain = replace(chain, downstream=row.downstream)
         return row, chain
 
-    async def end(self, partition: MirrorPartition, row: PartitionProgress) -> LastAppend | FoundGap:
+    async def find_last_append(self, partition: MirrorPartition, row: PartitionProgress) -> LastAppend | FoundGap:
         """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
         passes."""
         target_tp, here = partition.target_tp, _found(row)
@@ -77,7 +79,7 @@ class LogReconciler:
             elif row.transactional:
                 chain = await committed_end(self._target, target_tp, row)
             else:
-                shared = partition.others_append
+                shared = partition.has_foreign_writers
                 chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except Unaccounted as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))

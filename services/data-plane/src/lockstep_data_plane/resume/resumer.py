@@ -54,7 +54,7 @@ class Resumer:
         self._standing = LogReconciler(settings, source, target)
         self.deciding = GapResolver(settings, source, target, ledger, self._standing, transacting)
 
-    async def look(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
+    async def resume(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
         acknowledged. Raises Halt (somebody has to decide), and what passes: BrokerUnreachable, kafka_error,
         NotReplicated, ClusterTrouble."""
@@ -65,14 +65,14 @@ class Resumer:
             row = replace(row, located=False)
             await self._ledger.write(row)
         if row is not None and row.begins:
-            return await self._as_told(partition, topic, row)
+            return await self._as_altered(partition, topic, row)
         if self._transacting.wanted:
-            return await self._stand(partition, topic, await self._fenced(partition, topic, row))
+            return await self._reconciled(partition, topic, await self._fenced(partition, topic, row))
         if row is None:
             return await self._new(partition, topic)
         if row.producer_id != self._producer_id:
-            row = await self._begin(partition, topic, row)
-        return await self._stand(partition, topic, row)
+            row = await self._start_epoch(partition, topic, row)
+        return await self._reconciled(partition, topic, row)
 
     async def located(self, partition: MirrorPartition) -> tuple[PartitionProgress, LastAppend] | None:
         """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
@@ -84,16 +84,16 @@ class Resumer:
             return None
         if not partition.incarnation:
             partition.durable.told_before = row.upstream
-        partition.durable.know(row)
+        partition.durable.load(row)
         if row.transactional:
             row = await self._committed_row(partition, row)
             return row, LastAppend(row.sequence, row.downstream, others=row.others)
         there = partition.in_its_place()
         there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
-        found = await self._standing.end(there, row)
+        found = await self._standing.find_last_append(there, row)
         if not isinstance(found, FoundGap) and appended_since(row, found.sequence, found.others):
             await self._source.refresh([partition.topic])
-            stands = await self._standing.look(there, row)
+            stands = await self._standing.reconcile(there, row)
             if not isinstance(stands, FoundGap):
                 return stands
             found = stands
@@ -114,12 +114,12 @@ class Resumer:
         whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
         less."""
         row = await self._first(partition, topic, await self._transacting.progress(partition))
-        stands = await self._standing.look(partition, row)
+        stands = await self._standing.reconcile(partition, row)
         await self._ledger.write(row)
-        partition.durable.know(row)
-        return await self._stand(partition, topic, row) if isinstance(stands, FoundGap) else stands
+        partition.durable.load(row)
+        return await self._reconciled(partition, topic, row) if isinstance(stands, FoundGap) else stands
 
-    async def _as_told(
+    async def _as_altered(
         self, partition: MirrorPartition, topic: MirroredTopic, told: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend]:
         """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
@@ -141,16 +141,16 @@ class Resumer:
         else:
             row = replace(row, producer_epoch=used + 1)
         await self._ledger.write(row)
-        partition.durable.know(row)
-        return await self._stand(partition, topic, row)
+        partition.durable.load(row)
+        return await self._reconciled(partition, topic, row)
 
-    async def _stand(
+    async def _reconciled(
         self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend]:
         while True:
             if not partition.incarnation:
-                partition.durable.know(row)
-            found = await self._standing.look(partition, row)
+                partition.durable.load(row)
+            found = await self._standing.reconcile(partition, row)
             if not isinstance(found, FoundGap):
                 return found
             row = await self.deciding.decided(partition, topic, row, found)
@@ -183,7 +183,7 @@ class Resumer:
         """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
         the records themselves tell where it ended."""
         partition.misnumbered = True
-        row, end = await self._stand(partition, topic, row)
+        row, end = await self._reconciled(partition, topic, row)
         left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
         return replace(row, downstream=end.downstream, left_epoch=left)
 
@@ -195,9 +195,9 @@ class Resumer:
     def _newest(self, partition: MirrorPartition) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        return newest(row_after(partition), theirs) if partition.durable.known else theirs
+        return newest(row_after(partition), theirs) if partition.durable.is_loaded else theirs
 
-    async def _begin(
+    async def _start_epoch(
         self, partition: MirrorPartition, topic: MirroredTopic, former: PartitionProgress
     ) -> PartitionProgress:
         """A new chain, written down and acknowledged before its first append: from then on every append can be

@@ -86,7 +86,7 @@ def _leader_confirms(
 ) -> bool:
     """Whether the leader itself says that nothing of ours was appended since: then the log need not be read."""
     return row.sequence >= 0 and all(
-        remembered.get(p) == (row.producer_epoch, found.sequence_of(p, row.producer_id))
+        remembered.get(p) == (row.producer_epoch, found.sequence_under(p, row.producer_id))
         for p in {row.producer_id, *others}
     )
 
@@ -97,7 +97,7 @@ def _require_new_producer(
     """Raises Unaccounted where the leader remembers something of the row's chain, and nothing of it lies behind the
     row."""
     for producer_id, sequence in sorted(ends.items()):
-        if found.sequence_of(producer_id, row.producer_id) < 0:
+        if found.sequence_under(producer_id, row.producer_id) < 0:
             raise Unaccounted(
                 f"the leader of {tp[0]}-{tp[1]} remembers our sequence {sequence} of producer {producer_id} in epoch "
                 f"{row.producer_epoch}, of which our row does not tell",
@@ -118,7 +118,7 @@ def _agrees(
 ) -> bool:
     """Whether what the leader remembers of a producer id is what was read; False: look again. Raises InDoubt, and
     NotReplicated."""
-    ends = found.sequence_of(producer_id, row.producer_id)
+    ends = found.sequence_under(producer_id, row.producer_id)
     if epoch > row.producer_epoch:
         raise LaterEpoch(
             f"the target knows epoch {epoch} of our producer {producer_id}, our row knows {row.producer_epoch}", epoch
@@ -195,6 +195,6 @@ async def _read_tail(
         begin -= 1
     offset = max(begin, await target.end_offset(tp, timestamp=-2))
     async for batches, _ in log_between(target, tp, offset, end):
-        tail.take(batches)
+        tail.add(batches)
     tail.ends(end)
     return tail

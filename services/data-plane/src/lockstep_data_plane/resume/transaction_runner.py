@@ -82,11 +82,11 @@ class TransactionRunner:
         none. Raises kafka_error, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
 
-    def begin(self, partition: MirrorPartition) -> TransactionState:
+    def start(self, partition: MirrorPartition) -> TransactionState:
         """The transactions of a partition that has just been fenced."""
         return TransactionState(self._id(partition), self._boundary)
 
-    def look(self, partition: MirrorPartition) -> None:
+    def update(self, partition: MirrorPartition) -> None:
         """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
         needed, and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
@@ -134,7 +134,7 @@ class TransactionRunner:
         if why:
             self._on_failed(partition, why)
         elif partition.transactions is transactions:
-            self.look(partition)
+            self.update(partition)
 
     async def _transaction(self, partition: MirrorPartition, transactions: TransactionState) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]

@@ -40,7 +40,7 @@ class CertificateWatch:
         """Whether that has been so for longer than this."""
         return self._renewed_at is not None and asyncio.get_running_loop().time() - self._renewed_at > seconds
 
-    async def look(self, changed: asyncio.Event) -> None:
+    async def watch(self, changed: asyncio.Event) -> None:
         """Look until they are renewed, and set `changed` then."""
         while self._files and not self.renewed:
             await asyncio.sleep(LOOK_EVERY_S)

@@ -34,7 +34,7 @@ class DesiredPartition:
     """The new starts that were asked for."""
 
     @property
-    def rests(self) -> str:
+    def resting_reason(self) -> str:
         """The word for why it is not to be copied; "" when it is."""
         return "" if self.phase is DesiredPhase.RUNNING else self.phase.word
 
@@ -83,7 +83,7 @@ def resting_partitions(
         found += [
             row
             for row in some
-            if row.phase in RESTS or (row.phase != "halted" and ordered[row.topic, row.partition].rests)
+            if row.phase in RESTS or (row.phase != "halted" and ordered[row.topic, row.partition].resting_reason)
         ]
     return found
 

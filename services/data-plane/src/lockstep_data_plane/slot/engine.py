@@ -84,7 +84,11 @@ class SlotEngine:
         self._failing = ErrorHandler(self._source, self._target, self._telling, on_failed=self._stop)
         self.room = FlowControl(self._plane, lambda p: self._fetching.nudge(p))
         self._transacting = TransactionRunner(
-            settings, self._target, on_open=self._send, on_commit=self._committed, on_failed=self._failing.failed
+            settings,
+            self._target,
+            on_open=self._send,
+            on_commit=self._committed,
+            on_failed=self._failing.on_append_failed,
         )
         self._resuming = Resumer(
             settings,
@@ -102,10 +106,10 @@ class SlotEngine:
             self._source,
             self._target,
             ledger,
-            deliver=self._judge,
-            delivered=self._traced,
+            deliver=self._classify,
+            delivered=self._with_provenance,
             passing=PASSING,
-            trouble=partial(self._telling.of_slot, "provenance"),
+            trouble=partial(self._telling.slot_trouble, "provenance"),
         )
         self._producing = Sender(self._target, self._on_answer)
         self._fetching = Fetcher(
@@ -191,8 +195,8 @@ class SlotEngine:
             self._left += partition.durable.counters.records
             self._left_bytes += partition.durable.counters.bytes
             self._changes.pop(partition, None)
-            self._ledger.forget(partition)
-            self._origins.forget(partition)
+            self._ledger.remove(partition)
+            self._origins.remove(partition)
             self._fetching.holds(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
@@ -210,8 +214,8 @@ class SlotEngine:
             if self.others_end_by is not None:
                 partition.doubt()
             self._fetching.detach(partition)
-            self._transacting.look(partition)
-            self._look_at_held(partition)
+            self._transacting.update(partition)
+            self._update_held(partition)
             self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
@@ -223,9 +227,11 @@ class SlotEngine:
             partition.limits = target_limits(self._plane, topic)
             ids = (partition.durable.written.source_topic_id, partition.durable.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
-                self._failing.failed(partition, "its topic was re-created")
+                self._failing.on_append_failed(partition, "its topic was re-created")
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
-                self._failing.failed(partition, f"{topic.target_topic} has {topic.target_partitions} partitions now")
+                self._failing.on_append_failed(
+                    partition, f"{topic.target_topic} has {topic.target_partitions} partitions now"
+                )
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
@@ -245,28 +251,28 @@ class SlotEngine:
 
     def _on_turn(self, partition: MirrorPartition) -> None:
         self._moved.add(partition)
-        self._look_at_held(partition)
+        self._update_held(partition)
 
     def _stop(self, partition: MirrorPartition) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
         self._fetching.detach(partition)
-        self._transacting.look(partition)
-        self._look_at_held(partition)
+        self._transacting.update(partition)
+        self._update_held(partition)
         self._changes[partition].set()
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
-        if delivery.partition.traces is not self._origins or not self._origins.takes(delivery):
-            self._judge(delivery)
-        self._look_at_held(delivery.partition)
+        if delivery.partition.traces is not self._origins or not self._origins.hold(delivery):
+            self._classify(delivery)
+        self._update_held(delivery.partition)
 
-    def _look_at_held(self, partition: MirrorPartition) -> None:
+    def _update_held(self, partition: MirrorPartition) -> None:
         """To be called whenever what the partition holds may be another size."""
         self._fetching.holds(partition, partition.chain.bytes_held + self._origins.bytes_held(partition))
 
-    def _traced(self, partition: MirrorPartition) -> None:
-        self._look_at_held(partition)
+    def _with_provenance(self, partition: MirrorPartition) -> None:
+        self._update_held(partition)
         self._delivered()
         self._fetching.nudge(partition)
 
@@ -276,7 +282,7 @@ class SlotEngine:
             self._ledger.timings.fetched(*measured)
         self._unmeasured.clear()
 
-    def _judge(self, delivery: Delivery) -> None:
+    def _classify(self, delivery: Delivery) -> None:
         p = delivery.partition
         if not p.reads or p.incarnation != delivery.incarnation:
             return
@@ -285,7 +291,7 @@ class SlotEngine:
             self._failing.fetch_refused(p, fetched.code)
             return
         self._moved.add(p)
-        self.room.took(p, len(fetched.records))
+        self.room.on_fetched(p, len(fetched.records))
         p.durable.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
@@ -299,15 +305,15 @@ class SlotEngine:
         except RecordMismatch as exc:
             self._failing.misnumbered(p, str(exc))
         except BatchRejected as exc:
-            self._failing.refused(p, str(exc), None if p.to_number else exc.refusal)
-        if p.reads and p.to_number and p.position >= p.durable.source_end >= 0:
+            self._failing.refused(p, str(exc), None if p.records_to_skip else exc.refusal)
+        if p.reads and p.records_to_skip and p.position >= p.durable.source_end >= 0:
             self._failing.misnumbered(
-                p, f"the target holds {p.to_number} more records of ours than the source has up to {p.position}"
+                p, f"the target holds {p.records_to_skip} more records of ours than the source has up to {p.position}"
             )
-        if p.phase is Phase.LOCATING and not p.to_number:
+        if p.phase is Phase.LOCATING and not p.records_to_skip:
             self._stop(p)
         self._producing.ready(p)
-        self._transacting.look(p)
+        self._transacting.update(p)
 
     def _on_answer(
         self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
@@ -329,8 +335,8 @@ class SlotEngine:
                 self._failing.cut(partition, str(answer))
             else:
                 self._failing.append_refused(partition, flight, answer)
-        self._look_at_held(partition)
-        self._transacting.look(partition)
+        self._update_held(partition)
+        self._transacting.update(partition)
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
 

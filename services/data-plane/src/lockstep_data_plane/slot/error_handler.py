@@ -30,7 +30,7 @@ class ErrorHandler:
         self._telling = telling
         self._on_failed = on_failed
 
-    def failed(self, partition: MirrorPartition, why: str | ClusterError, *, of_source: bool = False) -> None:
+    def on_append_failed(self, partition: MirrorPartition, why: str | ClusterError, *, of_source: bool = False) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on. Without
         effect on a partition that is past copying. `of_source`: the target has no part in it."""
         if not partition.can(PartitionEvent.FAILED):
@@ -45,16 +45,16 @@ class ErrorHandler:
     def cut(self, partition: MirrorPartition, why: str) -> None:
         """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
         each."""
-        self.failed(partition, "")
+        self.on_append_failed(partition, "")
 
     def source_cut(self, partition: MirrorPartition, why: str) -> None:
         """As `cut`, where it was the source's connection."""
-        self.failed(partition, "", of_source=True)
+        self.on_append_failed(partition, "", of_source=True)
 
     def misnumbered(self, partition: MirrorPartition, why: str) -> None:
         """Counting does not tell where the copy stands: look at the records themselves."""
         partition.misnumbered = True
-        self.failed(partition, why)
+        self.on_append_failed(partition, why)
 
     def refused(self, partition: MirrorPartition, why: str, refusal: RefusedRecords | None = None) -> None:
         """Nothing settles it but a decision (`lockstep.on.refused`). `refusal`: the records, where they are known."""
@@ -69,13 +69,15 @@ class ErrorHandler:
         fate, why = retry_for(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
         if code in NO_TOPIC:
-            self.failed(partition, "", of_source=True)  # deleted, re-created, or led elsewhere: resuming will say
+            self.on_append_failed(
+                partition, "", of_source=True
+            )  # deleted, re-created, or led elsewhere: resuming will say
         elif code == NOT_ON_TOPIC:
             self._denied(partition, self._source, partition.topic, "Read")
         elif fate is Retry.REFUSED:
             self.refused(partition, where)
         else:
-            self.failed(partition, where, of_source=True)
+            self.on_append_failed(partition, where, of_source=True)
 
     def append_refused(self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer) -> None:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
@@ -85,7 +87,7 @@ class ErrorHandler:
             self._denied(partition, self._target, partition.target_topic, "Write")
         elif fate is Retry.TOO_LARGE and flight.piece.count > 1:
             partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
-            self.failed(partition, f"{where}; splitting")
+            self.on_append_failed(partition, f"{where}; splitting")
         elif fate in (Retry.REFUSED, Retry.TOO_LARGE):
             records = "".join(
                 f"; offset {flight.piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5]
@@ -94,7 +96,7 @@ class ErrorHandler:
             why = f"{where} ({answer.message or 'no message'}){records}"
             self.refused(partition, why, refused_piece(flight.piece, named, why) if flight.piece.count else None)
         else:
-            self.failed(partition, where)
+            self.on_append_failed(partition, where)
 
     def _denied(self, partition: MirrorPartition, cluster: Cluster, topic: str, operation: str) -> None:
-        self.failed(partition, self._telling.denied(cluster.alias, "topic", topic, operation))
+        self.on_append_failed(partition, self._telling.denied(cluster.alias, "topic", topic, operation))

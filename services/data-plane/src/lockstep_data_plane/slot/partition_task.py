@@ -73,7 +73,7 @@ class PartitionTasks:
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
                 if self._settled(partition) is Phase.RESUMING:
                     await self._breathe(partition, pauses)
-            elif partition.phase is Phase.LOCATING and not partition.to_number:
+            elif partition.phase is Phase.LOCATING and not partition.records_to_skip:
                 partition.on(PartitionEvent.LOCATED)
             else:
                 await changed.wait()
@@ -107,7 +107,7 @@ class PartitionTasks:
             if row is not None:
                 await self.ledger.quarantine(partition, refusal)
                 await self.ledger.write(row)
-                partition.durable.know(row)
+                partition.durable.load(row)
         except PASSING as exc:
             await self._in_trouble(partition, exc, pauses)
             return
@@ -131,7 +131,7 @@ class PartitionTasks:
         try:
             await self.ledger.flush([partition])
         except ClusterError as trouble:
-            self.telling.of_slot(PROGRESS, trouble)
+            self.telling.slot_trouble(PROGRESS, trouble)
 
     async def _try_to_resume(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
         try:
@@ -155,7 +155,7 @@ class PartitionTasks:
         if partition.locates:
             await self._locate(partition)
             return
-        row, end = await self.resuming.look(partition, topic)
+        row, end = await self.resuming.resume(partition, topic)
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
         there = self.target.partitions(partition.target_topic)
@@ -168,11 +168,11 @@ class PartitionTasks:
         if partition.phase is not Phase.RESUMING or partition.locates:
             return
         runs = self.runs_of(partition.tp)
-        transactions = self.transacting.begin(partition) if row.transactional else None
+        transactions = self.transacting.start(partition) if row.transactional else None
         partition.resumed(row, end, runs, transactions)
         self.fetching.attach(partition)
         self.awaiting.got_through()
-        if partition.to_number:
+        if partition.records_to_skip:
             self.telling.recovered(partition, row.upstream)
 
     async def _locate(self, partition: MirrorPartition) -> None:
@@ -189,6 +189,6 @@ class PartitionTasks:
             partition.on(PartitionEvent.FOUND)
             return
         partition.resumed(*found, self.runs_of(partition.tp))
-        if partition.to_number:
+        if partition.records_to_skip:
             self.fetching.attach(partition)
             self.telling.recovered(partition, found[0].upstream)

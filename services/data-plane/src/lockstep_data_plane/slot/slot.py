@@ -121,20 +121,20 @@ class Slot:
                 await follower.caught_up()
                 if not self._ended_cleanly:
                     self._copying.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
-                await self._copy_until_told(asyncio.create_task(follower.failed()))
+                await self._copy_until_asked(asyncio.create_task(follower.failed()))
         finally:
             await self._copying.close()
             await self._ledger.stop()
         return self._copying.appended
 
-    async def _copy_until_told(self, lost: asyncio.Task[None]) -> None:
+    async def _copy_until_asked(self, lost: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
-        looking = asyncio.create_task(self._certificates.look(self._changed))
+        looking = asyncio.create_task(self._certificates.watch(self._changed))
         ending = asyncio.create_task(self._copying.end_silent())
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
-            await self._tell("started")
+            await self._write_status("started")
             await self._ledger.event(
                 "SlotStarted",
                 f"slot {self._spec.slot}",
@@ -153,15 +153,15 @@ class Slot:
                     await self._flush(everything=at_all or self._leaving)
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
-                    await self._tell("started")
-                self._stretches.look(self._stretch)
+                    await self._write_status("started")
+                self._stretches.update(self._stretch)
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
                 changed = await self._wait(due - loop.time())
             if self._assignment.ending:
                 await self._flush(everything=True)
-                await self._tell("released")
+                await self._write_status("released")
         finally:
-            self._stretches.look(self._stretch, last=True)
+            self._stretches.update(self._stretch, last=True)
             for task in (looking, lost, ending):
                 task.cancel()
             await cancelled(self._tending.values())
@@ -177,10 +177,10 @@ class Slot:
 
     @property
     def _leaving(self) -> bool:
-        return self._assignment.ending or self._goes_on
+        return self._assignment.ending or self._continues
 
     @property
-    def _goes_on(self) -> bool:
+    def _continues(self) -> bool:
         """Whether another run goes on at once with what this one has."""
         return self._succeeded or self.renews
 
@@ -205,7 +205,7 @@ class Slot:
             self._copying.remove(tp)
             task.result()
 
-    async def _tell(self, phase: str) -> None:
+    async def _write_status(self, phase: str) -> None:
         self._alive_at = asyncio.get_running_loop().time()
         held, syncs = self._copying.partitions.values(), self._ledger.syncs
         status = SlotStatus(
@@ -214,7 +214,7 @@ class Slot:
             run=self._spec.run,
             generation=self._assignment.generation,
             partitions=len(self._tending),
-            resting=sum(order.rests != "" for order in self._orders.values()),
+            resting=sum(order.resting_reason != "" for order in self._orders.values()),
             held_bytes=self._copying.held_bytes,
             held_records=sum(p.chain.records_held for p in held),
             commit_window=self._ledger.commits.summary,
@@ -294,29 +294,29 @@ class Slot:
         self._copying.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
-        if not self._goes_on:
+        if not self._continues:
             for tp in assigned - self._tending.keys():
-                self._take_up(tp, self._orders[tp])
+                self._start_partition(tp, self._orders[tp])
         for tp in self._tending:
             order = self._orders.get(tp)
             if order is None or self._leaving or order != self._begun_by[tp]:
-                rests = order.rests if order is not None else ""
-                goes_on = self._goes_on or order is None or not (rests or self._assignment.ending)
+                rests = order.resting_reason if order is not None else ""
+                goes_on = self._continues or order is None or not (rests or self._assignment.ending)
                 self._copying.leave(tp, rests, goes_on=goes_on)
 
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)
 
-    def _take_up(self, tp: TopicPartition, order: DesiredPartition) -> None:
+    def _start_partition(self, tp: TopicPartition, order: DesiredPartition) -> None:
         topic = self._topics.get(tp[0])
         if topic is None or topic.phase != "mirrored" or tp[1] >= self._copied(topic):
             return
-        at_rest = bool(order.rests) or self._assignment.ending
+        at_rest = bool(order.resting_reason) or self._assignment.ending
         if at_rest and (self._is_located(tp) or self._located.get(tp) == order):
             return
         self._located.pop(tp, None)
         self._begun_by[tp] = order
-        rests = order.rests if at_rest else None
+        rests = order.resting_reason if at_rest else None
         task = asyncio.create_task(self._copying.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
         task.add_done_callback(lambda _: self._has_ended(tp))
         self._tending[tp] = task

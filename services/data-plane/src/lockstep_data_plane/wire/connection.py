@@ -56,7 +56,7 @@ NAMES = {api.key: name for name, api in APIS.items()}
 
 class BrokerUnreachable(ConnectionError):
     """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
-    known, `needs` the permission without which it would not say more (as `kafka_error`)."""
+    known, `needs` the permission without which it would not say more (as `KafkaProtocolError`)."""
 
     def __init__(self, sentence: str, alias: str = "", needs: tuple[str, str, str] | None = None) -> None:
         super().__init__(sentence)
@@ -137,7 +137,7 @@ class Connection(SessionConnection):
     connection until its answer is out), so one connection per outstanding long poll.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
-    (KIP-219). `call` waits for so long; who uses `ask` looks at `rests_for` before, or awaits `rested`."""
+    (KIP-219). `call` waits for so long; who uses `ask` looks at `throttled_for` before, or awaits `throttle_over`."""
 
     _held: deque[tuple[bytes, int, _PendingRequest, asyncio.Future[Any]]]
     """What was asked while a login is due, in order."""
@@ -191,7 +191,7 @@ class Connection(SessionConnection):
         entity = asked.read(frame, correlation_id)
         self._requests.popleft()
         self._note_drained()
-        self._heard(asked.at, entity)
+        self._on_latency(asked.at, entity)
         if future.done():
             return
         try:
@@ -267,7 +267,7 @@ class Connection(SessionConnection):
                 future.set_exception(error)
         return super().close(reason, exc)
 
-    def _heard(self, asked_at: float, answer: Any) -> None:
+    def _on_latency(self, asked_at: float, answer: Any) -> None:
         self._last_action = now = time.monotonic()
         self.round_trip_s = min(self.round_trip_s, now - asked_at)
         throttled_s = answer.throttle_time.total_seconds()
@@ -277,19 +277,19 @@ class Connection(SessionConnection):
                 self.on_throttled(throttled_s)
 
     @property
-    def rests_for(self) -> float:
+    def throttled_for(self) -> float:
         """Seconds for which nothing is to be asked, for we are over a quota; 0: ask."""
         return max(0.0, self.resting_until - time.monotonic()) if self.resting_until else 0.0
 
-    async def rested(self) -> None:
+    async def throttle_over(self) -> None:
         """Wait until the connection may be asked something."""
-        while (seconds := self.rests_for) > 0:
+        while (seconds := self.throttled_for) > 0:
             await asyncio.sleep(seconds)
 
     async def call(self, entity: Any) -> Any:
         """Ask as soon as that may be, and wait. Raises BrokerUnreachable when no answer comes in time; the connection
         is then closed, since later answers on it could not come either."""
-        await self.rested()
+        await self.throttle_over()
         try:
             async with asyncio.timeout(self.question_s):
                 return await self.ask(entity)

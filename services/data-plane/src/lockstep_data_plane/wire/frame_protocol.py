@@ -50,7 +50,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled += nbytes
         try:
             if not self._wanted:
-                self._take_apart()
+                self._parse()
             elif self._filled == self._wanted:
                 frame, self._wanted, self._filled = self._large[: self._wanted], 0, 0
                 self._on_frame(frame.toreadonly())
@@ -59,7 +59,7 @@ class FrameProtocol(asyncio.BufferedProtocol):
         except Exception as exc:  # noqa: BLE001  # why ever an answer cannot be read, nothing behind it can be
             self._on_lost(exc)
 
-    def _take_apart(self) -> None:
+    def _parse(self) -> None:
         at, filled, view = 0, self._filled, self._begun
         while filled - at >= SIZE.size:
             (size,) = SIZE.unpack_from(view, at)

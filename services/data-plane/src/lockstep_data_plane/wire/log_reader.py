@@ -49,7 +49,7 @@ async def log_between(
             connection.version("fetch"), wanted, AT_ONCE, isolation=isolation, wait_ms=wait_ms, by_id=by_id
         )
         answer = await connection.call(request)
-        if not connection.rests_for:  # or it answers without records because we are over a quota
+        if not connection.throttled_for:  # or it answers without records because we are over a quota
             in_vain += 1
         for fetched in read_answer(wanted, answer, topic_names(wanted)):
             if fetched.code != 0:

@@ -47,7 +47,7 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 
 def expiry_to_report(token: Token, now: float, due: float) -> float:
     """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
-    there is one, from `due` on. Before that it would be given the same again, and come back when that has a
+    there is one, from `due_commits` on. Before that it would be given the same again, and come back when that has a
     twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 

@@ -231,7 +231,7 @@ class Restarts(Row):
     """
 
     owner: str
-    """`Leader.service` of who starts it."""
+    """`PartitionLeader.service` of who starts it."""
     subject: str = "service"
     """`service`: its main loop; `slot:N`."""
     count: int = 0
