@@ -45,12 +45,16 @@ async def closes_within(seconds: float, reader: asyncio.StreamReader) -> bytes:
 @pytest.mark.parametrize(
     "head",
     [
+        b"GET /live",
+        b"CONNECT ",
+        b"GET /live HTTP/2.0\r\nHost: x",
+        b"GET  /live HTTP/1.1\r\nHost: x",
         b"GET /live HTTP/1.1\r\nHost: x\r\nno colon",
         b"GET /live HTTP/1.1\r\nHost : x",
         b"GET /live HTTP/1.1\r\nHost: x\r\nA: 1\r\n folded: 2",
         b"GET /live HTTP/1.1",
         b"get /live HTTP/1.1\r\nHost: x",
-        b"PRI * HTTP/2.0\r\n\r\nSM",
+        b"PRI * HTTP/2.0",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"GET /live HTTP/1.1\r\nHost: x\r\n" + b"\r\n".join(b"A%d: 1" % number for number in range(300)),
     ],
@@ -105,6 +109,15 @@ async def test_a_body_that_is_none_is_no_news(coding: bytes, caplog: pytest.LogC
             await asyncio.sleep(0.1)
             opened[0][1].write(b"zz\r\n")
             assert b"live" in await closes_within(3.0, opened[0][0])
+        assert await got(address, "/live") == (200, "live\n")
+    assert not [record for record in caplog.records if record.levelno >= logging.INFO]
+
+
+async def test_a_client_that_is_gone_when_it_is_refused_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(AccessPolicy()) as address:
+        for _ in range(50):
+            async with crowd(address, 10, b"GET /live HTTP/1.1\r\nnone\r\n\r\n"):
+                pass  # each is reset at once
         assert await got(address, "/live") == (200, "live\n")
     assert not [record for record in caplog.records if record.levelno >= logging.INFO]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import ssl
 from http import HTTPStatus
 from typing import Any, cast
@@ -17,6 +18,9 @@ __all__ = ["GuardedConnection"]
 
 HEAD_BYTES = 8_192
 """A request's line and headers at most; answered with 431 beyond."""
+
+REQUEST_LINE = re.compile(rb"\S+ \S+ HTTP/1\.[01]\r\n")
+"""Anything else is refused: aiohttp answers HTTP/0.9 and 2.0 as such, and fails on `CONNECT` without a target."""
 
 HEAD_WITHIN_S = 5.0
 """The TLS handshake is over, and a request's head is here, by then; answered with 408 beyond."""
@@ -76,6 +80,8 @@ class GuardedConnection(web.RequestHandler):
             return None
         if len(head) > HEAD_BYTES:
             return self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if end and not REQUEST_LINE.match(self._head):
+            return self._refuse(HTTPStatus.BAD_REQUEST)
         if end:
             self._answer_within(ANSWERED_WITHIN_S)
             super().data_received(self._head)
@@ -115,7 +121,8 @@ class GuardedConnection(web.RequestHandler):
             self.close()
             self._answer_within(LEFT_OVER_WITHIN_S)
             transport.write(refusal_bytes(status))
-            transport.write_eof() if transport.can_write_eof() else transport.close()
+            with contextlib.suppress(OSError):  # the client has gone
+                transport.write_eof() if transport.can_write_eof() else transport.close()
 
     def _answer_within(self, seconds: float) -> None:
         self._asking = False
