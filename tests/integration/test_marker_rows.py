@@ -14,7 +14,7 @@ import pytest
 from lockstep_data_plane.admin.offset_alteration import with_position
 from lockstep_data_plane.wire.transaction_coordinator import Producer, TransactionCoordinators
 from lockstep_protocol.names import state_topic, transactional_id
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.integration.test_lost_rows import append, cluster, numbered, own_id, untroubled
 from tests.support.clusters import Record, create_topic, produce, unique_name
@@ -23,6 +23,7 @@ from tests.support.mirror import Mirror, MirroredFlow
 SOON = 90.0
 FORMER, LATER, THERE = 4, 6, 30
 """Records behind the first marker, behind the second one, and on the source."""
+RELAY = "lockstep.provenance = relay"
 LEFT = 4
 """The epoch of the flow's own id that was used before the markers."""
 
@@ -95,3 +96,33 @@ def test_partitions_behind_markers_go_on(pair: Pair, tmp_path: Path, way: str) -
                 assert now.producer_epoch > epoch
             else:
                 assert (now.producer_id, now.producer_epoch) == (own, LEFT + 1)
+
+
+class SameNames(MirroredFlow):
+    """Topics keep their names."""
+
+    def remote(self, topic: str) -> str:
+        return topic
+
+
+@pytest.mark.long
+def test_so_do_those_of_a_flow_that_tells_several_origins_apart_now(pair: Pair, tmp_path: Path) -> None:
+    """The former id stood for the source's own records, in later epochs than the flow's own has had."""
+    mark = f"m{uuid.uuid4().hex[:6]}"
+    a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
+    lines = ("replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy", RELAY)
+    with Mirror.one_flow(tmp_path, mark, a, b, *lines) as mirror:
+        flow = SameNames(mirror.flow.flow, mirror.flow.source, mirror.flow.target)
+        own = own_id(flow)
+        (origin,) = flow.rows(Origin)
+        mirror.kill_data_plane()
+        topic = create_topic(flow.source, unique_name(mark))
+        produce(flow.source, topic, numbered(THERE))
+        row = replace(left_behind_a_marker(flow, topic), left_epoch=-1)
+        for told in (row, replace(origin, producer_id=row.producer_id)):
+            produce(flow.target, state_topic(flow.flow), [Record(*told.encode(), partition=0)])
+        mirror.data_plane.start()
+        flow.wait_holds(topic, numbered(THERE), within=SOON)
+        untroubled(flow, topic)
+        now = flow.wait_written_down(topic, within=SOON)[0]
+        assert (now.producer_id, now.producer_epoch) == (own, 0)

@@ -141,15 +141,17 @@ class OriginLookup:
         return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
 
     async def ours(self) -> frozenset[int]:
-        """Every producer id that may be ours in the target's log now, but for the flow's own. Raises as `learn`."""
+        """Every producer id that may be ours in the target's log now, but for the flow's own. An id of a
+        transactional id is not: it stands for records of the source, which bear the flow's own. Raises as `learn`."""
         if self._mode != "relay":
             return frozenset()
         await self._here.read()
-        flow, here = self._settings.flow, self._rule().target
+        flow, rule = self._settings.flow, self._rule()
         ids = {
             row.producer_id
             for row in self._here.rows
-            if (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, here)
+            if (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, rule.target)
+            and row.origin_cluster_id != rule.source
         }
         return frozenset(ids - {self._own})
 
