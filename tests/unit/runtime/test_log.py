@@ -72,6 +72,20 @@ def test_libraries_are_silent_unless_debugging() -> None:
     assert stream.getvalue() == ""
 
 
+@pytest.mark.parametrize(("level", "shown"), [("info", 0), ("debug", 1)])
+def test_faust_starts_are_shown_at_debug_only(level: str, shown: int) -> None:
+    """`logger.org.apache.kafka.clients.level = INFO` of a log4j2 configuration asks for the libraries' lines."""
+    stream = io.StringIO()
+    configure("topic-sync", "info", stream=stream, libraries=level)
+    logging.getLogger("mode.services").info("[^-Consumer]: Starting...")
+    logging.getLogger("aiokafka.consumer").info("Discovered coordinator 1 for group g")
+    logging.getLogger("faust.app").warning("rebalance takes long")
+    said = stream.getvalue()
+    assert said.count("Starting...") == shown
+    assert "Discovered coordinator" in said
+    assert "rebalance takes long" in said
+
+
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_what_libraries_say_without_a_logger_of_their_own_is_for_debugging(log_format: LogFormat) -> None:
     """py4j does, of each connection to a JVM that was killed."""

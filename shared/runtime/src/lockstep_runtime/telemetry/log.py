@@ -27,6 +27,10 @@ KEYS = "keys"
 LIBRARIES = ("faust", "mode", "aiokafka", "aiohttp", "kafka", "py4j", "opentelemetry", "urllib3", "botocore")
 """Silent unless level debug is asked for: what matters of theirs we say in our own line."""
 
+STARTS_AND_STOPS = frozenset({"faust", "mode"})
+"""At level info these name each of their own parts that starts or stops (`[^-Consumer]: Starting...`): shown at
+debug."""
+
 LogFormat = Literal["text", "json"]
 
 
@@ -51,9 +55,11 @@ def configure(
         handler.addFilter(_has_a_logger)
     root.setLevel(level.upper())
     usual = logging.WARNING if debug else logging.CRITICAL + 1
+    asked = logging.getLevelNamesMapping()[libraries.upper()] if libraries else usual
     for name in LIBRARIES:
         # asyncio's own logger stays: an exception nobody awaited must be seen.
-        logging.getLogger(name).setLevel(libraries.upper() if libraries else usual)
+        quiet = name in STARTS_AND_STOPS and asked == logging.INFO
+        logging.getLogger(name).setLevel(logging.WARNING if quiet else asked)
 
 
 def _has_a_logger(record: logging.LogRecord) -> bool:
