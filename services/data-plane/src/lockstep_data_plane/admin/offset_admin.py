@@ -16,7 +16,6 @@ from lockstep_data_plane.admin.offset_alteration import (
     refuse_beyond,
     reset_rows,
 )
-from lockstep_data_plane.common.liveness_timer import LivenessTimer
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, changes_of
@@ -25,6 +24,7 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, 
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
+from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["OffsetAdmin"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from lockstep_data_plane.common.liveness_timer import LivenessTimer
 from lockstep_protocol.rows.state_rows import SlotStatus
+from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["SlotHealth", "SlotProblem"]
 

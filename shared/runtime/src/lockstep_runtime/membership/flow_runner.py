@@ -25,12 +25,12 @@ from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, follow, replay
-from lockstep_runtime.membership.group_watchdog import DEAF_AFTER, GroupWatchdog
 from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
 
@@ -39,6 +39,10 @@ TICK = 1.0
 
 DRAIN = 5.0
 """Seconds a main loop gets to end after it was cancelled."""
+
+GROUP_SILENT_AFTER = 60.0
+"""Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its
+members waiting for a quarter of that."""
 
 WORKS_AFTER = 5.0
 """Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
@@ -299,11 +303,14 @@ class FlowRunner:
     async def _watch_group(self, follower: TopicFollower) -> None:
         """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
         and nobody would ever lead here again."""
-        hearing = GroupWatchdog()
-        while not hearing.lost(self.ctx.heard, not follower.trouble, self.ctx.clock.monotonic()):
+        timer, alive = LivenessTimer(), True
+        while timer.seconds_since(alive, self.ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:
             await asyncio.sleep(to_next_tick(TICK))
+            alive = self.ctx.heard or bool(follower.trouble)
         alias = self.ctx.target.alias
-        raise GroupLost(alias, f"cluster {alias}: nothing heard of our group for {DEAF_AFTER:.0f} s, joining anew")
+        raise GroupLost(
+            alias, f"cluster {alias}: nothing heard of our group for {GROUP_SILENT_AFTER:.0f} s, joining anew"
+        )
 
     # -- standing ------------------------------------------------------------------------------------------------------
 

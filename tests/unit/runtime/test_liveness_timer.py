@@ -1,12 +1,13 @@
-"""A slot's silence is measured by who listens, whatever the slot's own clock says."""
+"""How long a slot, or the group of a service, has been silent: by the clock of the process that listens."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.common.liveness_timer import LivenessTimer
+import pytest
+
 from lockstep_protocol.rows.state_rows import SlotStatus
-from lockstep_runtime.util.suspend_detector import AWAY_S
+from lockstep_runtime.util.liveness_timer import SUSPENDED_S, LivenessTimer
 
 HOUR_MS = 3_600_000
 STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=10 * HOUR_MS)
@@ -18,7 +19,7 @@ def test_silence_counts_from_when_something_new_was_heard() -> None:
     assert silence.silent_for(replace(STATUS, at_ms=STATUS.at_ms + 5_000), 106.0) == 0.0
 
 
-def test_who_has_said_nothing_yet_is_not_silent() -> None:
+def test_silence_before_the_first_message_is_zero() -> None:
     silence = LivenessTimer()
     assert [silence.silent_for(None, now) for now in (0.0, 9.0, 18.0)] == [0.0, 0.0, 0.0]
 
@@ -30,9 +31,17 @@ def test_a_clock_that_is_wrong_or_set_anew_makes_nobody_silent() -> None:
         assert silence.silent_for(said, float(second)) == 0.0
 
 
-def test_who_was_frozen_itself_begins_to_listen_anew() -> None:
+def test_suspension_of_the_process_starts_the_silence_anew() -> None:
     silence = LivenessTimer()
     silence.silent_for(STATUS, 0.0)
-    assert silence.silent_for(STATUS, AWAY_S) == AWAY_S
-    assert silence.silent_for(STATUS, 3 * AWAY_S) == 0.0
-    assert silence.silent_for(STATUS, 3 * AWAY_S + 1) == 1.0
+    assert silence.silent_for(STATUS, SUSPENDED_S) == SUSPENDED_S
+    assert silence.silent_for(STATUS, 3 * SUSPENDED_S) == 0.0
+    assert silence.silent_for(STATUS, 3 * SUSPENDED_S + 1) == 1.0
+
+
+@pytest.mark.parametrize("alive_until", [0.0, 130.0, 400.0])
+def test_seconds_count_from_when_it_was_last_alive(alive_until: float) -> None:
+    timer, now, seconds = LivenessTimer(), 100.0, 0.0
+    while seconds <= 60.0:
+        seconds, now = timer.seconds_since(now < alive_until, now), now + 1.0
+    assert now - 1.0 == max(100.0, alive_until - 1.0) + 61.0
