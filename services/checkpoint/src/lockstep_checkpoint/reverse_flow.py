@@ -42,7 +42,7 @@ class ReverseFlow(CompactedTopic[_State]):
             ctx.rounds.troubles,
             name=f"rows of {Flow(ctx.flow.target, ctx.flow.source)}",
             begin=_State,
-            take=self._take,
+            take=self._apply,
             optional=True,
         )
 
