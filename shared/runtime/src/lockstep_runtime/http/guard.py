@@ -35,16 +35,23 @@ CONNECTIONS = 64
 """At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one): a probe sends its
 request with its connection, so slow clients never keep it waiting."""
 
+OPTIONS: dict[str, Any] = {
+    "access_log": None,
+    "auto_decompress": False,
+    "keepalive_timeout": 0,
+    "logger": logging.getLogger(__name__),
+    "max_field_size": HEAD_BYTES,
+    "max_line_size": HEAD_BYTES,
+}
+"""aiohttp's own logger is silent in a service."""
+
 
 class GuardedConnection(web.RequestHandler):
     """aiohttp's connection behind the limits above. They hold from its first byte on, TLS handshake included. `crowd`
     are all connections of the server, oldest first."""
 
     def __init__(self, server: web.Server, crowd: dict[GuardedConnection, None], tls: ssl.SSLContext | None) -> None:
-        options: dict[str, Any] = {"access_log": None, "keepalive_timeout": 0, "lingering_time": LEFT_OVER_WITHIN_S}
-        options |= {"max_line_size": HEAD_BYTES, "max_field_size": HEAD_BYTES, "auto_decompress": False}
-        options |= {"logger": logging.getLogger(__name__)}  # aiohttp's own is silent
-        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        super().__init__(server, loop=asyncio.get_running_loop(), lingering_time=LEFT_OVER_WITHIN_S, **OPTIONS)
         self._crowd, self._tls, self._head, self._asking = crowd, tls, b"", True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -76,13 +83,13 @@ class GuardedConnection(web.RequestHandler):
             return super().data_received(data)
         self._head = (self._head + data).lstrip(b"\r\n")
         head, end, _ = self._head.partition(b"\r\n\r\n")
-        if self.transport is None:  # bytes that came with the end of the handshake
-            return None
-        if len(head) > HEAD_BYTES:
-            return self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if end and not REQUEST_LINE.match(self._head):
-            return self._refuse(HTTPStatus.BAD_REQUEST)
-        if end:
+        if self.transport is None:
+            pass  # bytes that came with the end of the handshake
+        elif len(head) > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif end and not REQUEST_LINE.match(self._head):
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        elif end:
             self._answer_within(ANSWERED_WITHIN_S)
             super().data_received(self._head)
         return None
