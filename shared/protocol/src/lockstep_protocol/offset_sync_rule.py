@@ -24,8 +24,10 @@ class OffsetSyncRule:
         if lag_max < 0:
             raise ValueError(f"offset.lag.max cannot be negative, it is {lag_max}")
         self._step = lag_max + 1
-        self._synced: int | None = None
         self._last: tuple[int, int] | None = None
+        """Upstream and downstream offset of the last acknowledged record; None before the first, which has a sync."""
+        self._synced = 0
+        """Downstream offset of the last sync."""
         self._delayed: tuple[UpstreamOffset, DownstreamOffset] | None = None
 
     def acknowledged(
@@ -38,7 +40,7 @@ class OffsetSyncRule:
         if count < 1:
             raise ValueError(f"a run has at least one record, not {count}")
         due: list[int] = []
-        if self._synced is None or self._breaks(upstream_first, downstream_first):
+        if self._is_due(upstream_first, downstream_first):
             self._synced = downstream_first
             due.append(downstream_first)
         # Within the run only the lag can be due: each `step` records after the latest sync.
@@ -59,13 +61,15 @@ class OffsetSyncRule:
         delayed, self._delayed = self._delayed, None
         return delayed
 
-    def _breaks(self, upstream: int, downstream: int) -> bool:
-        """Whether a record does not simply follow the last one: a gap or rewind upstream, a truncation downstream, or
-        lag."""
-        if self._last is None or self._synced is None:
-            return True
+    def _is_due(self, upstream: int, downstream: int) -> bool:
+        """Whether a record needs a sync of its own, by the four conditions of MM2's `PartitionState.update`."""
+        if self._last is None:
+            return True  # noPreviousSyncThisLifetime
         last_upstream, last_downstream = self._last
-        return upstream - last_upstream != 1 or downstream < last_downstream or downstream - self._synced >= self._step
+        translated_offset_too_stale = downstream - self._synced >= self._step
+        skipped_upstream_record = upstream - last_upstream != 1
+        truncated_downstream_topic = downstream < last_downstream
+        return translated_offset_too_stale or skipped_upstream_record or truncated_downstream_topic
 
 
 def _pair(upstream: int, downstream: int) -> tuple[UpstreamOffset, DownstreamOffset]:
