@@ -42,7 +42,7 @@ def test_only_what_is_the_same_twice_counts() -> None:
     one, two, three = ({Path("f"): text} for text in "123")
     steady = FileDigest(one)
     assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]
-    steady.taken = dict(three)
+    steady.accepted = dict(three)
     assert not steady.differs(three)
     assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
 

@@ -47,7 +47,7 @@ class AclSync:
         self._one_cluster = False
         self._resources = frozenset({"TOPIC", "GROUP"} if self._asked.groups else {"TOPIC"})
         self._own = BindingLedger(ctx)
-        self._looks = RevocationHistory()
+        self._history = RevocationHistory()
         self._tokens = about_tokens(
             {
                 ctx.flow.source: settings.clients.source_admin,
@@ -153,12 +153,12 @@ class AclSync:
     def _decide(self, found: Review) -> Deletions:
         ctx, asked = self._ctx, self._asked
         now = ctx.clock.monotonic()
-        self._looks = self._looks.then(ctx.term, now, found.revoked)
+        self._history = self._history.then(ctx.term, now, found.revoked)
         if not asked.delete:
             return Deletions()
         return deletions(
             found,
-            self._looks,
+            self._history,
             now,
             limit=asked.delete_max,
             shared=[str(flow) for flow in asked.shared],

@@ -99,7 +99,14 @@ class Deletions:
 
 
 def deletions(
-    found: Review, looks: RevocationHistory, now: float, *, limit: int, shared: Sequence[str], source: str, target: str
+    found: Review,
+    history: RevocationHistory,
+    now: float,
+    *,
+    limit: int,
+    shared: Sequence[str],
+    source: str,
+    target: str,
 ) -> Deletions:
     """What of `found.revoked` two looks agree on, but nothing where it is more than `limit` in all. `shared` names the
     other flows that may bring to the target what keeps its name: such bindings stay."""
@@ -122,7 +129,7 @@ def deletions(
             f"lockstep.acls.delete.max={limit} at once; if it is meant, start acl-sync once with {len(ours)}"
         )
         return Deletions((), tuple(notes))
-    due = tuple(one for one in ours if looks.settled(one.binding, now))
+    due = tuple(one for one in ours if history.settled(one.binding, now))
     return Deletions(due, tuple(notes))
 
 

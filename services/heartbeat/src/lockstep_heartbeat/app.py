@@ -73,12 +73,12 @@ class Heartbeats:
         }
 
     def _about(self, one: Upstream) -> dict[str, Any]:
-        told: dict[str, Any] = {"hops": one.hops, "topic": one.topic, "age_seconds": round(self._age_of(one), 1)}
+        row_detail: dict[str, Any] = {"hops": one.hops, "topic": one.topic, "age_seconds": round(self._age_of(one), 1)}
         if self._listener is not None:
             known = self._listener.heard.get(one.topic)
-            told["latency_ms"] = None if known is None else known.latency_ms
-            told["trouble"] = self._listener.troubles.get(one.topic, "")
-        return told
+            row_detail["latency_ms"] = None if known is None else known.latency_ms
+            row_detail["trouble"] = self._listener.troubles.get(one.topic, "")
+        return row_detail
 
     async def _measure_upstream(self) -> None:
         ctx = self._ctx

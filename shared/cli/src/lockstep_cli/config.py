@@ -271,8 +271,8 @@ def _as_tables(file: Path, found: View, everything: bool) -> Iterable[Renderable
     for alias, settings in found.clusters.items():
         yield _table(file, f"cluster {alias}", settings)
     for one in found.flows:
-        told = [setting for setting in one.settings if everything or setting.stated]
-        yield _table(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), told)
+        shown_settings = [setting for setting in one.settings if everything or setting.stated]
+        yield _table(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), shown_settings)
         for client, settings in one.clients.items():
             alias = one.flow.source if client.startswith("source") else one.flow.target
             known = set(found.clusters[alias])

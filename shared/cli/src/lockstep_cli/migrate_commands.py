@@ -171,7 +171,7 @@ async def _take_over(
         return _end(plan, output, done=False)
     await carry_out(settings, plan, timeout)
     start = f"lockstep resume {file} --flow '{settings.flow}'" if plan.resume else f"lockstep run {file}"
-    return _end(plan, output, done=True, told=f"{settings.flow} is taken over. Start it now: {start}")
+    return _end(plan, output, done=True, done_text=f"{settings.flow} is taken over. Start it now: {start}")
 
 
 async def _hand_back(
@@ -215,8 +215,8 @@ async def _hand_back(
     if not _goes_on(plan, hand_back_shown(plan), f"Hand {settings.flow} back so?", dry_run, yes, output):
         return _end(plan, output, done=False)
     await hand_back(settings, plan, timeout)
-    told = f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now"
-    return _end(plan, output, done=True, told=told)
+    done_text = f"{settings.flow} is handed back: {place} says where to go on. Start MirrorMaker 2 now"
+    return _end(plan, output, done=True, done_text=done_text)
 
 
 def _place(settings: FlowSettings, origin: str, names: Names, connector_stopped: bool) -> OffsetLocation:
@@ -265,14 +265,14 @@ def _goes_on(
     return True
 
 
-def _end(plan: Plan | HandBack, output: str, *, done: bool, told: str = "") -> int:
-    """`told`: what people are told when it is done."""
+def _end(plan: Plan | HandBack, output: str, *, done: bool, done_text: str = "") -> int:
+    """`done_text`: what people are told when it is done."""
     if output == "json":
         click.echo(json.dumps({**plan.as_json(), "done": done}, indent=2, ensure_ascii=False))
     for refusal in plan.refusals:
         click.echo(f"refused: {refusal}", err=True)
-    if output == "text" and told:
-        click.echo(told)
+    if output == "text" and done_text:
+        click.echo(done_text)
     return Exit.TROUBLE if plan.refusals else Exit.FINE
 
 

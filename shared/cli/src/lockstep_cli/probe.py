@@ -72,55 +72,55 @@ async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: f
 
     findings: list[Finding] = []
 
-    def tell(finding: Finding) -> None:
+    def report_finding(finding: Finding) -> None:
         findings.append(finding)
         if output == "text":
             word = {True: "ok", False: "failed", None: "-"}[finding.ok]
             click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
 
     for settings in flows_of(file, flows, every=not flows):
-        await _probe_flow(settings, canary, within, tell)
+        await _probe_flow(settings, canary, within, report_finding)
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in findings], indent=2, ensure_ascii=False))
     return int(Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE)
 
 
 async def _probe_flow(
-    settings: FlowSettings, canary: str | None, within: float, tell: Callable[[Finding], None]
+    settings: FlowSettings, canary: str | None, within: float, report_finding: Callable[[Finding], None]
 ) -> None:
     from lockstep_cli.clusters import source_of, target_of
     from lockstep_config.credentials.permissions import source_grants, target_grants
 
     flow = str(settings.flow)
 
-    async def look(check: str, work: Awaitable[str]) -> bool:
+    async def run_check(check: str, work: Awaitable[str]) -> bool:
         from lockstep_runtime.util.errors import ClusterError
 
         try:
-            tell(Finding(flow, check, True, await work))
+            report_finding(Finding(flow, check, True, await work))
         except (ClusterError, Missing) as exc:
-            tell(Finding(flow, check, False, str(exc)))
+            report_finding(Finding(flow, check, False, str(exc)))
             return False
         except TimeoutError:
-            tell(Finding(flow, check, False, f"no answer within {within:g} s"))
+            report_finding(Finding(flow, check, False, f"no answer within {within:g} s"))
             return False
         return True
 
     source, target = source_of(settings), target_of(settings)
-    reached = [await look(f"{one.alias} is reached", _reached(one, within)) for one in (source, target)]
+    reached = [await run_check(f"{one.alias} is reached", _reached(one, within)) for one in (source, target)]
     if not all(reached):
         return
-    await look("two clusters", _two_clusters(source, target))
+    await run_check("two clusters", _two_clusters(source, target))
     names = [name for name in await source.topic_names() if settings.replicates(name)]
     remote = [settings.remote_topic(name) for name in names]
     for cluster, grants, every in ((source, source_grants(settings), names), (target, target_grants(settings), remote)):
-        await look(f"permissions on {cluster.alias}", _permitted(cluster, grants, every))
+        await run_check(f"permissions on {cluster.alias}", _permitted(cluster, grants, every))
     if settings.heartbeat.enabled:
-        await look(f"heartbeat on {target.alias}", _heartbeat(settings, within))
+        await run_check(f"heartbeat on {target.alias}", _heartbeat(settings, within))
     else:
-        tell(Finding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
+        report_finding(Finding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
     if canary is not None:
-        await look(f"canary through {canary}", _round_trip(settings, canary, within))
+        await run_check(f"canary through {canary}", _round_trip(settings, canary, within))
 
 
 class Missing(Exception):
@@ -188,12 +188,12 @@ async def _heartbeat(settings: FlowSettings, within: float) -> str:
             return False
         return (beat.source, beat.target) == (aliases.source, aliases.target)
 
-    took = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
-    if took is None:
+    arrival_s = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
+    if arrival_s is None:
         raise Missing(
             f"none came within {within:g} s: does the service heartbeat run? Its pages and lockstep status say more"
         )
-    return f"came after {took:.1f} s"
+    return f"came after {arrival_s:.1f} s"
 
 
 async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
@@ -209,10 +209,10 @@ async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
         async with producing(settings, within, "source") as producer:
             await producer.send(topic, mark, mark, None, None)
 
-    took = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
-    if took is None:
+    arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
+    if arrival_s is None:
         raise Missing(f"was written to {alias} and did not arrive in {remote} within {within:g} s")
-    return f"arrived in {remote} after {took:.1f} s"
+    return f"arrived in {remote} after {arrival_s:.1f} s"
 
 
 async def _arrival(

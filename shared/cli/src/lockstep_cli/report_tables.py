@@ -219,9 +219,9 @@ def _services(report: Report, lines: Sequence[ServiceLine]) -> RenderableType:
     table = _table("services", "service", "wanted", "replicas", "acting", "why", numbers=("replicas",))
     for line in lines:
         newest = max((one.since_ms for one in line.leaders), default=0)
-        who = ", ".join(sorted({one.instance for one in line.leaders}))
+        instances = ", ".join(sorted({one.instance for one in line.leaders}))
         count = "?" if line.replicas is None else str(line.replicas)
-        acting = f"{who}, for {lasting(newest, report.at_ms)}" if who and line.replicas != 0 else ""
+        acting = f"{instances}, for {lasting(newest, report.at_ms)}" if instances and line.replicas != 0 else ""
         _add(table, line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD))
     return table
 

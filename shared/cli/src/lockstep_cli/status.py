@@ -171,7 +171,7 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     fold = StateFold()
     unreadable: dict[bytes, str] = {}
 
-    def take(records: Sequence[Record]) -> None:
+    def apply(records: Sequence[Record]) -> None:
         for record in records:
             try:
                 fold.fold(record.offset, record.key, record.value)
@@ -182,5 +182,5 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
 
     conf = client_settings.target_consumer(settings, "status")
     topic, alias = state_topic(settings.flow, settings.group_id), settings.flow.target
-    await replay(conf, topic, on_records=take, partitions=[0], alias=alias, access=access_of(settings, alias))
+    await replay(conf, topic, on_records=apply, partitions=[0], alias=alias, access=access_of(settings, alias))
     return fold.rows, list(unreadable.values())

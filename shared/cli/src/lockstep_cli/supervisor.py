@@ -194,8 +194,8 @@ class Supervisor:
             self._say("info", f"{name} is ready again")
         elif self._ready.keys() == self._commands.keys():
             self._all_were_ready = True
-            took = asyncio.get_running_loop().time() - self._started_at
-            self._say("info", f"ready: {', '.join(self._commands)}, after {took:.1f} s")
+            seconds_s = asyncio.get_running_loop().time() - self._started_at
+            self._say("info", f"ready: {', '.join(self._commands)}, after {seconds_s:.1f} s")
 
     async def _pause(self, delay: timedelta) -> None:
         """Wait for `delay`, or until the run is stopping."""

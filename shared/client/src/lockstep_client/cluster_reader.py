@@ -76,8 +76,8 @@ class Reading:
             raise ClusterUnreachable(self.bootstrap, self._why(f"no answer within {self._timeout:g} s"))
         return found
 
-    def records(self, topic: str, begin: int, end: int, take: Callable[[Message], None]) -> int:
-        """Hand partition 0 to `take` from its beginning until `end`, in order; return the position reached.
+    def records(self, topic: str, begin: int, end: int, on_record: Callable[[Message], None]) -> int:
+        """Hand partition 0 to `on_record` from its beginning until `end`, in order; return the position reached.
 
         That is below `end` when time ran out first. Raises NotPermitted, RequestRefused.
         """
@@ -91,7 +91,7 @@ class Reading:
             for message in [first, *self._consumer.consume(AT_ONCE, 0)]:
                 error = message.error()
                 if error is None:
-                    take(message)
+                    on_record(message)
                     position = (message.offset() or 0) + 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     position = max(position, message.offset() or 0)

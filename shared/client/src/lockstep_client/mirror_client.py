@@ -67,7 +67,7 @@ class MirrorClient:
         topic = self._policy.checkpoints_topic(source_alias)
         fold = CheckpointFold(groups)
 
-        def take(message: Message) -> None:
+        def on_record(message: Message) -> None:
             try:
                 fold.add(message.key(), message.value())
             except UnsupportedRecordVersion as exc:
@@ -79,7 +79,7 @@ class MirrorClient:
                 known = sorted(named.checkpoints_among(self._policy, there))
                 raise CheckpointsTopicMissing(topic, cluster.bootstrap, known)
             begin, end = cluster.bounds(topic)
-            position = cluster.records(topic, begin, end, take)
+            position = cluster.records(topic, begin, end, on_record)
         if position < end:
             raise CheckpointsNotRead(topic, allowed, position, end, fold.result())
         return fold.result()

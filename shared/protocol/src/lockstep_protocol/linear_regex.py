@@ -161,9 +161,9 @@ class _Ways:
                     self.free[self.sequence(branch, self._free_place(begin), flags)].append((end, None))
                 return end
             case "SUBPATTERN":
-                _, added, taken, inner = argument
+                _, added, removed, inner = argument
                 ignoring = (flags | {"i"}) if added & re.IGNORECASE else flags
-                return self.sequence(inner, begin, ignoring - {"i"} if taken & re.IGNORECASE else ignoring)
+                return self.sequence(inner, begin, ignoring - {"i"} if removed & re.IGNORECASE else ignoring)
             case "AT":
                 return self._free_place(begin, _position(str(argument)))
             case "ASSERT" | "ASSERT_NOT":

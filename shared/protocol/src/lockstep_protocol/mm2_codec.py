@@ -251,11 +251,11 @@ class _Reader:
             )
 
     def _read_bytes(self, size: int, field: str) -> bytes:
-        taken = self.data[self.at : self.at + size]
-        if len(taken) < size:
-            self._fail(f"{field} needs {size} bytes at {self.at}, {len(taken)} are left")
+        chunk = self.data[self.at : self.at + size]
+        if len(chunk) < size:
+            self._fail(f"{field} needs {size} bytes at {self.at}, {len(chunk)} are left")
         self.at += size
-        return taken
+        return chunk
 
     def _fail(self, why: str) -> NoReturn:
         raise MalformedRecord(f"{self.what}: {why}")

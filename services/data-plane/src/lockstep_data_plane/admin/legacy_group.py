@@ -116,7 +116,7 @@ class LegacyGroupFollower:
         return outcome.done[self._legacy.group]
 
     async def _wait_for(self, described: GroupDescription) -> None:
-        who = described.who[:NAMED]
+        who = described.member_names[:NAMED]
         more = described.members - len(who)
         names = ", ".join(who) + (f" and {more} more" if more else "")
         reason = (

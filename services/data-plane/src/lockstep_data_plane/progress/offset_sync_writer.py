@@ -41,7 +41,7 @@ class OffsetSyncWriter:
         self._failing = False
         self.sent = 0
         """Syncs acknowledged."""
-        self.took = Window()
+        self.latency = Window()
         """How long that took, in milliseconds."""
 
     def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
@@ -75,7 +75,7 @@ class OffsetSyncWriter:
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")
         else:
             self.sent += sum(map(len, taken.values()))
-            self.took.add(now_ms(), 1000 * (time.monotonic() - began))
+            self.latency.add(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
                 self._say.info("offset syncs recovered")

@@ -219,7 +219,7 @@ class Slot:
             held_records=sum(p.chain.records_held for p in held),
             commit_window=self._ledger.commits.summary,
             syncs=0 if syncs is None else syncs.sent,
-            sync_window=() if syncs is None else syncs.took.summary,
+            sync_window=() if syncs is None else syncs.latency.summary,
         )
         await self._guarded("slot status", self._ledger.write(status))
 

@@ -61,7 +61,7 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
                 "or awsProfileName in sasl.jaas.config, or give the pod or the instance a role"
             )
         if settings.debug:
-            self._tell(found)
+            self._log_identity(found)
         return found
 
     def _assumed(self, role: str) -> Credentials:
@@ -73,13 +73,13 @@ class _Found(CredentialProvider):  # type: ignore[misc]  # botocore ships no typ
         ]
         return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
 
-    def _tell(self, found: Credentials) -> None:
+    def _log_identity(self, found: Credentials) -> None:
         try:
-            who = self._sts(found.access_key, found.secret_key, found.token).get_caller_identity()["Arn"]
+            identity = self._sts(found.access_key, found.secret_key, found.token).get_caller_identity()["Arn"]
         except (BotoCoreError, ClientError) as exc:
             log.warning("awsDebugCreds: whose the AWS credentials are cannot be asked: %s", _line(exc))
         else:
-            log.info("awsDebugCreds: the AWS credentials are those of %s", who)
+            log.info("awsDebugCreds: the AWS credentials are those of %s", identity)
 
     def _sts(self, key: str | None, secret: str | None, token: str | None) -> Any:
         return _session(self._settings).create_client(

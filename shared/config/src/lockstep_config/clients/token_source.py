@@ -139,8 +139,8 @@ class TokenSource:
         now = self._clock()
         until = jwt_expiry(text)
         if until is not None and until <= now:
-            told = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
-            raise TokenUnavailable(f"{what} expired at {told} UTC: put a new one there")
+            expiry_text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
+            raise TokenUnavailable(f"{what} expired at {expiry_text} UTC: put a new one there")
         return self._bounded(Token(text, now, until or now + UNKNOWN_LIFE_S))
 
     def _bounded(self, token: Token) -> Token:
@@ -182,8 +182,8 @@ class TokenSource:
             raise _Refused(f"{settings.endpoint} answered without an access_token: check that it is a token endpoint")
         if renewing and isinstance(answer.get("refresh_token"), str):
             self._refresh_token = answer["refresh_token"]
-        now, told = self._clock(), answer.get("expires_in")
-        life = float(told) if isinstance(told, int | float) else None
+        now, expiry_text = self._clock(), answer.get("expires_in")
+        life = float(expiry_text) if isinstance(expiry_text, int | float) else None
         # The broker goes by the claim, which is in whole seconds: up to one less than what the server says.
         ends = [end for end in (None if life is None else now + life, jwt_expiry(text)) if end is not None]
         until = min(ends, default=now + UNKNOWN_LIFE_S)
@@ -218,11 +218,11 @@ class TokenSource:
             return answer
         if status == http.client.OK:  # what came may be a token, only not as it should
             raise _Refused(f"{endpoint} gave no token: its answer is no JSON object; check that it is a token endpoint")
-        why = self._masked(_told(answer, content))
+        why = self._masked(_server_words(answer, content))
         sentence = f"{endpoint} gave no token: HTTP {status}{why and f' ({why})'}"
         if http.client.BAD_REQUEST <= status < http.client.INTERNAL_SERVER_ERROR and status != ASKED_TOO_OFTEN:
-            who = f" of client {self._settings.client_id}" if self._settings.client_id else ""
-            raise _Refused(f"{sentence}: check the id, the secret and the scope{who}")
+            client_text = f" of client {self._settings.client_id}" if self._settings.client_id else ""
+            raise _Refused(f"{sentence}: check the id, the secret and the scope{client_text}")
         raise TokenUnavailable(sentence)
 
     def _exchanged(self, body: str) -> tuple[int, bytes]:
@@ -316,7 +316,7 @@ def _parsed(content: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _told(answer: dict[str, Any] | None, content: bytes) -> str:
+def _server_words(answer: dict[str, Any] | None, content: bytes) -> str:
     """An OAuth server's own words, or the beginning of whatever came instead."""
     if answer is None:
         return " ".join(content[:SHOWN].decode("utf-8", "replace").split())

@@ -103,12 +103,12 @@ def _one_id_only(
 
 
 def _goes_round(back: Sequence[Flow], modes: Mapping[Flow, Mode]) -> str:
-    told = ", ".join(
+    names_text = ", ".join(
         f"{flow} copies {'all' if modes[flow] == 'relay' else 'what was written on its source'}" for flow in back
     )
     return (
         f"topics of {' and '.join(map(str, back))} come back to their source under the same names. MirrorMaker copies "
-        f"every record round and round there, without end; here each cluster gets it once: {told}"
+        f"every record round and round there, without end; here each cluster gets it once: {names_text}"
     )
 
 

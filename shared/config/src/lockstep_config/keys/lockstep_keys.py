@@ -206,12 +206,12 @@ OUR_KEYS = (
     ),
     *(
         Key(
-            name=level_key(who),
+            name=level_key(service),
             choices=tuple(LEVELS),
             scopes=TOP_ONLY,
-            meaning=f"the same of {'the libraries that speak to brokers' if who == CLIENTS else who}",
+            meaning=f"the same of {'the libraries that speak to brokers' if service == CLIENTS else service}",
         )
-        for who in (*SERVICES, CLIENTS)
+        for service in (*SERVICES, CLIENTS)
     ),
     Key(
         name=LOGGING_FILE_KEY,

@@ -84,9 +84,9 @@ class LogLevels:
         return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
 
 
-def level_key(who: str) -> str:
+def level_key(subject: str) -> str:
     """The key of a service's own level."""
-    return f"{LEVEL_KEY}.{who}"
+    return f"{LEVEL_KEY}.{subject}"
 
 
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:

@@ -77,21 +77,21 @@ class PythonClass:
         """Ask it once, so that a mistake shows when the file is read. Raises ClassFailed."""
         raise NotImplementedError
 
-    def ask(self, method: str, *arguments: str, kind: Callable[[object], bool], takes: str) -> Any:
+    def ask(self, method: str, *arguments: str, kind: Callable[[object], bool], expected: str) -> Any:
         """What the class answers. Raises ClassFailed, also where `kind` does not hold for the answer."""
         call = f"{method}({', '.join(map(repr, arguments))})"
         try:
             answer = getattr(self.made, method)(*arguments)
         except Exception as exc:  # somebody else's code: whatever it raises is said with its place
-            raise ClassFailed(self._told(f"{call} raised {_named(exc)}")) from exc
+            raise ClassFailed(self._with_class_name(f"{call} raised {_named(exc)}")) from exc
         if not kind(answer):
-            raise ClassFailed(self._told(f"{call} answered {answer!r}; it must be {takes}"))
+            raise ClassFailed(self._with_class_name(f"{call} answered {answer!r}; it must be {expected}"))
         return answer
 
     def yes_or_no(self, method: str, name: str) -> bool:
-        return bool(self.ask(method, name, kind=_is_bool, takes="True or False"))
+        return bool(self.ask(method, name, kind=_is_bool, expected="True or False"))
 
-    def _told(self, what: str) -> str:
+    def _with_class_name(self, what: str) -> str:
         # What it raises may quote what it was given.
         for key, value in self.properties.items():
             if value and is_secret(key):
@@ -111,7 +111,7 @@ class PythonClass:
             if callable(configure := getattr(made, "configure", None)):
                 configure(dict(self.properties))
         except Exception as exc:  # somebody else's code
-            what = self._told(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
+            what = self._with_class_name(f"raised {_named(exc)} when it was made").removeprefix(f"{self.where}: ")
             raise BadValue(f"is of no use: {what}") from exc
         return made
 
@@ -221,10 +221,10 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
         self.checkpoints_topic("A")
 
     def _name(self, method: str, *arguments: str) -> str:
-        return str(self.ask(method, *arguments, kind=_is_name, takes="a name"))
+        return str(self.ask(method, *arguments, kind=_is_name, expected="a name"))
 
     def _name_or_none(self, method: str, topic: str) -> str | None:
-        answer = self.ask(method, topic, kind=lambda one: one is None or _is_name(one), takes="a name, or None")
+        answer = self.ask(method, topic, kind=lambda one: one is None or _is_name(one), expected="a name, or None")
         return None if answer is None else str(answer)
 
 
@@ -276,5 +276,5 @@ def _is_name(answer: object) -> bool:
 
 
 def _named(exc: BaseException) -> str:
-    told = " ".join(str(exc).split())
-    return f"{type(exc).__name__}: {told}" if told else type(exc).__name__
+    one_line = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {one_line}" if one_line else type(exc).__name__

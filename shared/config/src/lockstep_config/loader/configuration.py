@@ -121,8 +121,8 @@ def configured(
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
     # An option of a command has no line, and a file of its own.
-    told = {problem.key for problem in findings.problems if problem.line or problem.file != path}
-    wrong = {entry.key for entry in entries if entry.shown in told} | outside
+    reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
+    wrong = {entry.key for entry in entries if entry.shown in reported} | outside
     sound = precedence.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))

@@ -65,7 +65,7 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
         text = texts[side]
         lines.problems += text.problems
         lines.notes += [replace(note, file=path) for note in text.notes]
-        _take(side, path, text.entries, lines)
+        _add_entries(side, path, text.entries, lines)
     _take_options(files.options, lines)
     _name(files.options.get("name", ""), lines)
     if f"{FLOW}.topics" not in lines.entries:
@@ -96,7 +96,7 @@ class _Lines:
         self.unused.append(Problem(entry.file or COMMAND, entry.line, entry.shown, f"has no effect: {why}"))
 
 
-def _take(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
+def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
     alias = FLOW.source if side == "consumer" else FLOW.target
     there = set()
     for line in entries:

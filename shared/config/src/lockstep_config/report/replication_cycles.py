@@ -36,12 +36,12 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
     except ClassFailed as exc:
         findings.problems.append(Problem(findings.file, 0, "", str(exc)))
         return
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     for way, again in found:
         route = frozenset(str(settings.flow) for settings, _ in way)
-        if route not in told:
-            told.add(route)
-            _tell(layers, way, again, findings)
+        if route not in reported:
+            reported.add(route)
+            _report(layers, way, again, findings)
 
 
 def find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
@@ -87,7 +87,7 @@ def _likely(topics: Names) -> Iterable[str]:
         yield "t"
 
 
-def _tell(layers: Layers, way: Sequence[Step], again: str, findings: Diagnostics) -> None:
+def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnostics) -> None:
     first, probe = way[0]
     names = [f"{probe} of {first.flow.source}"]
     names += [f"{topic} on {settings.flow.source}" for settings, topic in way[1:]]

@@ -56,9 +56,9 @@ class Diagnostics:
 
 def _sentence(entry: Entry, message: str) -> str:
     """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
-    told = message.casefold()
+    lowered = message.casefold()
     parts = _WORDS.split(entry.value.casefold())
-    if entry.referenced and any(part and part in told for part in parts):
+    if entry.referenced and any(part and part in lowered for part in parts):
         return (
             "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
         )

@@ -79,7 +79,7 @@ def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> KeyS
     names, behind a longer prefix. `{prefix}` in what is said stands for that prefix."""
     older = renamed_key(name)
     if older is not None and (among is None or set(older.keys) <= set(among)):
-        return _told(older, scope, among)
+        return _from_renamed(older, scope, among)
     if among is not None:
         return _slip(near(name, among), scope) or KeySuggestion(NOTHING_LIKE_IT)
     if (bare := _without_prefix(name)) is not None:
@@ -92,7 +92,7 @@ def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> KeyS
     return KeySuggestion(NOTHING_LIKE_IT)
 
 
-def _told(older: RenamedKey, scope: Scope, among: tuple[str, ...] | None) -> KeySuggestion:
+def _from_renamed(older: RenamedKey, scope: Scope, among: tuple[str, ...] | None) -> KeySuggestion:
     here = _prefix(older.keys, scope)
     if among is None and not set(older.keys) <= set(known_at(scope)):
         here = "ALIAS." if set(older.keys) <= CONNECTION else "SOURCE->TARGET."

@@ -141,8 +141,8 @@ def _placeholder(node: Node) -> str:
 
 
 def _wrong_form(node: Node, known: Field) -> str:
-    if known.form in (Form.TEXT, Form.NAME, Form.NUMBER, Form.FLAG) and (told := _placeholder(node)):
-        return told
+    if known.form in (Form.TEXT, Form.NAME, Form.NUMBER, Form.FLAG) and (placeholder_text := _placeholder(node)):
+        return placeholder_text
     match known.form:
         case Form.ANY:
             return ""

@@ -27,8 +27,8 @@ def add_logging(spec: Part, lines: Lines) -> None:
     path, line = logging.at("loggers"), logging.line_of("loggers")
     if levels.root:
         lines.add(LEVEL_KEY, levels.root, path, line)
-    for who, level in levels.by_service.items():
-        lines.add(level_key(who), level, path, line)
+    for service, level in levels.by_service.items():
+        lines.add(level_key(service), level, path, line)
     if unknown:
         lines.without_effect(path, line, f"no logger here is called {' or '.join(unknown)}")
 

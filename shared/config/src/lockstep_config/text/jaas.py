@@ -74,7 +74,9 @@ def entry_of(text: str) -> JaasEntry:
     rest = tokens[2:-1]
     for at in range(0, len(rest), 3):
         match rest[at : at + 3]:
-            case [(name, _) as key, ("=", False), (value, _) as told] if key not in MARKS and told not in MARKS:
+            case [(name, _) as key, ("=", False), (value, _) as value_token] if (
+                key not in MARKS and value_token not in MARKS
+            ):
                 options[name] = value
             case [(";", False), *_] | [_, (";", False), *_] | [_, _, (";", False)]:
                 raise NotJaas("names more than one login module: Kafka takes one")

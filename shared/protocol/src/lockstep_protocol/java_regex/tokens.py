@@ -59,10 +59,10 @@ class Tokens:
 
     def pop_until(self, end: str, missing: str) -> str:
         """What stands before the next `end`, which is taken too."""
-        taken = ""
+        collected = ""
         while not self.pop_if(end):
-            taken += self.pop(missing).char
-        return taken
+            collected += self.pop(missing).char
+        return collected
 
     def refuse(self, why: str) -> NoReturn:
         """Raise UntranslatablePattern with where the reading stands."""

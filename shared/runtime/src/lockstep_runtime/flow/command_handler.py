@@ -45,7 +45,7 @@ class CommandHandler:
     def __init__(self, ctx: FlowContext, carry_out: Callable[[Command, Scope], Awaitable[Answer | None]]) -> None:
         self._ctx = ctx
         self._carry_out = carry_out
-        self._taken: set[str] = set()
+        self._accepted: set[str] = set()
         self._answered: set[str] = set()
         self._inbox: asyncio.Queue[Command | NewerVersion] = asyncio.Queue()
 
@@ -79,9 +79,9 @@ class CommandHandler:
             except (ValueError, TypeError) as exc:
                 self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
                 continue
-            if not self._ours(record.partition, command) or command.id in self._taken:
+            if not self._ours(record.partition, command) or command.id in self._accepted:
                 continue
-            self._taken.add(command.id)
+            self._accepted.add(command.id)
             self._inbox.put_nowait(command)
 
     def _ours(self, partition: int, command: Command) -> bool:

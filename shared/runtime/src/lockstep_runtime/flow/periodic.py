@@ -171,8 +171,8 @@ class PeriodicTasks:
                 self._ended(name, False)
                 backoff.reset()
                 _answer(waiting, None)
-                took = self._monotonic() - began
-                wait = max(interval.total_seconds() - took, rest * (time.process_time() - worked))
+                elapsed_s = self._monotonic() - began
+                wait = max(interval.total_seconds() - elapsed_s, rest * (time.process_time() - worked))
             if wait > 0:
                 await set_within(asked, wait)
 

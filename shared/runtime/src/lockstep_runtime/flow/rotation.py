@@ -127,7 +127,7 @@ class Rotation:
         self._compare(newer)
         await self._apply(newer, content)
         self._files = files
-        self._steady.taken = content
+        self._steady.accepted = content
         self._due = bool(self._waits)
         if self._due:
             self._not_before = time.monotonic() + self._backoff.next()

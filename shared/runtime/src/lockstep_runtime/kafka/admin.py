@@ -57,11 +57,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
         """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach
         the bootstrap address first and these afterwards. Raises as `probe`."""
-        told = (await self._metadata(within.total_seconds())).brokers.values()
-        found = await asyncio.gather(*(connects(str(one.host), one.port, within) for one in told))
+        brokers_answered = (await self._metadata(within.total_seconds())).brokers.values()
+        found = await asyncio.gather(*(connects(str(one.host), one.port, within) for one in brokers_answered))
         return {
             f"broker {one.id} at {one.host}:{one.port}": why
-            for one, why in zip(told, found, strict=True)
+            for one, why in zip(brokers_answered, found, strict=True)
             if why is not None
         }
 

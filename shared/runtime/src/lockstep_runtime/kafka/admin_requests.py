@@ -234,8 +234,8 @@ class AdminRequests:
                 return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
             if NOT_VERIFIED in why:
                 # librdkafka says the same of each certificate that it does not accept.
-                told = await asyncio.to_thread(certificate_error, self._conf)
-                why = told or why
+                certificate_text = await asyncio.to_thread(certificate_error, self._conf)
+                why = certificate_text or why
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, login_name(self._conf)))
         self._unanswered.answered()
         if verdict is ErrorVerdict.DENIED:

@@ -99,7 +99,7 @@ class GroupDescription:
     group: str
     state: str
     members: int
-    who: tuple[str, ...] = ()
+    member_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,11 +41,11 @@ _CERTIFICATES = (
 )
 
 
-def refused_login(why: str, who: str = "") -> str:
-    """`why` as it came, in our words where it is about TLS or SASL; `who` is who logged in (`login_name`)."""
+def refused_login(why: str, login_text: str = "") -> str:
+    """`why` as it came, in our words where it is about TLS or SASL; `login_text` is who logged in (`login_name`)."""
     text = _SOURCE_LINE.sub("", _TIMING.sub("", _PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
-        login = f" of {who}" if who else ""
+        login = f" of {login_text}" if login_text else ""
         if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
             return (
                 f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "

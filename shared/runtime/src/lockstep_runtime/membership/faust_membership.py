@@ -39,7 +39,7 @@ class FaustMembership:
         self._runner = runner
         self._app = build_app(runner.ctx)
         self._left = False
-        self._taken = asyncio.Event()
+        self._name_taken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._app.on_partitions_assigned.connect(self._assigned)
         self._app.on_partitions_revoked.connect(self._revoked)
@@ -56,7 +56,7 @@ class FaustMembership:
             raise self._trouble(exc) from exc
 
     async def ended(self) -> None:
-        waits = [asyncio.ensure_future(wait) for wait in (self._app.wait_until_stopped(), self._taken.wait())]
+        waits = [asyncio.ensure_future(wait) for wait in (self._app.wait_until_stopped(), self._name_taken.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -82,7 +82,7 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
-        if self._taken.is_set() or "FencedInstance" in f"{type(reason).__name__}: {reason}":
+        if self._name_taken.is_set() or "FencedInstance" in f"{type(reason).__name__}: {reason}":
             return InstanceTaken(ctx.target.alias, self._app.conf.id, ctx.instance)
         return GroupLost(ctx.target.alias, self._sentence(reason))
 
@@ -155,7 +155,7 @@ class FaustMembership:
                 # join under it again would put that one out, which would put us out, and so on.
                 coordinator._group_instance_id = None
                 if self._loop is not None:
-                    self._loop.call_soon_threadsafe(self._taken.set)
+                    self._loop.call_soon_threadsafe(self._name_taken.set)
             return answered
 
         coordinator._do_heartbeat = heard_beat

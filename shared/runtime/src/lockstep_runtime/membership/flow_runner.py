@@ -102,7 +102,7 @@ class FlowRunner:
         self._acting_since = float("inf")
         self._instance = ctx.instance
         """The name we were given; another process may have it as well."""
-        self._taken: InstanceTaken | None = None
+        self._renamed_to: InstanceTaken | None = None
         """Why we have another name, while no event says so."""
         self._lead_changes = LeadChanges()
         self._superseded_at = float("-inf")
@@ -181,7 +181,7 @@ class FlowRunner:
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
                 if isinstance(trouble, InstanceTaken):
-                    self._taken = trouble
+                    self._renamed_to = trouble
                     self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
             except* StoresUnusable as group:
                 self._failures += 1
@@ -241,10 +241,12 @@ class FlowRunner:
         await facts.start()
         try:
             ctx.open(acts, ControlTopicLog(facts, events_topic(ctx.flow, settings.group_id)))
-            if (taken := self._taken) is not None:
-                text = f"{ctx.instance}, for another process is {taken.instance}: give each replica its own --instance"
-                await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=taken.instance)
-                self._taken = None
+            if (renamed := self._renamed_to) is not None:
+                text = (
+                    f"{ctx.instance}, for another process is {renamed.instance}: give each replica its own --instance"
+                )
+                await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=renamed.instance)
+                self._renamed_to = None
             await self._replay_and_serve(facts)
         finally:
             await self._stand_down()
@@ -360,8 +362,8 @@ class FlowRunner:
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
                 await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
             if ctx.acting and self._loop_task is None:
-                who = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
-                ctx.log.info("leading", f"{ctx.instance}, {who}", term=ctx.term)
+                term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
+                ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
                 self._loop_task = tasks.create_task(self._act())
             elif not ctx.acting and self._loop_task is not None:
                 await self._stand_down()

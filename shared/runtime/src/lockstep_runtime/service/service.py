@@ -180,8 +180,8 @@ class Process:
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
-        if (told := _shutdown_requested(exc)) is not None:
-            self.log.info("ended as configured", str(told), level=logging.ERROR)
+        if (requested := _shutdown_requested(exc)) is not None:
+            self.log.info("ended as configured", str(requested), level=logging.ERROR)
             return TOLD
         while isinstance(exc, BaseExceptionGroup):
             exc = exc.exceptions[0]

@@ -78,9 +78,9 @@ class CompactLines(logging.Formatter):
         at = time.strftime("%H:%M:%S", time.localtime(record.created))
         flow = getattr(record, FLOW, "")
         text = getattr(record, TEXT, "")
-        who = f"{getattr(record, SERVICE, self._service)} {flow}".rstrip()
+        source = f"{getattr(record, SERVICE, self._service)} {flow}".rstrip()
         loud = f"{record.levelname} " if record.levelno >= logging.WARNING else ""
-        line = "  ".join(part for part in (f"{at} {who}", f"{loud}{record.getMessage()}", str(text)) if part)
+        line = "  ".join(part for part in (f"{at} {source}", f"{loud}{record.getMessage()}", str(text)) if part)
         return line + self._traceback(record)
 
     def _traceback(self, record: logging.LogRecord) -> str:

@@ -34,10 +34,10 @@ class FileDigest:
     """Tells, of one look after another, whether something else than `taken` stands there since the look before."""
 
     def __init__(self, taken: Mapping[Path, str]) -> None:
-        self.taken = dict(taken)
+        self.accepted = dict(taken)
         self._before = dict(taken)
 
     def differs(self, seen: Mapping[Path, str]) -> bool:
         """Whether what is seen now was seen the last time as well, and is not what was taken."""
-        stands, self._before = dict(seen) == self._before, dict(seen)
-        return stands and self._before != self.taken
+        unchanged, self._before = dict(seen) == self._before, dict(seen)
+        return unchanged and self._before != self.accepted
