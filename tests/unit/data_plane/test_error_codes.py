@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.wire.error_codes import DIVERGED, MEANING, Retry, retry_for
+from lockstep_data_plane.wire.error_codes import DIVERGED, SENTENCES, Retry, retry_for
 
 PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
 
@@ -51,7 +55,7 @@ def test_the_table(code: int, fate: Retry, name: str) -> None:
 
 def test_each_code_of_the_table_is_a_case_above() -> None:
     cases = {case[0] for case in test_the_table.pytestmark[0].args[1]}  # type: ignore[attr-defined]  # set by the mark
-    assert cases == set(MEANING)
+    assert cases == set(SENTENCES)
 
 
 def test_a_code_we_do_not_know_passes_and_is_named() -> None:
@@ -60,6 +64,31 @@ def test_a_code_we_do_not_know_passes_and_is_named() -> None:
 
 def test_what_kafka_calls_retriable_is_never_refused_except_damage() -> None:
     """A corrupt message is retriable to a client that can read it anew; the batch we sent will not get better."""
-    retriable = {code for code in MEANING if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
+    retriable = {code for code in SENTENCES if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
     assert retriable
     assert {code for code in retriable if retry_for(code)[0] is REFUSED} == set()
+
+
+SOURCE = Path(__file__).resolve().parents[3] / "services/data-plane/src"
+
+
+def _numbers_compared_with_codes(tree: ast.Module) -> Iterator[int]:
+    """Lines on which an error code is compared with a number."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        names = {side.attr if isinstance(side, ast.Attribute) else getattr(side, "id", "") for side in sides}
+        numbers = [leaf for side in sides for leaf in ast.walk(side) if isinstance(leaf, ast.Constant)]
+        if names & {"code", "error_code", "partition_error_code"} and any(type(n.value) is int for n in numbers):
+            yield node.lineno
+
+
+def test_codes_are_compared_with_names_only() -> None:
+    found = [
+        f"{file.name}:{line}"
+        for file in sorted(SOURCE.rglob("*.py"))
+        for line in _numbers_compared_with_codes(ast.parse(file.read_text()))
+    ]
+    assert found == []
+    assert list(_numbers_compared_with_codes(ast.parse("if answer.code in (0, 74): ..."))) == [1]

@@ -22,8 +22,9 @@ from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, LOOK_S, MUCH_
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
-from lockstep_data_plane.wire.error_codes import DIVERGED, FENCED_LEADER_EPOCH, Retry, retry_for
+from lockstep_data_plane.wire.error_codes import DIVERGED, Retry, retry_for
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record, records
 from tests.support.kio_codec import read_back
@@ -172,7 +173,7 @@ async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
     assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 
 
-@pytest.mark.parametrize("said", [{"code": FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
+@pytest.mark.parametrize("said", [{"code": KafkaErrorCode.FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
 async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_what_resuming_settles(
     fetching: Fetcher, said: dict[str, Any]
 ) -> None:
@@ -192,8 +193,8 @@ async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_an
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
     near = shard_of(fetching, partition)
-    (delivery,) = near._parse_answer(question(partition), answer(code=FENCED_LEADER_EPOCH))
-    assert delivery.fetched.code == FENCED_LEADER_EPOCH
+    (delivery,) = near._parse_answer(question(partition), answer(code=KafkaErrorCode.FENCED_LEADER_EPOCH))
+    assert delivery.fetched.code == KafkaErrorCode.FENCED_LEADER_EPOCH
     assert fetching.rack([partition]) == "here"
 
 

@@ -27,6 +27,57 @@ def test_errors_are_classified_by_their_code(code: int, verdict: ErrorVerdict) -
     assert classify(code) is verdict
 
 
+UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._RESOLVE,
+    KafkaError._SSL,
+    KafkaError._AUTHENTICATION,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._DESTROY,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.NETWORK_EXCEPTION,
+}
+RETRIABLE = {
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+    KafkaError._WAIT_COORD,
+    KafkaError._WAIT_CACHE,
+    KafkaError._IN_PROGRESS,
+}
+DENIED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+
+
+def test_each_code_has_one_verdict() -> None:
+    verdicts = {code: classify(code) for code in range(-250, 250)}
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.UNREACHABLE} == UNREACHABLE
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.RETRIABLE} == RETRIABLE
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.DENIED} == DENIED
+
+
 def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None:
     backoff = Backoff(first=0.5, limit=3.0)
     assert [backoff.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]

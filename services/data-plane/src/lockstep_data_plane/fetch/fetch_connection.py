@@ -22,10 +22,10 @@ from lockstep_data_plane.fetch.small_batch_pacer import SmallBatchPacer, rest_s
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.error_codes import FENCED_LEADER_EPOCH
 from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
 from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_runtime.util.asyncio_util import set_within
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchConnection"]
 
-CORRUPT_MESSAGE = 2
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
 
@@ -258,7 +257,7 @@ class FetchConnection:
                 try:
                     batches = tuple(scan(fetched.records))
                 except ValueError:
-                    fetched = fetched._replace(code=CORRUPT_MESSAGE)
+                    fetched = fetched._replace(code=KafkaErrorCode.CORRUPT_MESSAGE)
                     self._last = None
                 for batch in batches:
                     partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
@@ -267,7 +266,7 @@ class FetchConnection:
                 question.moved.append(partition)
             leader = self.partitions.get(partition)
             # A replica that knows a later leader has not failed: where the copy stands is to be looked at.
-            failed = fetched.code not in (0, FENCED_LEADER_EPOCH)
+            failed = fetched.code not in (KafkaErrorCode.NONE, KafkaErrorCode.FENCED_LEADER_EPOCH)
             if failed and leader is not None and leader.broker != self.broker:
                 self._fetching.replica_failed(partition)
                 continue

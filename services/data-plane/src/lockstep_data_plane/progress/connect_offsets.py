@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.log_reader import LogCursor
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
@@ -96,8 +97,8 @@ class CommittedProgressReader:
             await self._target.refresh([self.topic])
             count = self._target.partitions(self.topic)
         if not count:
-            code = self._target.trouble(self.topic) or UNKNOWN_TOPIC
-            if code == UNKNOWN_TOPIC:
+            code = self._target.trouble(self.topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
             about = f"cluster {self._target.alias}: topic {self.topic}"
             raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import NO_ERROR, UNKNOWN_TOPIC, Cluster, KafkaProtocolError
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError
 from lockstep_data_plane.wire.log_reader import LogCursor
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
 
@@ -72,7 +73,7 @@ async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]
     await cluster.refresh(expected)
     for topic in expected:
         code = cluster.trouble(topic)
-        if code not in (NO_ERROR, UNKNOWN_TOPIC):
+        if code not in (KafkaErrorCode.NONE, KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             about = f"cluster {cluster.alias}: {topic}, which says where records came from"
             raise KafkaProtocolError(code, about, cluster.alias, ("topic", topic, "Read"))
     return sorted(name for name in names if is_state_topic(name))

@@ -10,6 +10,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, Row
 from lockstep_runtime.flow.context import FlowContext
@@ -53,7 +54,7 @@ async def new_producer_id(settings: FlowSettings) -> int:
         m = message("init_producer_id", connection.version("init_producer_id"), "request")
         request = m.InitProducerIdRequest(transactional_id=None, transaction_timeout=timedelta(0))
         answer: Any = await connection.call(request)
-        if answer.error_code != 0:
+        if answer.error_code != KafkaErrorCode.NONE:
             raise KafkaProtocolError(int(answer.error_code), f"cluster {settings.flow.target}: a producer id")
         return int(answer.producer_id)
     finally:

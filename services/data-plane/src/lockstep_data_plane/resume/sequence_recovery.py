@@ -24,6 +24,7 @@ from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["NotReplicated", "committed_end", "find_last_append", "remembered_by"]
@@ -165,7 +166,7 @@ async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[i
     topic = m.TopicRequest(name=tp[0], partition_indexes=(tp[1],))
     answer = await connection.call(m.DescribeProducersRequest(topics=(topic,)))
     partition = answer.topics[0].partitions[0]
-    if partition.error_code != 0:
+    if partition.error_code != KafkaErrorCode.NONE:
         about = f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}"
         raise KafkaProtocolError(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
     return {

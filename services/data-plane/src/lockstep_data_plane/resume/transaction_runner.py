@@ -18,10 +18,11 @@ from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.rebuild import Record, build
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import UNKNOWN_TOPIC, Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
@@ -141,7 +142,8 @@ class TransactionRunner:
         producer = Producer(partition.chain.producer_id, partition.chain.epoch)
         place = await self._progress.place(partition.tp)
         if place is None:
-            raise KafkaProtocolError(UNKNOWN_TOPIC, f"cluster {self._target.alias}: topic {self._progress.topic}")
+            about = f"cluster {self._target.alias}: topic {self._progress.topic}"
+            raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about)
         await self._join(partition, transactions, producer, [place])
         if not _is_running(partition, transactions):
             return
@@ -207,7 +209,7 @@ class TransactionRunner:
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
             request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
             said = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
-            if said.code != 0:
+            if said.code != KafkaErrorCode.NONE:
                 about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
                 raise KafkaProtocolError(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 

@@ -33,6 +33,7 @@ from lockstep_data_plane.slot.partition_task import PASSING, PartitionTasks
 from lockstep_data_plane.wire.cluster import TopicPartition, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.util.clock import now_ms
@@ -318,7 +319,7 @@ class SlotEngine:
     def _on_answer(
         self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
-        if isinstance(answer, ProduceAnswer) and answer.code == 0:
+        if isinstance(answer, ProduceAnswer) and answer.code == KafkaErrorCode.NONE:
             receipts, syncs = partition.acknowledged(flight, answer.base_offset)
             for receipt in receipts:
                 if receipt.foreign and not self._keeps_names:

@@ -11,8 +11,9 @@ from lockstep_data_plane.core.phases import PartitionEvent
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords, refused_piece
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import Cluster
-from lockstep_data_plane.wire.error_codes import NO_TOPIC, NOT_ON_TOPIC, Retry, retry_for
+from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["ErrorHandler"]
@@ -72,7 +73,7 @@ class ErrorHandler:
             self.on_append_failed(
                 partition, "", of_source=True
             )  # deleted, re-created, or led elsewhere: resuming will say
-        elif code == NOT_ON_TOPIC:
+        elif code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._denied(partition, self._source, partition.topic, "Read")
         elif fate is Retry.REFUSED:
             self.refused(partition, where)
@@ -83,7 +84,7 @@ class ErrorHandler:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
         fate, why = retry_for(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
-        if answer.code == NOT_ON_TOPIC:
+        if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             self._denied(partition, self._target, partition.target_topic, "Write")
         elif fate is Retry.TOO_LARGE and flight.piece.count > 1:
             partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))

@@ -15,12 +15,11 @@ from uuid import UUID
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
-from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE, NOT_ON_TOPIC
+from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = [
-    "NO_ERROR",
-    "UNKNOWN_TOPIC",
     "Cluster",
     "KafkaProtocolError",
     "PartitionLeader",
@@ -30,7 +29,6 @@ __all__ = [
 
 TopicPartition = tuple[str, int]
 
-NO_ERROR, UNKNOWN_TOPIC = 0, 3
 CONSUMER, DEBUGGING = -1, -2
 """Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`kafka-wire.md` §2)."""
 
@@ -137,8 +135,8 @@ class Cluster:
             for tp in known:
                 del self._leaders[tp]
             self._counts[name] = len(topic.partitions)
-            self._ids[name] = None if topic.error_code != NO_ERROR else topic.topic_id
-            if topic.error_code != NO_ERROR:
+            self._ids[name] = None if topic.error_code != KafkaErrorCode.NONE else topic.topic_id
+            if topic.error_code != KafkaErrorCode.NONE:
                 continue
             for p in topic.partitions:
                 if int(p.leader_id) >= 0:
@@ -155,9 +153,9 @@ class Cluster:
         leader = self._leaders.get(tp)
         if leader is None:
             # The metadata hides who leads what we may not describe.
-            if self._errors.get(tp[0]) == UNKNOWN_TOPIC:
+            if self._errors.get(tp[0]) == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise TopicDeletedError(self.alias, tp[0])
-            hidden = self._errors.get(tp[0]) == NOT_ON_TOPIC
+            hidden = self._errors.get(tp[0]) == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
             needs = ("topic", tp[0], "Describe") if hidden else None
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
         return leader
@@ -194,7 +192,7 @@ class Cluster:
 
     def trouble(self, topic: str) -> int:
         """The error code of the topic in the last metadata answer; 0: none."""
-        return self._errors.get(topic, NO_ERROR)
+        return self._errors.get(topic, KafkaErrorCode.NONE)
 
     async def connection(self, broker: int, lane: str) -> Connection:
         """The open connection of this lane to a broker; each lane is a connection of its own. Raises
@@ -256,7 +254,7 @@ class Cluster:
         topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
         answer = await connection.call(m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,)))
         found = answer.topics[0].partitions[0]
-        if found.error_code != NO_ERROR:
+        if found.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"
             raise self.refused(tp, int(found.error_code), about, "Describe")
         return int(found.offset)
@@ -274,7 +272,7 @@ class Cluster:
         topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
         answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
         found = answer.topics[0].partitions[0]
-        if found.error_code != NO_ERROR:
+        if found.error_code != KafkaErrorCode.NONE:
             about = f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}"
             raise self.refused(tp, int(found.error_code), about, "Describe")
         return int(found.end_offset)

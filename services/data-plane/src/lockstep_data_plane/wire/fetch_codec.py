@@ -17,6 +17,7 @@ from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.fetch_session import SessionRequest, Wanted
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, string
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = ["FetchedPartition", "fetch_request", "read_answer", "topic_names"]
 
@@ -105,7 +106,7 @@ def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
 def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
     for. ``names``: `topic_names` of what was asked for."""
-    if answer.error_code != 0:
+    if answer.error_code != KafkaErrorCode.NONE:
         for tp, _, _, _ in wanted:
             yield FetchedPartition(tp, int(answer.error_code), -1, -1, (), b"")
         return
@@ -117,7 +118,7 @@ def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str])
         for p in topic.partitions:
             yield FetchedPartition(
                 (name, int(p.partition_index)),
-                int(p.error_code) or (DIVERGED if p.diverging_epoch.end_offset != UNKNOWN else 0),
+                int(p.error_code) or (DIVERGED if p.diverging_epoch.end_offset != UNKNOWN else KafkaErrorCode.NONE),
                 int(p.high_watermark),
                 int(p.last_stable_offset),
                 tuple((int(a.producer_id), int(a.first_offset)) for a in p.aborted_transactions or ()),

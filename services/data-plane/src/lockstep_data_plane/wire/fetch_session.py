@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = ["SESSION_LOST", "FetchSession", "SessionRequest", "Wanted"]
 
@@ -14,8 +15,14 @@ Wanted = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that; -1
 where that one was not fetched."""
 
-SESSION_LOST = frozenset({70, 71, 106})
-"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR: begin anew with everything."""
+SESSION_LOST = frozenset(
+    {
+        KafkaErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        KafkaErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        KafkaErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+"""Begin anew with everything."""
 
 NO_SESSION = 0
 LAST_EPOCH = 2**31 - 1

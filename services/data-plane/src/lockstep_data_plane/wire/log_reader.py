@@ -12,6 +12,7 @@ from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = ["LogCursor", "log_between", "next_offset"]
 
@@ -52,7 +53,7 @@ async def log_between(
         if not connection.throttled_for:  # or it answers without records because we are over a quota
             in_vain += 1
         for fetched in read_answer(wanted, answer, topic_names(wanted)):
-            if fetched.code != 0:
+            if fetched.code != KafkaErrorCode.NONE:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
                 raise cluster.refused(tp, fetched.code, about, "Read")
             if isolation == "read_committed":

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_runtime.util.backoff import Backoff
 
 __all__ = ["Producer", "ProducerFenced", "TransactionCoordinators"]
@@ -22,8 +23,20 @@ WITHIN_S = 60.0
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.1
 
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR, STILL_ENDING = 14, 15, 16, 51
-INVALID_PRODUCER_EPOCH, PRODUCER_FENCED = 47, 90
+FENCED = frozenset({KafkaErrorCode.INVALID_PRODUCER_EPOCH, KafkaErrorCode.PRODUCER_FENCED})
+NOT_YET = frozenset(
+    {
+        KafkaErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaErrorCode.COORDINATOR_NOT_AVAILABLE,
+        KafkaErrorCode.NOT_COORDINATOR,
+        KafkaErrorCode.CONCURRENT_TRANSACTIONS,
+    }
+)
+"""The coordinator moves, or still ends the last transaction."""
+
+NO_ERROR_OF_ITS_OWN = frozenset({KafkaErrorCode.NONE, KafkaErrorCode.OPERATION_NOT_ATTEMPTED})
+"""The second is of a partition that is well, where another one of the same request is not."""
+
 TRANSACTION_KEY = 1
 """FindCoordinator's key type."""
 
@@ -102,17 +115,17 @@ class TransactionCoordinators:
                 if late:
                     raise
                 await self._cluster.refresh([])
-                code = NOT_AVAILABLE
-            if code == 0:
+                code = KafkaErrorCode.COORDINATOR_NOT_AVAILABLE
+            if code == KafkaErrorCode.NONE:
                 return answer
             about = f"cluster {self._cluster.alias}: {api} of {transactional_id}"
-            if code in (INVALID_PRODUCER_EPOCH, PRODUCER_FENCED):
+            if code in FENCED:
                 raise ProducerFenced(f"{about}: somebody else has taken it over")
-            if code not in (LOADING, NOT_AVAILABLE, NOT_COORDINATOR, STILL_ENDING) or late:
+            if code not in NOT_YET or late:
                 raise KafkaProtocolError(
                     code, about, self._cluster.alias, ("transactional-id", transactional_id, "Write")
                 )
-            if code == NOT_COORDINATOR:
+            if code == KafkaErrorCode.NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
             await asyncio.sleep(backoff.next())
 
@@ -132,8 +145,8 @@ class TransactionCoordinators:
         else:
             request = m.FindCoordinatorRequest(coordinator_keys=(transactional_id,), key_type=TRANSACTION_KEY)
             found = (await connection.call(request)).coordinators[0]
-        if found.error_code != 0:
-            if int(found.error_code) == NOT_AVAILABLE:
+        if found.error_code != KafkaErrorCode.NONE:
+            if found.error_code == KafkaErrorCode.COORDINATOR_NOT_AVAILABLE:
                 raise BrokerUnreachable(f"no coordinator of {transactional_id} yet", self._cluster.alias)
             about = f"cluster {self._cluster.alias}: coordinator of {transactional_id}"
             needs = ("transactional-id", transactional_id, "Write")
@@ -150,9 +163,5 @@ def _code(answer: Any) -> int:
         for topic in answer.results_by_topic_v3_and_below
         for partition in topic.results_by_partition
     ]
-    real = [code for code in codes if code not in (0, OPERATION_NOT_ATTEMPTED)]
-    return real[0] if real else max(codes, default=0)
-
-
-OPERATION_NOT_ATTEMPTED = 55
-"""Of a partition that is well, where another one of the same request is not."""
+    real = [code for code in codes if code not in NO_ERROR_OF_ITS_OWN]
+    return real[0] if real else max(codes, default=int(KafkaErrorCode.NONE))

@@ -1,0 +1,105 @@
+"""The error codes of Kafka's protocol that are handled here, and what each of them means to the client that gets it.
+
+Names and numbers are Kafka's (`org.apache.kafka.common.protocol.Errors`). The services and the data plane derive their
+own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`)."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Self
+
+__all__ = ["ErrorMeaning", "KafkaErrorCode", "codes_that_mean", "meaning_of"]
+
+
+class ErrorMeaning(Enum):
+    """What an error code says of the request that was answered with it."""
+
+    RETRIABLE = "retriable"
+    """The cluster is between two states. The same request passes soon."""
+    UNREACHABLE = "unreachable"
+    """The broker does not serve the connection."""
+    DENIED = "denied"
+    """A permission is missing."""
+    STALE = "stale"
+    """What the client knows of the log, of its leader or of its producer is out of date. It has to look again, and then
+    asks differently."""
+    TOO_LARGE = "too large"
+    """A smaller batch may pass."""
+    REFUSED = "refused"
+    """The broker never accepts this data."""
+    OTHER = "other"
+    """The meaning depends on the request. A code that is not in the table counts as this, too."""
+
+
+class KafkaErrorCode(IntEnum):
+    """Kafka's name, its number, its meaning."""
+
+    meaning: ErrorMeaning
+
+    def __new__(cls, number: int, meaning: ErrorMeaning) -> Self:
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.meaning = meaning
+        return code
+
+    NONE = 0, ErrorMeaning.OTHER
+    OFFSET_OUT_OF_RANGE = 1, ErrorMeaning.STALE
+    CORRUPT_MESSAGE = 2, ErrorMeaning.REFUSED
+    UNKNOWN_TOPIC_OR_PARTITION = 3, ErrorMeaning.RETRIABLE
+    LEADER_NOT_AVAILABLE = 5, ErrorMeaning.RETRIABLE
+    NOT_LEADER_OR_FOLLOWER = 6, ErrorMeaning.RETRIABLE
+    REQUEST_TIMED_OUT = 7, ErrorMeaning.RETRIABLE
+    BROKER_NOT_AVAILABLE = 8, ErrorMeaning.RETRIABLE
+    REPLICA_NOT_AVAILABLE = 9, ErrorMeaning.RETRIABLE
+    MESSAGE_TOO_LARGE = 10, ErrorMeaning.TOO_LARGE
+    NETWORK_EXCEPTION = 13, ErrorMeaning.UNREACHABLE
+    COORDINATOR_LOAD_IN_PROGRESS = 14, ErrorMeaning.RETRIABLE
+    COORDINATOR_NOT_AVAILABLE = 15, ErrorMeaning.RETRIABLE
+    NOT_COORDINATOR = 16, ErrorMeaning.RETRIABLE
+    INVALID_TOPIC_EXCEPTION = 17, ErrorMeaning.REFUSED
+    RECORD_LIST_TOO_LARGE = 18, ErrorMeaning.TOO_LARGE
+    NOT_ENOUGH_REPLICAS = 19, ErrorMeaning.RETRIABLE
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, ErrorMeaning.RETRIABLE
+    REBALANCE_IN_PROGRESS = 27, ErrorMeaning.RETRIABLE
+    TOPIC_AUTHORIZATION_FAILED = 29, ErrorMeaning.DENIED
+    GROUP_AUTHORIZATION_FAILED = 30, ErrorMeaning.DENIED
+    CLUSTER_AUTHORIZATION_FAILED = 31, ErrorMeaning.DENIED
+    INVALID_TIMESTAMP = 32, ErrorMeaning.REFUSED
+    NOT_CONTROLLER = 41, ErrorMeaning.RETRIABLE
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, ErrorMeaning.REFUSED
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45, ErrorMeaning.STALE
+    DUPLICATE_SEQUENCE_NUMBER = 46, ErrorMeaning.STALE
+    INVALID_PRODUCER_EPOCH = 47, ErrorMeaning.STALE
+    CONCURRENT_TRANSACTIONS = 51, ErrorMeaning.OTHER
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, ErrorMeaning.DENIED
+    OPERATION_NOT_ATTEMPTED = 55, ErrorMeaning.OTHER
+    KAFKA_STORAGE_ERROR = 56, ErrorMeaning.RETRIABLE
+    SASL_AUTHENTICATION_FAILED = 58, ErrorMeaning.UNREACHABLE
+    UNKNOWN_PRODUCER_ID = 59, ErrorMeaning.STALE
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, ErrorMeaning.DENIED
+    FETCH_SESSION_ID_NOT_FOUND = 70, ErrorMeaning.STALE
+    INVALID_FETCH_SESSION_EPOCH = 71, ErrorMeaning.STALE
+    FENCED_LEADER_EPOCH = 74, ErrorMeaning.STALE
+    UNKNOWN_LEADER_EPOCH = 75, ErrorMeaning.STALE
+    UNSUPPORTED_COMPRESSION_TYPE = 76, ErrorMeaning.REFUSED
+    OFFSET_NOT_AVAILABLE = 78, ErrorMeaning.STALE
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, ErrorMeaning.RETRIABLE
+    INVALID_RECORD = 87, ErrorMeaning.REFUSED
+    THROTTLING_QUOTA_EXCEEDED = 89, ErrorMeaning.RETRIABLE
+    PRODUCER_FENCED = 90, ErrorMeaning.STALE
+    UNKNOWN_TOPIC_ID = 100, ErrorMeaning.RETRIABLE
+    INCONSISTENT_TOPIC_ID = 103, ErrorMeaning.STALE
+    FETCH_SESSION_TOPIC_ID_ERROR = 106, ErrorMeaning.STALE
+
+
+_MEANINGS = {int(code): code.meaning for code in KafkaErrorCode}
+
+
+def meaning_of(code: int) -> ErrorMeaning:
+    """The meaning of a number that a broker sent."""
+    return _MEANINGS.get(code, ErrorMeaning.OTHER)
+
+
+def codes_that_mean(meaning: ErrorMeaning) -> frozenset[int]:
+    """Every code of the table with this meaning."""
+    return frozenset(code for code, found in _MEANINGS.items() if found is meaning)
