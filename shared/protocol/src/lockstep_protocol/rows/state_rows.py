@@ -231,7 +231,7 @@ class Restarts(Row):
     """
 
     owner: str
-    """`PartitionLeader.service` of who starts it."""
+    """`Leader.service` of who starts it."""
     subject: str = "service"
     """`service`: its main loop; `slot:N`."""
     count: int = 0

@@ -61,7 +61,7 @@ DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
 
 
 def owner_of(row: Row) -> str | None:
-    """The label whose leader alone may write the row (`PartitionLeader.service`), None for `UNLED` kinds."""
+    """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
     match row:
         case Restarts():
             return row.owner
