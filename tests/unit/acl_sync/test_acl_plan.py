@@ -47,7 +47,9 @@ class TestJudge:
         ["READ", "DESCRIBE", "ALTER", "CREATE", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"],
     )
     @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
-    def test_mm2_118_what_is_not_writing_is_copied_under_the_remote_name(self, operation: str, permission: str) -> None:
+    def test_mm2_118_acl_other_than_write_is_copied_under_the_remote_topic(
+        self, operation: str, permission: str
+    ) -> None:
         assert judge(acl(operation, permission), RULE) == acl(operation, permission, name="A.orders")
 
     def test_mm2_117_allow_write_is_never_copied(self) -> None:
@@ -111,7 +113,7 @@ class TestPlan:
         }
         assert found.unknown == (acl(UNKNOWN),)
 
-    def test_what_is_left_out_is_counted_and_the_least_expected_named(self) -> None:
+    def test_acl_plan_counts_skipped_acls_and_names_the_unexpected_first(self) -> None:
         hidden = [acl(name=f"hidden-{n:02}") for n in range(NAMED)]
         found = planned([acl("WRITE"), *hidden, acl(UNKNOWN)], [])
         assert found.counted == (("unknown-word", 1), ("write", 1), ("not-mirrored", NAMED))
@@ -122,7 +124,7 @@ class TestPlan:
         found = planned([acl("READ"), acl("ALL", name="payments")], [])
         assert found.wanted == {acl("READ", name="A.orders"): "orders", acl("READ", name="A.payments"): "payments"}
 
-    def test_identity_renaming_leaves_what_is_there(self) -> None:
+    def test_acl_plan_under_identity_keeps_existing_acls(self) -> None:
         rule = AclRule(replicates=lambda topic: True, remote_topic=lambda topic: topic)
         assert planned([acl("READ")], [acl("READ")], rule).missing == ()
 

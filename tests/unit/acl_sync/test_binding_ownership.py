@@ -76,10 +76,10 @@ class TestReview:
     def test_what_belongs_on_the_target_stays_wherever_it_came_from(self) -> None:
         assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
 
-    def test_what_somebody_took_away_is_not_ours_any_more(self) -> None:
+    def test_own_binding_deleted_by_somebody_else_is_not_ours_any_more(self) -> None:
         assert reviewed([ours()], target=[]) == Review(gone=(ours(),))
 
-    def test_a_source_that_says_nothing_revokes_nothing(self) -> None:
+    def test_source_without_acls_revokes_nothing(self) -> None:
         assert reviewed([ours()], []) == Review(silent=(ours(),))
 
     def test_topics_say_nothing_about_groups(self) -> None:
@@ -91,7 +91,7 @@ class TestReview:
 
 
 class TestLooks:
-    def test_one_look_is_not_enough(self) -> None:
+    def test_revocation_seen_once_deletes_nothing(self) -> None:
         found = reviewed([ours()])
         assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
 
@@ -102,18 +102,18 @@ class TestLooks:
     def test_two_that_are_some_time_apart_are(self) -> None:
         assert after_two_looks(reviewed([ours()])).due == (ours(),)
 
-    def test_a_look_between_that_finds_it_begins_anew(self) -> None:
+    def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
         looks = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
         assert not looks.settled(ours().binding, 20.0)
 
-    def test_a_look_of_another_term_begins_anew(self) -> None:
+    def test_revocation_history_begins_anew_in_another_term(self) -> None:
         looks = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
         assert not looks.settled(ours().binding, 20.0)
         assert looks.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
 
 
 class TestDeletions:
-    def test_more_than_the_limit_is_none_and_said_with_what_to_do(self) -> None:
+    def test_more_revocations_than_the_limit_delete_nothing_and_are_named(self) -> None:
         many = [ours(f"orders-{n}") for n in range(11)]
         found = after_two_looks(reviewed(many))
         assert found.due == ()
@@ -129,7 +129,7 @@ class TestDeletions:
         looks = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
         assert decided(reviewed(many), looks, 60.0).due == ()
 
-    def test_a_silent_source_is_said(self) -> None:
+    def test_source_without_acls_is_named(self) -> None:
         found = after_two_looks(reviewed([ours()], []))
         assert found.due == ()
         assert found.notes[0].startswith(
@@ -167,7 +167,7 @@ OWNED = st.builds(lambda binding, source: OwnedBinding(binding, source), BINDING
     st.sampled_from([(), ("C->B",)]),
     st.sampled_from([TOPICS, BOTH]),
 )
-def test_only_what_is_ours_and_wanted_by_nobody_is_ever_deleted(
+def test_only_own_unwanted_bindings_are_deleted(
     owned: list[OwnedBinding],
     others: frozenset[AclBinding],
     rounds: list[tuple[frozenset[AclBinding], frozenset[AclBinding], int, float]],

@@ -59,18 +59,18 @@ class TestPrefixes:
     def test_under_the_identity_policy_it_stays(self) -> None:
         assert verdict(prefixed(), KEPT, source=["orders-1"], target=["orders-1"]) == prefixed()
 
-    def test_one_that_matches_nothing_yet_is_copied(self) -> None:
+    def test_prefixed_acl_that_matches_no_topic_is_copied(self) -> None:
         assert verdict(prefixed("new-"), source=["orders-1"]) == prefixed("A.new-")
 
-    def test_one_that_matches_a_topic_that_is_not_mirrored_is_too_wide(self) -> None:
+    def test_prefixed_acl_that_matches_an_unmirrored_topic_is_too_wide(self) -> None:
         assert verdict(prefixed("h"), source=["hallo", "hidden-1"]) is Reason.TOO_WIDE
 
     @pytest.mark.parametrize("rule", [RENAMED, KEPT])
-    def test_one_that_matches_a_topic_of_the_targets_own_is_too_wide(self, rule: AclRule) -> None:
+    def test_prefixed_acl_that_matches_a_topic_of_the_target_is_too_wide(self, rule: AclRule) -> None:
         own = rule.remote_topic("orders-own")
         assert verdict(prefixed(), rule, source=["orders-1"], target=[own]) is Reason.TOO_WIDE
 
-    def test_a_copy_of_what_the_source_has_no_more_is_no_topic_of_the_targets_own(self) -> None:
+    def test_prefixed_acl_may_match_a_copy_whose_source_topic_is_gone(self) -> None:
         found = verdict(prefixed(), KEPT, source=["orders-1"], target=["orders-1", "orders-0"], copies=["orders-0"])
         assert found == prefixed()
 

@@ -65,7 +65,7 @@ def test_a_percentile_is_the_nearest_rank() -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.001, 1.0))
-def test_a_percentile_was_observed_and_at_least_its_share_lies_at_or_below_it(values: list[float], at: float) -> None:
+def test_percentile_is_an_observed_value_and_covers_its_share(values: list[float], at: float) -> None:
     ordered = sorted(values)
     found = percentile(ordered, at)
     assert found in values
@@ -85,7 +85,7 @@ def test_a_ratio_with_a_missing_side_is_missing() -> None:
     assert ratio(2.0, 0.0) is None
 
 
-def test_what_lay_on_the_target_at_the_first_look_does_not_count_as_copied_in_the_window() -> None:
+def test_copy_rate_leaves_out_records_that_were_there_at_the_first_sample() -> None:
     copy = copied(1_000_000, 2.0)
     assert copy.window_s == pytest.approx(2.5)
     assert copy.records_per_s == pytest.approx(1_000_000)
@@ -97,7 +97,7 @@ def test_what_lay_on_the_target_at_the_first_look_does_not_count_as_copied_in_th
     assert copy.cpu_s_per_million_from_start == pytest.approx(10.0)
 
 
-def test_a_copy_that_was_whole_at_the_first_look_has_no_rate_and_does_not_divide_by_zero() -> None:
+def test_copy_complete_at_the_first_sample_has_rate_zero() -> None:
     at_once = Copy(
         records=8, window_records=0, window_s=0.0, start_s=1.0, total_s=1.0, cpu_window=Cpu(0.0, 0.0),
         cpu_total=Cpu(1.0, 0.5), peak_rss_bytes=0, record_bytes=470.0, compared=8,

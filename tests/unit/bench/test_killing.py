@@ -32,7 +32,7 @@ def test_only_lockstep_and_the_tuned_mm2_are_killed() -> None:
     assert [system.name for system in killed(list(SYSTEMS.values()))] == ["lockstep", "mm2_tuned"]
 
 
-def test_a_run_that_is_killed_leaves_nothing_behind_and_begins_again_with_the_same_log(tmp_path: Path) -> None:
+def test_killed_run_leaves_no_process_and_restarts_with_the_same_log(tmp_path: Path) -> None:
     system = System("sleeper", lambda file: [sys.executable, "-c", SAYS_AND_STAYS], lambda codec: {})
     log = tmp_path / "log"
 

@@ -118,7 +118,7 @@ def test_a_failure_is_on_the_terminal_with_the_name_of_its_log() -> None:
     assert "heartbeat 50 MiB" in out.getvalue()
 
 
-def test_a_part_with_a_distance_has_the_ratio_to_itself_without_and_says_what_its_proxy_carries() -> None:
+def test_far_part_has_its_ratio_to_the_undelayed_run_and_proxy_notes() -> None:
     rows = {row[0].strip(): row[1:] for row in table(FAR).rows()}
     assert rows["to undelayed"][0] == "1.00x"
     assert "to undelayed" not in {row[0].strip() for row in table(THROUGHPUT).rows()}
@@ -126,7 +126,7 @@ def test_a_part_with_a_distance_has_the_ratio_to_itself_without_and_says_what_it
     assert any("900 stored MB/s" in note for note in table(FAR).notes)
 
 
-def test_readings_stand_beside_what_is_wanted_of_them() -> None:
+def test_readings_are_shown_beside_their_limits() -> None:
     part = ReadingsPart(
         name="idle_2000", systems={"lockstep": Readings(values={"idle_cpu_share": 0.021, "idle_rss_mib": 1100.4})}
     )

@@ -31,7 +31,7 @@ def test_an_ended_process_that_nobody_waited_for_counts_as_last_seen() -> None:
     assert ledger.add({(1, 0.0): process(0, 1.5)}) == 3.5
 
 
-def test_a_branch_that_ended_between_two_looks_counts_once() -> None:
+def test_ledger_counts_a_branch_that_ended_between_two_samples_once() -> None:
     ledger = Ledger()
     ledger.add({(1, 0.0): process(0, 1.0), (2, 0.0): process(1, 2.0), (3, 0.0): process(2, 4.0)})
     assert ledger.add({(1, 0.0): process(0, 1.0, reaped=6.0)}) == 7.0

@@ -42,7 +42,7 @@ def test_a_cut_batch_at_the_end_of_a_fetch_is_left_out() -> None:
     assert list(whole_batches(first + second)) == [(0, len(first), 10), (len(first), len(first) + len(second), 15)]
 
 
-def test_a_header_says_how_many_records_its_batch_holds() -> None:
+def test_record_count_is_read_from_the_batch_header() -> None:
     both = batch(0, 10) + batch(10, 5)
     assert [record_count(both, start) for start, _, _ in whole_batches(both)] == [10, 5]
 
@@ -54,13 +54,13 @@ def test_as_many_records_are_left_as_there_are_keys_in_each_partition(records: i
     assert left_of(records, partitions) == len(keys)
 
 
-def test_the_longest_gap_includes_the_edges_and_passes_over_what_lies_outside() -> None:
+def test_longest_gap_includes_the_edges_and_ignores_what_is_outside() -> None:
     assert longest_gap([1.0, 2.0, 4.0, 5.0], 1.5, 5.5) == 2.0
     assert longest_gap([0.0, 9.0], 1.0, 4.0) == 3.0
     assert longest_gap([1.1, 1.2, 1.3], 1.0, 4.0) == pytest.approx(2.7)
 
 
-def test_what_ten_topics_cost_is_the_longest_gap_of_any_partition_over_that_of_any_before() -> None:
+def test_gap_ratio_is_the_longest_gap_over_the_longest_gap_before() -> None:
     found = gaps([[1.0, 2.0, 3.0, 5.0], [1.0, 2.5, 3.0, 4.0]], 1.0, 3.0, 5.0)
     assert found == {
         "longest_gap_before_ms": 1_500,
@@ -70,7 +70,7 @@ def test_what_ten_topics_cost_is_the_longest_gap_of_any_partition_over_that_of_a
     }
 
 
-def test_every_batch_is_in_exactly_one_request_and_a_request_holds_at_most_one_batch_of_a_partition() -> None:
+def test_requests_hold_every_batch_once_and_one_of_a_partition_at_most() -> None:
     batches = {partition: deque(batch(0, 1, 400_000) for _ in range(5)) for partition in range(8)}
     shares = requests("limit", batches)
     assert sum(frame.count(bytes(400_000)) for share in shares for frame in share) == 40
@@ -79,7 +79,7 @@ def test_every_batch_is_in_exactly_one_request_and_a_request_holds_at_most_one_b
 
 
 @pytest.mark.parametrize("end", [0, 1, 899, 900, 901, 375_000])
-def test_samples_begin_with_the_first_record_end_with_the_last_and_do_not_overlap(end: int) -> None:
+def test_sample_places_cover_first_and_last_record_without_overlap(end: int) -> None:
     found = places(end)
     if not end:
         assert found == []
@@ -112,7 +112,7 @@ def test_all_systems_get_the_same_flow() -> None:
     assert SYSTEMS["lockstep"].settings("lz4") == {"tasks.max": "2"}
 
 
-def test_latency_is_of_one_slot_and_what_two_take_stands_beside_it() -> None:
+def test_latency_is_measured_with_one_slot_and_with_two() -> None:
     found = {system.name: system.settings("none") for system in by_slots(list(SYSTEMS.values()))}
     assert list(found) == ["lockstep", "lockstep_two_slots", "mm2_tuned", "mm2"]
     assert found["lockstep"]["tasks.max"] == "1"

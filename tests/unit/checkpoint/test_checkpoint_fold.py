@@ -78,9 +78,7 @@ LOGS = st.lists(
 
 
 @given(LOGS, st.data())
-def test_the_fold_does_not_depend_on_how_often_or_in_which_order_a_prefix_is_seen(
-    log: list[Checkpoint], data: st.DataObject
-) -> None:
+def test_checkpoint_fold_is_independent_of_order_and_repetition(log: list[Checkpoint], data: st.DataObject) -> None:
     straight, crooked = WrittenCheckpoints(), WrittenCheckpoints()
     for at, one in enumerate(log):
         read(straight, at, one)

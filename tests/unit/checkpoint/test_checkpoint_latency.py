@@ -17,7 +17,7 @@ def shown(latencies: CheckpointLatencies, now_ms: int = 1000) -> dict[tuple[str,
     return found
 
 
-def test_mm2_082_each_group_and_partition_has_its_own_from_its_first_checkpoint_on() -> None:
+def test_mm2_082_latency_is_kept_for_each_group_and_partition() -> None:
     latencies = CheckpointLatencies(Flow("A", "B"))
     assert shown(latencies) == {}
     latencies.acknowledged([checkpoint("g"), checkpoint("h", 1)], 12, 1000)

@@ -81,9 +81,7 @@ class TestNames:
             ("source6.topic7", "source1.source6.topic7"),
         ],
     )
-    def test_mm2_049_a_topic_that_came_from_the_target_goes_by_its_own_name_there(
-        self, topic: str, remote: str
-    ) -> None:
+    def test_mm2_049_topic_from_the_target_keeps_its_target_name(self, topic: str, remote: str) -> None:
         rule = CheckpointRule(Flow("source1", "target2"), DefaultReplicationPolicy(), EVERYTHING)
         assert target_topic(rule, topic) == remote
 
@@ -115,15 +113,15 @@ class TestDue:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
         assert planned(store(("orders", 0, 3, 4)), at("orders", 0, 3), rule=rule).due == ()
 
-    def test_mm2_054_a_partition_without_a_committed_offset_gets_none_and_no_complaint(self) -> None:
+    def test_mm2_054_partition_without_committed_offset_has_no_checkpoint(self) -> None:
         assert planned(store(("orders", 0, 3, 4)), at("orders", 0, None)) == CheckpointPlan(())
 
-    def test_mm2_053_a_partition_without_a_sync_gets_none_and_says_so(self) -> None:
+    def test_mm2_053_partition_without_offset_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
         assert (found.due, found.untranslated) == ((), ("orders-1: no offset sync yet",))
         assert found.places == ((("A.orders", 1), TranslatedOffset(None, why="no offset sync yet", by_runs=False)),)
 
-    def test_an_offset_below_the_oldest_sync_gets_none_and_says_so(self) -> None:
+    def test_offset_below_the_oldest_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
         assert found.due == ()
         assert found.untranslated == ("orders-0: offset 299 is older than the oldest usable offset sync",)
@@ -156,7 +154,7 @@ class TestMoreRecent:
     def test_rule(self, *, last: tuple[int, int] | None, new: tuple[int, int], more_recent: bool) -> None:
         assert is_more_recent(checkpoint(*new), None if last is None else checkpoint(*last)) is more_recent
 
-    def test_mm2_055_a_translation_that_went_backwards_is_held_back_until_it_catches_up(self) -> None:
+    def test_mm2_055_checkpoint_that_went_back_waits_until_it_catches_up(self) -> None:
         """MirrorCheckpointTaskTest.testCheckpointRecordsMonotonicIfStoreRewinds."""
         last: Last = {}
 
@@ -192,12 +190,12 @@ class TestPlaces:
     def place(place: TranslatedOffset, *, last: Mapping[TargetPartition, Checkpoint] | None = None) -> CheckpointPlan:
         return plan_checkpoints(GROUP, [at("orders", 0, 100)], last or {}, RULE, lambda *_: place)
 
-    def test_a_place_is_said_whether_its_checkpoint_is_due_or_written(self) -> None:
+    def test_exact_place_is_reported_with_a_due_or_a_written_checkpoint(self) -> None:
         exact = TranslatedOffset(DownstreamOffset(90))
         for last in ({}, {("A.orders", 0): checkpoint(100, 90)}):
             assert self.place(exact, last=last).places == ((("A.orders", 0), exact),)
 
-    def test_a_checkpoint_beyond_the_exact_place_waits_and_says_so(self) -> None:
+    def test_checkpoint_beyond_the_exact_place_waits_with_its_reason(self) -> None:
         found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
         ((_, place),) = found.places
         assert (found.due, place.at, place.exact) == ((), None, False)
@@ -223,7 +221,7 @@ class TestLogEnds:
         kept, others = within(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
         assert (kept, others) == (due[:1], due[1:])
 
-    def test_what_is_kept_back_says_why(self) -> None:
+    def test_checkpoint_beyond_the_log_end_waits_with_its_reason(self) -> None:
         ends = {("A.orders", 0): 5}
         assert beyond(checkpoint(9, 6), ends).why == "offset 6 is beyond the end of the target's log, which is 5"
         assert beyond(checkpoint(9, 6), {}).why == "the end of the target's log is not known"

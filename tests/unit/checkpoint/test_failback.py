@@ -172,7 +172,7 @@ class TestAPairOfWhichOneSideIsPassive:
         assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
         assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(100)).at == 100
 
-    def test_one_that_moved_to_b_before_anything_was_written_there(self) -> None:
+    def test_place_back_of_a_group_that_moved_before_any_write_there(self) -> None:
         """The same pair seen from the other side: all records of the log are its own."""
         theirs, ours = self.places(records=100, copied=100)
         assert place_back(ours, "t", theirs, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
@@ -198,7 +198,9 @@ class TestWhoAnswers:
         assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
 
     @pytest.mark.parametrize("opposite", [None, ReverseTranslation(), ReverseTranslation(NOTHING)])
-    def test_without_such_a_flow_it_is_said(self, opposite: ReverseTranslation | None) -> None:
+    def test_place_back_without_an_opposite_flow_is_unknown_with_its_reason(
+        self, opposite: ReverseTranslation | None
+    ) -> None:
         place = self.places(opposite).translate("B.t", 0, UpstreamOffset(5))
         assert place.why == "its records come from the target, and no flow from there to here tells where from"
 
@@ -213,7 +215,7 @@ def test_a_topic_created_anew_waits() -> None:
     assert place.why == "the topic was created anew on the source, and nothing of it is copied yet"
 
 
-def test_before_the_first_record_that_is_known_nothing_is_said() -> None:
+def test_place_back_before_the_first_known_record_is_unknown() -> None:
     """Of a copy that another mirror began."""
     partition = Copied(progress=replace(FIRST, upstream=99, downstream=49))
     partition.copies([(100, 50, 20)])

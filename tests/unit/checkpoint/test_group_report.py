@@ -69,7 +69,7 @@ async def looked_at(report: GroupReport, trouble: str = "") -> None:
     await report.on_source_read(standing, {GROUP: trouble} if trouble else {}, lambda _: True)
 
 
-async def test_what_two_looks_have_to_say_is_said_once(tmp_path: Path) -> None:
+async def test_group_report_from_two_concurrent_reads_is_written_once(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
     await looked_at(report)
 
@@ -82,7 +82,7 @@ async def test_what_two_looks_have_to_say_is_said_once(tmp_path: Path) -> None:
     assert [row.synced for row in log.rows()] == [False, True]
 
 
-async def test_a_look_at_the_source_does_not_undo_what_one_at_the_target_found(tmp_path: Path) -> None:
+async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
     await looked_at(report)
     await looked_at(report, "no answer")
@@ -122,7 +122,7 @@ def checkpoint(offset: int) -> Checkpoint:
 EXACT = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
 
 
-async def test_what_the_target_refuses_stands_in_the_row_until_it_is_over(tmp_path: Path) -> None:
+async def test_group_report_keeps_a_refusal_of_the_target_until_it_is_over(tmp_path: Path) -> None:
     report, log = reporting_of(tmp_path, WRITTEN)
     await looked_at(report)
     await report.synced(GROUP, {})
@@ -137,7 +137,7 @@ async def test_what_the_target_refuses_stands_in_the_row_until_it_is_over(tmp_pa
     assert (last.held, last.held_reason, report.held_back(), report.synced_groups()) == ("", "", {}, 1)
 
 
-async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_so_far_again(tmp_path: Path) -> None:
+async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: Path) -> None:
     written = {("A.t", 0): checkpoint(900)}
     report, log = reporting_of(tmp_path, written)
     standing = {GROUP: EXACT}
@@ -170,7 +170,7 @@ async def test_a_group_that_went_back_is_told_of_at_once_and_until_it_has_come_s
     assert (log.rows()[-1].ahead, log.rows()[-1].rewound, later.held_back()) == ((), (), {})
 
 
-async def test_a_group_that_was_used_on_the_target_since_goes_by_its_own_position(tmp_path: Path) -> None:
+async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_path: Path) -> None:
     """`follow` must not set back what somebody read there after the rewind."""
     written = {("A.t", 0): checkpoint(900)}
     report, _ = reporting_of(tmp_path, written)

@@ -57,12 +57,12 @@ class TestTwoLooks:
         for before in (None, ABSENT, ACTIVE, empty(1)):
             assert plan_group_sync(checkpoints(5), before, ACTIVE, TOPICS).writes == ()
 
-    def test_a_group_that_turned_empty_between_two_looks_is_left_alone(self) -> None:
+    def test_group_sync_skips_a_group_that_had_members_a_moment_ago(self) -> None:
         sync = plan_group_sync(checkpoints(5), ACTIVE, empty(3), TOPICS)
         assert sync == GroupSync(left_alone="it had members on the target a moment ago")
 
     @pytest.mark.parametrize("before", [ABSENT, empty(), empty(2), empty(3, 1)])
-    def test_a_group_whose_offsets_changed_between_two_looks_is_left_alone(self, before: TargetGroupState) -> None:
+    def test_group_sync_skips_a_group_whose_offsets_just_changed(self, before: TargetGroupState) -> None:
         sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
         assert sync == GroupSync(left_alone="its offsets on the target changed a moment ago")
 
@@ -97,7 +97,7 @@ P0 = ("A.orders", 0)
 class TestBeyondItsPlace:
     """Whoever goes on there skips records."""
 
-    def test_a_group_further_on_the_target_is_named_and_left_alone_also_with_follow(self) -> None:
+    def test_group_sync_skips_a_group_ahead_on_the_target_even_with_follow(self) -> None:
         for follow in (False, True):
             sync = plan_group_sync(checkpoints(500), empty(990), empty(990), TOPICS, follow=follow)
             assert sync == GroupSync(ahead=(Ahead(P0, 990, 500, AHEAD_ON_TARGET),))
@@ -111,14 +111,14 @@ class TestBeyondItsPlace:
         sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900}, follow=True)
         assert (written(sync), sync.ahead) == ({0: 100}, ())
 
-    def test_but_never_one_that_has_moved_by_itself(self) -> None:
+    def test_follow_skips_a_group_that_moved_by_itself(self) -> None:
         for offsets in (901, 990):
             look = empty(offsets)
             sync = plan_group_sync(checkpoints(100), look, look, TOPICS, {P0: 900}, follow=True)
             assert (sync.writes, sync.ahead[0].state) == ((), AHEAD_ON_TARGET)
 
     @pytest.mark.parametrize("before", [None, ACTIVE, empty(899)])
-    def test_nor_one_that_two_looks_did_not_find_alone_and_unchanged(self, before: TargetGroupState | None) -> None:
+    def test_follow_skips_a_group_not_seen_empty_and_unchanged_twice(self, before: TargetGroupState | None) -> None:
         sync = plan_group_sync(checkpoints(100), before, empty(900), TOPICS, {P0: 900}, follow=True)
         assert sync.writes == ()
         assert sync.ahead == (Ahead(P0, 900, 100, REWOUND_ON_SOURCE),)
@@ -156,7 +156,7 @@ class TestAfterwards:
         assert remembered == empty(5)
         assert written(plan_group_sync(checkpoints(9), remembered, empty(5), TOPICS)) == {0: 9}
 
-    def test_a_look_without_a_write_is_remembered_as_it_is(self) -> None:
+    def test_group_state_without_a_write_is_remembered_unchanged(self) -> None:
         assert with_writes(ABSENT, ()) == ABSENT
         assert with_writes(empty(3), ()) == empty(3)
 

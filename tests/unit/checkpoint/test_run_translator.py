@@ -57,7 +57,7 @@ def exactly(downstream: int) -> TranslatedOffset:
         (0, NoRun(DownstreamOffset(5))),
     ],
 )
-def test_where_a_group_stands(upstream: int, wanted: TranslatedOffset | NoRun) -> None:
+def test_group_position_is_translated_from_runs(upstream: int, wanted: TranslatedOffset | NoRun) -> None:
     assert at(folded(TOPIC, *copied(GAP).log), upstream) == wanted
 
 
@@ -80,7 +80,7 @@ def test_mm2_166_an_empty_partition_has_a_place() -> None:
     assert at(folded(TOPIC, replace(FIRST, upstream=-1, downstream=-1)), 0) == exactly(0)
 
 
-def test_a_partition_that_halted_before_anything_was_copied_waits_and_says_why() -> None:
+def test_group_position_of_a_halted_partition_with_no_copy_has_a_reason() -> None:
     row = replace(FIRST, upstream=99, downstream=-1, phase="halted", reason="records 5 to 9 are gone")
     assert at(folded(TOPIC, row), 100) == TranslatedOffset(None, why="nothing is copied yet: records 5 to 9 are gone")
 
@@ -102,7 +102,7 @@ def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict
     assert at(places, 15) == TranslatedOffset(DownstreamOffset(0), behind=15)
 
 
-def test_without_a_topic_row_nothing_tells_which_topic_the_rows_are_of() -> None:
+def test_group_position_without_a_topic_row_is_unknown() -> None:
     found = at(folded(*copied(GAP).log), 15)
     assert isinstance(found, TranslatedOffset)
     assert found.at is None
@@ -142,7 +142,7 @@ def test_a_slot_that_woke_late_changes_nothing() -> None:
     assert at(other, 25) == exactly(3)
 
 
-def test_changes_are_told_by_topic() -> None:
+def test_translator_changes_are_kept_by_topic() -> None:
     places = folded(TOPIC)
     before, aside = places.changes(["t", "t"]), places.changes(["other"])
     places.apply(copied(GAP).log[-1])
@@ -172,7 +172,7 @@ def logs(draw: st.DrawFn) -> list[Stretch]:
 
 
 @given(logs(), st.data())
-def test_every_group_stands_exactly_at_each_moment(stretches: list[Stretch], data: st.DataObject) -> None:
+def test_group_position_is_exact_after_every_row(stretches: list[Stretch], data: st.DataObject) -> None:
     """Asked between the rows, now and then, so that maps go on from what was put together before."""
     partition, places, told = Copied(), folded(TOPIC), 0
     for stretch in stretches:

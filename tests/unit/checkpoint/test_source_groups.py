@@ -34,7 +34,7 @@ def test_mm2_028_040_only_the_groups_asked_for_do() -> None:
 
 
 @pytest.mark.parametrize("group_id", [None, "blue"])
-def test_our_own_groups_never_do_whatever_the_filter_says(group_id: str | None) -> None:
+def test_own_service_groups_are_never_selected(group_id: str | None) -> None:
     ours = service_group("checkpoint", Flow("A", "B"), group_id)
     assert not is_consumer_group(ours, "CLASSIC", NameFilter((".*",)))
 

@@ -72,10 +72,10 @@ def assert_invariants(history: History) -> None:
 
 
 class TestTranslation:
-    def test_mm2_153_a_group_past_a_sync_stands_one_past_its_downstream_offset(self) -> None:
+    def test_mm2_153_group_past_a_sync_gets_its_downstream_offset_plus_one(self) -> None:
         assert Feed().take(sync(100, 200)).at_offset(150) == 201
 
-    def test_mm2_153_a_group_exactly_at_a_sync_stands_at_its_downstream_offset(self) -> None:
+    def test_mm2_153_group_at_a_sync_gets_its_downstream_offset(self) -> None:
         assert Feed().take(sync(100, 200), sync(150, 251)).at_offset(150) == 251
 
     def test_mm2_153_an_offset_below_every_sync_is_too_old(self) -> None:
@@ -84,7 +84,7 @@ class TestTranslation:
     def test_mm2_153_a_target_that_starts_over_is_followed(self) -> None:
         assert Feed().take(sync(150, 251), sync(200, 10)).at_offset(200) == 10
 
-    def test_mm2_153_a_source_that_starts_over_is_followed_and_forgets_the_history(self) -> None:
+    def test_mm2_153_source_that_starts_over_clears_older_syncs(self) -> None:
         feed = Feed().take(sync(100, 200), sync(200, 300), sync(20, 20))
         assert feed.at_offset(20) == 20
         assert feed.at_offset(150) == 21
@@ -95,7 +95,7 @@ class TestTranslation:
         assert feed.at_offset(150) == 201
         assert feed.at_offset(200) == 310
 
-    def test_mm2_154_nothing_is_translated_before_the_topic_was_read_to_its_end(self) -> None:
+    def test_mm2_154_store_translates_nothing_before_it_is_read_to_the_end(self) -> None:
         feed = Feed(started=False).take(sync(100, 200))
         assert feed.at_offset(100) is None
         feed.store.finish_reading()
@@ -133,7 +133,7 @@ class TestGoldenVectors:
             feed.take(sync(upstream))
             assert_invariants(feed.history)
 
-    def test_mm2_156_without_checkpoints_only_the_newest_sync_survives_the_start(self) -> None:
+    def test_mm2_156_without_checkpoints_only_the_newest_sync_is_kept(self) -> None:
         feed = self.loaded(keep_only_newest=True)
         assert feed.distinct == (1000,)
         assert feed.at_offset(999) == TOO_OLD
@@ -182,7 +182,7 @@ class TestExpiry:
         self.fed(range(first, first + 100 * step, step), expires_at_most=1)
 
     @pytest.mark.parametrize("bits", [1, 3, 8, 20, 40])
-    def test_mm2_159_randomly_spaced_syncs_expire_at_most_their_spread_in_bits_and_two(self, bits: int) -> None:
+    def test_mm2_159_random_syncs_expire_at_most_their_spread_in_bits_plus_two(self, bits: int) -> None:
         dice = random.Random(bits)
         self.fed(running_sum(dice.randrange(2**bits) for _ in range(1000)), expires_at_most=bits + 2)
 

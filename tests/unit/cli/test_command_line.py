@@ -53,7 +53,7 @@ def test_no_command_imports_spark_or_faust(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_runs_beside_each_other_have_different_names_and_a_later_one_takes_over_the_first(tmp_path: Path) -> None:
+def test_instance_names_differ_between_runs_and_are_reused_afterwards(tmp_path: Path) -> None:
     with held_instance_name(tmp_path) as first:
         with held_instance_name(tmp_path) as second:
             assert first != second
@@ -81,7 +81,7 @@ def test_secrets_dir_reaches_the_file_and_is_forgotten_afterwards(
 FILES = ["--consumer.config=c.properties", "--producer.config", "p.properties"]
 
 
-def test_legacys_help_shows_the_command_it_takes_the_place_of_and_its_exit_codes() -> None:
+def test_legacy_help_names_the_replaced_command_and_the_exit_codes() -> None:
     answer = CliRunner().invoke(main, ["legacy", "--help"])
     assert answer.exit_code == 0
     for said in ("kafka-mirror-maker.sh", "--include", "--abort.on.send.failure", "3    the target refused a record"):
@@ -101,7 +101,7 @@ def test_legacys_help_shows_the_command_it_takes_the_place_of_and_its_exit_codes
         ([*FILES, "--blacklist=x"], "No such option: --blacklist"),
     ],
 )
-def test_legacy_says_what_it_cannot_use(arguments: list[str], said: str) -> None:
+def test_legacy_refuses_unusable_arguments(arguments: list[str], said: str) -> None:
     answer = CliRunner().invoke(main, ["legacy", *arguments])
     assert answer.exit_code == 2
     assert said in answer.stderr

@@ -31,7 +31,7 @@ def reply(settings: Settings) -> CommandReply:
     return CommandReply(command_request(settings(), "pause", FLOW, id_="1", at_ms=5))
 
 
-def test_a_flow_is_asked_of_those_who_own_its_connectors(reply: CommandReply) -> None:
+def test_command_about_a_flow_is_sent_to_the_owners_of_its_connectors(reply: CommandReply) -> None:
     assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
     assert (reply.question.command.id, reply.question.command.subject) == ("1", "flow")
     assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
@@ -62,7 +62,7 @@ def test_answers_of_all_are_fine(reply: CommandReply) -> None:
     assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
 
 
-def test_only_events_with_the_id_and_of_who_was_asked_are_answers(reply: CommandReply) -> None:
+def test_reply_counts_only_events_with_its_id_from_asked_services(reply: CommandReply) -> None:
     reply.add(answer("heartbeat", answers="2"))
     reply.add(answer("acl-sync"))
     assert reply.heard == {}
@@ -74,7 +74,7 @@ def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
     assert reply.heard["heartbeat"].kind == "Paused"
 
 
-def test_a_refusal_says_why_and_wins_over_silence(reply: CommandReply) -> None:
+def test_reply_with_a_refusal_has_its_reason_and_exit_code_first(reply: CommandReply) -> None:
     reply.add(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
     assert exit_code([reply]) is Exit.TROUBLE
     assert "A->B  topic-sync: refused: no topic 'x' is mirrored" in reply.as_lines()
@@ -89,9 +89,7 @@ def test_a_refusal_says_why_and_wins_over_silence(reply: CommandReply) -> None:
         ({"heartbeat": 3}, "3 replicas run and did not answer"),
     ],
 )
-def test_who_does_not_answer_is_named_with_what_to_look_at(
-    reply: CommandReply, members: dict[str, int], words: str
-) -> None:
+def test_reply_names_a_silent_service_and_its_cause(reply: CommandReply, members: dict[str, int], words: str) -> None:
     reply.members.update(members)
     assert exit_code([reply]) is Exit.NO_ANSWER
     (line,) = (line for line in reply.as_lines() if line.startswith("A->B  heartbeat: no answer to pause."))
@@ -149,7 +147,7 @@ def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> No
 # -- as it is met -----------------------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_asks_nobody_and_says_whom(file: File) -> None:
+def test_dry_run_sends_nothing_and_names_the_services(file: File) -> None:
     ran = CliRunner().invoke(main, ["stop", str(file()), "slot:3", "--dry-run"])
     assert (ran.exit_code, ran.output) == (0, "A->B  would ask topic-sync: stop slot:3\n")
 
@@ -183,7 +181,7 @@ def test_a_file_that_is_wrong_is_bad_usage(file: File) -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "stop", "restart", "refresh"])
-def test_every_verb_teaches_by_an_example_and_says_its_exit_codes(verb: str) -> None:
+def test_every_verb_has_an_example_and_exit_codes_in_its_help(verb: str) -> None:
     said = CliRunner().invoke(main, [verb, "--help"]).output
     assert f"lockstep {verb} mm2.properties" in said
     assert "Exit codes:" in said

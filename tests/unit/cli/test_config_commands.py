@@ -76,7 +76,7 @@ def line_of(key: str, shown: Result) -> list[str]:
 
 
 class TestCheck:
-    def test_what_can_be_used_ends_with_0_and_says_what_has_no_effect(self, file: Path) -> None:
+    def test_config_check_of_a_usable_file_exits_0_and_names_unused_keys(self, file: Path) -> None:
         result = asked("check", file)
         assert result.exit_code == 0
         assert f"{file}:13: consumer.fetch.min.bytes: has no effect: MirrorMaker drops it" in result.stdout
@@ -139,20 +139,20 @@ class TestShow:
             "line 14, replication.policy.class",
         ]
 
-    def test_a_class_in_whose_place_a_python_class_stands_is_not_shown(self, file: Path) -> None:
+    def test_config_show_hides_a_java_class_replaced_by_a_python_class(self, file: Path) -> None:
         file.write_text(f"{TEXT}lockstep.topic.filter.class = tests.unit.config.own_rules:Regional\n", encoding="utf-8")
         whole = asked("show", file, "--all")
         assert line_of("lockstep.topic.filter.class", whole)
         assert not line_of("topic.filter.class", whole)
 
-    def test_what_two_connectors_of_a_resource_say_alike_is_shown_with_the_first(self, tmp_path: Path) -> None:
+    def test_config_show_names_the_first_connector_of_a_common_setting(self, tmp_path: Path) -> None:
         file = tmp_path / "mirror.yaml"
         file.write_text(RESOURCE, encoding="utf-8")
         at = "spec.mirrors[0].sourceConnector.config.replication.policy.class"
         assert line_of("replication.policy.class", asked("show", file)) == [POLICY, f"line 16, {at}"]
         assert f"A->B.replication.policy.class = {POLICY}" in asked("convert", file).stdout
 
-    def test_no_secret_is_shown_whoever_brings_it(self, file: Path) -> None:
+    def test_config_show_masks_a_secret_from_any_file(self, file: Path) -> None:
         result = asked("show", file, "--output", "json")
         (jaas,) = [one for one in json.loads(result.stdout)["clusters"]["B"] if one["key"] == "sasl.jaas.config"]
         assert jaas["value"] == "********"
@@ -163,7 +163,7 @@ class TestShow:
         result = CliRunner().invoke(main, ["config", "show", str(file)], env={"PASSWORD": SECRET, "TASKS": "7"})
         assert "${env:TASKS}" in result.output
 
-    def test_a_table_has_only_what_is_stated_unless_asked(self, file: Path) -> None:
+    def test_config_show_table_has_defaults_only_with_all(self, file: Path) -> None:
         short, whole = asked("show", file), asked("show", file, "--all")
         assert "offset.lag.max" not in short.stdout
         assert "offset.lag.max" in whole.stdout
@@ -213,7 +213,7 @@ class TestConvert:
         assert only == {**yaml.safe_load(RESOURCE), "metadata": {"name": "other"}}
         assert "A->B.replication.policy.class" in asked("convert", mirrors, "--document", "other").stdout
 
-    def test_no_resource_is_made_of_what_is_none(self, file: Path) -> None:
+    def test_config_convert_to_resource_without_a_resource_is_refused(self, file: Path) -> None:
         result = asked("convert", file, "--to", "resource")
         assert (result.exit_code, result.stdout) == (2, "")
         assert "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print" in result.stderr
@@ -233,7 +233,7 @@ class TestMirrorMaker1:
         (tmp_path / "p").write_text("bootstrap.servers = b:1\n")
         return ["--consumer.config", str(tmp_path / "c"), "--producer.config", str(tmp_path / "p"), "--include", "x.*"]
 
-    def test_every_command_takes_them(self, files: list[str], tmp_path: Path) -> None:
+    def test_config_commands_accept_consumer_and_producer_files(self, files: list[str], tmp_path: Path) -> None:
         assert asked("check", *files).exit_code == 0
         shown = asked("show", *files)
         assert shown.exit_code == 0

@@ -39,7 +39,7 @@ def test_colours_only_where_asked() -> None:
     assert "\x1b[36mtopic-sync" in as_text(CREATED, flow_width=4, colours=True)
 
 
-def test_a_trace_stands_below_its_line() -> None:
+def test_log_line_has_its_traceback_below() -> None:
     line = LogLine(
         NOW, "error", "checkpoint", "", "crashed", "", {"error": "KeyError: 1", "traceback": "Traceback\n  KeyError: 1"}
     )

@@ -15,7 +15,7 @@ from lockstep_protocol.rows.state_rows import Row, Wanted
 from tests.support.reports import NOW, at_work, progress, reported, shown, topic
 
 
-def test_right_after_a_first_start_what_waits_is_behind_and_nothing_is_fine() -> None:
+def test_status_after_a_first_start_counts_all_records_as_lag() -> None:
     """200,000 records wait, no slot has begun: topic-sync may not even have written its rows."""
     ends = {("t", 0): 120_000, ("t", 1): 80_000}
     for rows in ((), (topic(partitions=2),), (topic(partitions=2), *at_work(*ends))):
@@ -25,7 +25,7 @@ def test_right_after_a_first_start_what_waits_is_behind_and_nothing_is_fine() ->
         assert "2 partitions, 200,000 records behind: 2 not begun" in shown(report)
 
 
-def test_a_source_that_is_away_leaves_unknown_what_is_behind() -> None:
+def test_status_with_an_unreachable_source_has_unknown_lag() -> None:
     report = reported(topic(), progress(), *at_work(("t", 0)), troubles={"A": "unreachable"})
     assert report.troubles == (Trouble("cluster A", "unreachable"),)
     assert (report.lag_records, report.lag_at_least, report.lag_unknown, report.lag_ms) == (None, 0, 1, None)
@@ -62,7 +62,7 @@ def test_a_partition_of_a_silent_slot_or_of_none_is_not_copied() -> None:
     assert ahead.not_copying == {"silent": 1}, "a clock that is ahead does not keep a dead slot alive"
 
 
-def test_one_that_does_not_move_between_two_looks_is_stalled_and_one_that_does_copies() -> None:
+def test_partition_that_does_not_move_between_two_reads_is_stalled() -> None:
     old = progress(at_ms=NOW - 60_000, lag_records=0)
     rows = topic(), old, *at_work(("t", 0))
     assert reported(*rows, ends={("t", 0): 30}, earlier={("t", 0): 20}).not_copying == {"stalled": 1}
@@ -70,7 +70,7 @@ def test_one_that_does_not_move_between_two_looks_is_stalled_and_one_that_does_c
     assert (rest.not_copying, rest.lag_records, rest.fine) == ({}, 20, True)
 
 
-def test_what_never_comes_is_told_apart_from_what_is_behind() -> None:
+def test_passed_over_records_are_not_counted_as_lag() -> None:
     row = progress(quarantined=2, given_up=30, target_lost=1)
     report = reported(topic(), row, *at_work(("t", 0)), ends={("t", 0): 10})
     assert (report.lag_records, report.passed_over, report.topics[0].passed_over) == (0, 33, 33)
@@ -99,7 +99,7 @@ def test_partitions_that_the_target_lacks_are_not_copied() -> None:
     age=st.integers(0, 120_000),
     ids=st.sampled_from([("", ""), ("s", "t"), ("s2", "t"), ("s", "t2")]),
 )
-def test_fine_is_said_only_where_every_partition_copies_and_what_is_behind_is_known(
+def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
     phase: str,
     case: str,
     topics: str,

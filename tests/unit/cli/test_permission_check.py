@@ -34,7 +34,7 @@ def test_all_that_is_there_is_enough() -> None:
     assert missing_permissions([READ_ALL, WRITE_COPIES, STATE, GROUP, ALTER], held, ["orders"]) == ()
 
 
-def test_what_is_missing_is_named_with_the_resources_that_it_is_missing_on() -> None:
+def test_missing_permission_names_its_resources() -> None:
     held = HeldPermissions(
         topics={"orders": frozenset(), "bills": frozenset(), "A.orders": frozenset()}, groups={"g": frozenset()}
     )
@@ -49,16 +49,16 @@ def test_what_is_missing_is_named_with_the_resources_that_it_is_missing_on() -> 
 @pytest.mark.parametrize(
     "one", [STATE, READ_ALL, GROUP, grant("topic", "state", "Create"), grant("transactional-id", "t", "Write")]
 )
-def test_of_what_is_not_there_or_cannot_be_asked_nothing_is_said(one: Grant) -> None:
+def test_missing_permission_is_not_reported_for_an_unknown_resource(one: Grant) -> None:
     assert missing_permissions([one], HeldPermissions(), ["orders"]) == ()
 
 
-def test_a_star_stands_for_the_topics_of_the_flow_alone() -> None:
+def test_star_permission_covers_the_topics_of_the_flow_only() -> None:
     held = HeldPermissions(topics={"orders": frozenset({"READ"}), "secret": frozenset()})
     assert missing_permissions([READ_ALL], held, ["orders"]) == ()
 
 
-def test_what_is_to_be_asked() -> None:
+def test_permission_check_selects_topics_to_describe() -> None:
     there = ["orders", "secret", "A.orders", "state"]
     assert topics_for([READ_ALL, WRITE_COPIES, STATE, GROUP], there, ["orders", "gone"]) == {
         "orders",

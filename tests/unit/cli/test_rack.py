@@ -93,7 +93,7 @@ def test_the_command_writes_the_file_that_a_reference_reads(
     )
 
 
-def test_outside_of_a_pod_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rack_outside_of_a_pod_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     answer = CliRunner().invoke(main, ["rack", "--topology-key", ZONE, "--node", "n", "--to", str(tmp_path / "r")])
     assert (answer.exit_code, answer.output) == (

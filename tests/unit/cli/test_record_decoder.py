@@ -82,7 +82,7 @@ def test_records_as_they_are_written(role: str, record: Bytes, kind: str, about:
     json.dumps(dict(seen.detail))
 
 
-def test_an_answer_says_what_it_answers() -> None:
+def test_decoded_answer_names_the_command_it_answers() -> None:
     answer = Event(kind="Paused", service="heartbeat", flow="A->B", answers="7")
     assert decode("events", *answer.encode()).text == "by heartbeat  answers 7"
 
@@ -109,7 +109,7 @@ def test_json_that_is_something_else_is_shown(role: str, key: object, value: obj
     json.dumps(dict(seen.detail))
 
 
-def test_what_cannot_be_decoded_says_why_and_shows_its_bytes() -> None:
+def test_undecodable_record_has_its_reason_and_its_bytes() -> None:
     seen = decode("heartbeats", b"\x00", None)
     assert seen.kind == UNDECODED
     assert "heartbeat value: missing" in seen.text
@@ -124,7 +124,7 @@ def test_an_event_with_fields_of_other_types_is_shown(value: bytes) -> None:
     assert isinstance(decode("events", b"", value).about, str)
 
 
-def test_one_of_a_newer_release_says_so() -> None:
+def test_record_of_a_newer_release_is_undecoded_with_a_remedy() -> None:
     seen = decode("events", b"", b'{"version":9,"kind":"X","service":"s","flow":"f"}')
     assert seen.kind == UNDECODED
     assert "run the newer release everywhere" in seen.text
@@ -150,14 +150,14 @@ def fed() -> Callable[..., str | None]:
     return feed
 
 
-def test_the_first_row_is_said_as_a_whole_and_later_ones_as_what_changed(fed: Callable[..., str | None]) -> None:
+def test_decoded_first_row_is_complete_and_later_rows_are_differences(fed: Callable[..., str | None]) -> None:
     first = fed(upstream=5)
     assert first is not None
     assert "upstream 5" in first
     assert fed(upstream=7, lag_records=2, at_ms=9) == "upstream 5 -> 7, lag_records 0 -> 2"
 
 
-def test_a_row_that_says_nothing_new_is_not_shown(fed: Callable[..., str | None]) -> None:
+def test_decoded_row_without_a_change_is_not_shown(fed: Callable[..., str | None]) -> None:
     fed(upstream=5, at_ms=1)
     assert fed(upstream=5, at_ms=2, term=3) is None
 

@@ -51,7 +51,7 @@ def test_services_without_work_are_left_out() -> None:
     assert report.acls is None
 
 
-def test_a_service_that_nobody_runs_is_trouble_and_one_not_known_of_is_none() -> None:
+def test_report_of_a_service_without_replicas_is_trouble() -> None:
     report = reported(replicas={"heartbeat": 0, "topic-sync": 1})
     assert report.troubles == (Trouble("heartbeat", "no replica of it runs"),)
 
@@ -101,7 +101,7 @@ def test_topics_that_are_gone_count_nowhere(phase: str) -> None:
     assert report.topics[0].phase == phase
 
 
-def test_a_topic_that_its_name_leaves_out_is_shown_with_the_rule_and_is_no_trouble() -> None:
+def test_report_of_a_left_out_topic_has_its_rule_and_no_trouble() -> None:
     left_out = replace(topic("B.t", partitions=0, phase="left-out"), note="its name says that it is a copy of t of B")
     report = reported(left_out)
     assert report.troubles == ()
@@ -111,7 +111,7 @@ def test_a_topic_that_its_name_leaves_out_is_shown_with_the_rule_and_is_no_troub
     assert as_json(report, ["topics"], only_trouble=False)["topics"][0]["note"] == left_out.note
 
 
-def test_a_halted_partition_and_a_failed_topic_are_trouble_with_their_reasons() -> None:
+def test_report_of_halted_partition_and_failed_topic_has_reasons() -> None:
     report = reported(
         topic(),
         progress(phase="halted", reason="offsets 5 to 9 are gone"),
@@ -124,7 +124,7 @@ def test_a_halted_partition_and_a_failed_topic_are_trouble_with_their_reasons() 
     assert report.topics[0].halted == 1
 
 
-def test_what_is_wanted_shows_where_it_holds_back() -> None:
+def test_report_shows_a_wanted_phase_that_is_held_back() -> None:
     report = reported(
         topic(partitions=2),
         progress(),
@@ -187,7 +187,7 @@ def test_groups_say_how_ready_they_are() -> None:
         ({"held": "refused", "held_reason": "denied"}, "refused", False, 1),
     ],
 )
-def test_a_group_that_would_skip_or_is_not_moved_is_neither_exact_nor_synced(
+def test_report_of_a_group_that_would_skip_records_is_not_exact(
     fields: dict[str, object], readiness: str, fine: bool, troubles: int
 ) -> None:
     row = replace(GroupStatus(group="g", phase="translated", exact=1, synced=True), **fields)  # type: ignore[arg-type] # by name
@@ -238,7 +238,7 @@ def test_what_one_should_know_of_acls_is_shown() -> None:
     assert (told["owned"], told["revoked"], told["left_out_named"]) == (3, 1, (("TOPIC t", "too-wide"),))
 
 
-def test_a_partition_that_rests_says_so_and_is_no_trouble() -> None:
+def test_report_of_a_paused_partition_is_no_trouble() -> None:
     report = reported(topic(), progress(phase="paused"))
     assert report.partitions[0].state == "paused"
     assert report.troubles == ()
@@ -267,7 +267,7 @@ def test_ten_thousand_partitions_come_to_a_few_lines() -> None:
     assert "10,000 copying" in text
 
 
-def test_troubles_are_cut_and_their_number_said_unless_they_are_asked_for() -> None:
+def test_report_cuts_troubles_and_counts_the_rest() -> None:
     rows: list[Row] = [
         topic(partitions=FEW + 5),
         *(progress("t", n, phase="halted", reason="x") for n in range(FEW + 5)),

@@ -35,7 +35,7 @@ def test_a_service_that_lived_a_minute_begins_again_at_one_second() -> None:
     assert decide(7, 1, STEADY - timedelta(seconds=1)) == StartAgain(LONGEST_DELAY, 8)
 
 
-def test_what_is_killed_after_it_worked_comes_back_at_once_every_time() -> None:
+def test_service_killed_after_it_was_ready_restarts_at_once_every_time() -> None:
     crashes = 0
     for _ in range(20):
         decision = decide(crashes, -9, EARNS_BACK + BRIEF, EARNS_BACK)
@@ -44,7 +44,7 @@ def test_what_is_killed_after_it_worked_comes_back_at_once_every_time() -> None:
 
 
 @pytest.mark.parametrize("worked", [timedelta(0), EARNS_BACK - timedelta(milliseconds=1)])
-def test_what_ends_before_or_soon_after_it_is_ready_waits_longer_and_longer(worked: timedelta) -> None:
+def test_service_that_ends_before_or_soon_after_ready_waits_ever_longer(worked: timedelta) -> None:
     crashes = 0
     for _ in range(6):
         decision = decide(crashes, 1, worked + BRIEF, worked)
@@ -66,7 +66,7 @@ def test_an_end_nobody_asked_for_is_a_crash(exit_code: int) -> None:
     assert decide(0, exit_code, BRIEF) == StartAgain(timedelta(seconds=1), 1)
 
 
-def test_what_is_configured_to_end_ends_the_run_with_its_own_code() -> None:
+def test_service_with_a_configured_end_ends_the_run_with_its_exit_code() -> None:
     decision = decide(0, TOLD_TO_END, BRIEF)
     assert decision == EndRun(TOLD_TO_END)
     assert ending("data-plane", TOLD_TO_END, decision) == (
@@ -100,5 +100,5 @@ def test_a_configuration_that_could_be_used_before_is_tried_again() -> None:
         (2, 0, "data-plane ended with exit code 2: its configuration cannot be used, ending"),
     ],
 )
-def test_the_sentence_says_what_happened_and_what_follows(exit_code: int, crashes: int, sentence: str) -> None:
+def test_restart_message_has_the_cause_and_the_decision(exit_code: int, crashes: int, sentence: str) -> None:
     assert ending("data-plane", exit_code, decide(crashes, exit_code, BRIEF)) == sentence

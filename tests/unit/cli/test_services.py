@@ -7,7 +7,7 @@ from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 
 
-def test_a_service_gets_the_runs_door_but_a_port_of_its_own_and_no_token_on_its_command_line() -> None:
+def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:
     plan = ServicePlan("acl-sync", (Flow("A", "B"),))
     access = AccessPolicy("0.0.0.0", 0, Path("/tls/crt"), Path("/tls/key"), None, "s3cret")
     words = arguments(plan, config=["--config", "/mm2.properties"], instance="one", access=access, debug=False)

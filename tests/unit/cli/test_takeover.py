@@ -136,11 +136,11 @@ def test_nor_is_an_offset_in_our_place(offset: int) -> None:
     assert "t-0" in why
 
 
-def test_progress_that_says_the_same_is_none_of_a_hindrance() -> None:
+def test_takeover_with_equal_progress_is_not_refused() -> None:
     assert plan_takeover(found(DEDICATED, progress(0, 9), progress(1, 19))).refusals == ()
 
 
-def test_after_a_hand_back_mm2_is_further_and_the_data_plane_is_asked_to_alter() -> None:
+def test_takeover_after_hand_back_alters_offsets_to_those_of_mm2() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     plan = plan_takeover(found(DEDICATED, progress(0, 5), progress(1, 19), back, STOPPED, replicas=1))
     assert (plan.refusals, plan.alters, plan.writes, plan.resume) == ((), ((("t", 0), 9),), (), True)
@@ -153,14 +153,14 @@ def test_for_that_the_data_plane_has_to_run_and_be_stopped() -> None:
         assert "went on under MirrorMaker 2 after the hand-back" in why
 
 
-def test_where_the_flow_was_killed_since_nobody_knows_who_is_further() -> None:
+def test_takeover_after_hand_back_and_kill_is_refused_as_unknown() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     rows = [progress(0, 5, located=False), progress(1, 19, located=False), back, STOPPED]
     (why,) = plan_takeover(found(DEDICATED, *rows, replicas=1)).refusals
     assert "own copy ends of t-0 was not read from B" in why
 
 
-def test_even_after_a_hand_back_what_is_further_here_is_refused() -> None:
+def test_takeover_after_hand_back_with_own_progress_ahead_is_refused() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     (why,) = plan_takeover(found(DEDICATED, progress(0, 50), back, STOPPED, replicas=1)).refusals
     assert "50 here and 9 there" in why
@@ -172,7 +172,7 @@ def notes(**fields: Any) -> str:
     return "\n".join(plan.notes)
 
 
-def test_what_a_killed_mm2_means_is_always_said() -> None:
+def test_takeover_always_notes_the_flush_interval_of_a_killed_mm2() -> None:
     assert notes() == flush_note(timedelta(seconds=60), "dedicated")
 
 
@@ -185,23 +185,23 @@ def test_partitions_without_an_offset_begin_where_a_first_copy_would() -> None:
     assert topic.partitions[1] == PartitionPlan(1, None, 0)
 
 
-def test_records_that_are_gone_are_counted_and_said() -> None:
+def test_takeover_counts_records_removed_by_retention() -> None:
     (topic,) = plan_takeover(found(begins={("t", 0): 30, ("t", 1): 20})).topics
     assert topic.partitions == (PartitionPlan(0, 9, 70, 20), PartitionPlan(1, 19, 80))
     said = notes(begins={("t", 0): 30, ("t", 1): 20})
     assert "(retention): t-0." in said
 
 
-def test_a_source_that_ends_before_the_offset_is_said() -> None:
+def test_takeover_notes_a_source_that_ends_before_the_offset() -> None:
     assert "(truncated, or created anew): t-0." in notes(ends={("t", 0): 9, ("t", 1): 20})
     assert "truncated" not in notes(ends={("t", 0): 10, ("t", 1): 20})
 
 
-def test_a_remote_topic_that_is_gone_is_said() -> None:
+def test_takeover_notes_a_missing_remote_topic() -> None:
     assert "not copied again: t" in notes(remote=frozenset())
 
 
-def test_topics_that_only_mm2_mirrors_are_said() -> None:
+def test_takeover_notes_topics_that_only_mm2_mirrors() -> None:
     assert "the file does not select them, or they are gone: u" in notes(
         theirs={("t", 0): 9, ("t", 1): 19, ("u", 0): 1}
     )
@@ -241,7 +241,7 @@ def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
     assert "still to copy" not in shown(plan_shown(plan_takeover(found(theirs={}))))
 
 
-def test_who_is_not_looked_at_is_said() -> None:
+def test_takeover_notes_a_connector_that_is_not_watched() -> None:
     place = replace(offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
     assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_takeover(found(place))))
 
@@ -332,7 +332,7 @@ def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
     assert why == not_drained(look)
 
 
-def test_copied_nothing_is_said_only_where_the_target_says_so() -> None:
+def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> None:
     (why,) = plan_hand_back(held(progress(0, -1, located=False), DRAINED, STOPPED, replicas=1)).refusals
     assert "copied nothing" not in why
     (why,) = plan_hand_back(held(DRAINED)).refusals
@@ -346,7 +346,7 @@ def test_copied_nothing_is_said_only_where_the_target_says_so() -> None:
         (UNREAD, MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"), "its topic is not mirrored now"),
     ],
 )
-def test_where_nobody_can_tell_waiting_does_not_help_and_it_is_refused(
+def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
     row: PartitionProgress, about: MirroredTopic | None, words: str
 ) -> None:
     look = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
@@ -377,7 +377,7 @@ def test_what_an_operator_has_altered_is_known() -> None:
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
 
 
-def test_an_unread_partition_of_a_topic_that_the_file_leaves_out_is_left_out() -> None:
+def test_hand_back_skips_an_unread_partition_of_an_excluded_topic() -> None:
     plan = plan_hand_back(
         held(replace(UNREAD, topic="u"), topic(source_topic="u", phase="excluded"), progress(0), DRAINED)
     )
@@ -385,7 +385,7 @@ def test_an_unread_partition_of_a_topic_that_the_file_leaves_out_is_left_out() -
     assert any("was not read: u-1" in note for note in plan.notes)
 
 
-def test_a_look_at_a_flow_that_will_be_stopped_first_is_not_refused() -> None:
+def test_hand_back_of_a_running_flow_that_is_stopped_first_is_accepted() -> None:
     running = held(progress(), SlotStatus(slot=0, phase="started"), replicas=1)
     assert plan_hand_back(running).refusals != ()
     plan = plan_hand_back(running, stops_first=True)
@@ -402,7 +402,7 @@ def test_progress_of_mm2_that_is_further_is_never_written_over() -> None:
     assert "10 there and 9 here" in why
 
 
-def test_a_topic_of_offsets_that_is_not_there_is_said() -> None:
+def test_hand_back_without_the_offsets_topic_is_refused() -> None:
     (why,) = plan_hand_back(replace(held(progress(), DRAINED), theirs=None)).refusals
     assert "no topic mm2-offsets.A.internal on B" in why
 
@@ -432,7 +432,7 @@ def test_topics_that_are_gone_are_left_out(row: MirroredTopic, left_out: bool) -
     assert any("left out" in note for note in plan.notes) is left_out
 
 
-def test_partitions_that_halted_are_said() -> None:
+def test_hand_back_notes_halted_partitions() -> None:
     (note,) = plan_hand_back(held(progress(0, 9, phase="halted"), DRAINED)).notes
     assert "1 partition halted here (t-0)" in note
 
@@ -451,7 +451,7 @@ def test_the_note_quotes_the_files_own_interval(every: timedelta, origin: str, w
     assert words in plan_takeover(found(place, flush_every=every)).notes[0]
 
 
-def test_where_nobody_can_be_asked_the_command_ends_before_it_looks(tmp_path: Path) -> None:
+def test_takeover_commands_without_a_reachable_cluster_end_at_once(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(
         "clusters = A, B\nA.bootstrap.servers = localhost:1\nB.bootstrap.servers = localhost:1\nA->B.enabled = true\n"

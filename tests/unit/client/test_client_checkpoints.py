@@ -102,7 +102,7 @@ def test_checkpoints_are_in_the_order_of_their_last_writing() -> None:
         (b"no checkpoint", b"\x00\x00at all"),
     ],
 )
-def test_what_is_no_checkpoint_is_passed_over_and_counted(key: bytes | None, value: bytes | None) -> None:
+def test_malformed_checkpoint_is_skipped_and_counted(key: bytes | None, value: bytes | None) -> None:
     fold = CheckpointFold("group1")
     fold.add(key, value)
     fold.add(*encode_checkpoint(GROUP_1[0]))

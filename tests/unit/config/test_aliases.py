@@ -40,7 +40,7 @@ def test_which_line_counts(lines: str, there: str, back: str) -> None:
     assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (there, back)
 
 
-def test_names_progress_and_rights_have_the_alias_and_our_own_topics_the_arrow(load_text: LoadText) -> None:
+def test_aliases_name_topics_and_progress_but_not_control_topics(load_text: LoadText) -> None:
     settings = load_text("source.cluster.alias = dc1\nA->B.target.cluster.alias = dc2\n").flow(AB)
     assert (settings.flow, settings.aliases) == (AB, Flow("dc1", "dc2"))
     assert settings.remote_topic("orders") == "dc1.orders"
@@ -69,7 +69,7 @@ def test_the_old_way_to_keep_names(load_text: LoadText) -> None:
 
 
 @pytest.mark.parametrize("names", [OLD_WAY, IDENTITY])
-def test_both_ways_mm2_goes_round_and_that_is_said(load_text: LoadText, names: str) -> None:
+def test_aliases_that_make_a_cycle_are_noted(load_text: LoadText, names: str) -> None:
     loaded = load_text(names + "B->A.enabled = true\n")
     said = [note.message for note in loaded.notes if "without end" in note.message]
     assert len(said) == 1

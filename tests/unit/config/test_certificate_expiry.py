@@ -56,7 +56,7 @@ def test_each_cluster_and_use_has_its_own(load_text: LoadText, tmp_path: Path) -
     }
 
 
-def test_what_stands_in_the_file_itself_counts_too(load_text: LoadText) -> None:
+def test_certificate_inside_the_file_has_its_end(load_text: LoadText) -> None:
     authority = Authority()
     pem = authority.pem.replace("\n", "\\n")
     lines = f"A.security.protocol = SSL\nA.ssl.truststore.type = PEM\nA.ssl.truststore.certificates = {pem}\n"
@@ -104,7 +104,7 @@ def _with_inline(settings: FlowSettings, pem: str, *, alone: bool = False) -> Fl
 
 
 @pytest.mark.parametrize("lines", ["", "A.security.protocol = SSL\n"], ids=["no TLS", "the system's"])
-def test_what_has_no_certificates_of_its_own_says_nothing(load_text: LoadText, lines: str) -> None:
+def test_certificate_ends_without_certificates_are_empty(load_text: LoadText, lines: str) -> None:
     assert certificate_ends(of(load_text, lines)) == ()
 
 
@@ -123,7 +123,7 @@ def test_of_what_we_show_the_earliest_counts_even_when_it_is_past() -> None:
     assert first_end(ends, now) == now - DAY
 
 
-def test_of_what_we_trust_one_that_has_ended_does_not_count_while_another_is_good() -> None:
+def test_expired_trusted_certificate_is_ignored_while_another_is_valid() -> None:
     now = time.time()
     assert first_end(CertificateEnds("A", TRUSTSTORE, (now - DAY, now + DAY, now + 90 * DAY)), now) == now + DAY
     assert first_end(CertificateEnds("A", TRUSTSTORE, (now - 2 * DAY, now - DAY)), now) == now - DAY

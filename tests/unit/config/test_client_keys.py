@@ -116,7 +116,7 @@ def test_no_client_key_without_a_reason_or_a_use() -> None:
 
 
 @pytest.mark.parametrize("kind", ["consumer", "producer"])
-def test_each_key_in_use_says_what_it_does_to_records_or_why_it_does_nothing(kind: ClientKind) -> None:
+def test_every_used_client_key_states_its_effect_on_records(kind: ClientKind) -> None:
     used = [key for key in CLIENT[kind].values() if key.status is Status.USED]
     assert [key.name for key in used if bool(key.records) == bool(key.not_records)] == []
 
@@ -127,7 +127,7 @@ USED = [
 
 
 @pytest.mark.parametrize(("kind", "name"), USED)
-def test_a_key_reaches_those_who_move_records_where_the_table_says_so(
+def test_client_key_changes_record_clients_where_the_table_states_it(
     kind: ClientKind, name: str, load_text: LoadText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "Cluster", lambda *arguments: arguments)
@@ -164,7 +164,7 @@ TOGETHER = {"ssl.keystore.certificate.chain": "ssl.keystore.key", "ssl.keystore.
 
 
 @pytest.mark.parametrize("name", sorted(name for name in CONNECTION_USED if "`" in CONNECTION_USED[name]))
-def test_a_translated_connection_key_becomes_what_the_table_says(name: str, tmp_path: Path) -> None:
+def test_translated_connection_key_has_the_value_of_the_table(name: str, tmp_path: Path) -> None:
     own = Authority().certify("client")
     values = {
         "ssl.truststore.location": str(own.pem(tmp_path / "own.pem")),
@@ -212,7 +212,7 @@ def test_the_levels_of_compression_reach_the_data_plane(load_text: LoadText) -> 
     assert {"gzip": how.gzip_level, "lz4": how.lz4_level, "zstd": how.zstd_level} == LEVELS
 
 
-def test_what_a_fetch_says_of_the_place_and_of_its_size_is_the_consumers(load_text: LoadText) -> None:
+def test_fetch_settings_come_from_the_consumer(load_text: LoadText) -> None:
     fetch = load_text("").flow(Flow("A", "B")).data_plane.fetch
     assert (fetch.rack, fetch.replica_lease_s, fetch.grows) == ("", 300.0, True)
     lines = "".join(
@@ -244,7 +244,7 @@ class TestRecompress:
         assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress
         assert loaded.notes == ()
 
-    def test_without_one_it_says_that_nothing_comes_of_it(self, load_text: LoadText) -> None:
+    def test_recompress_without_compression_type_is_noted(self, load_text: LoadText) -> None:
         (note,) = load_text("A->B.lockstep.recompress = true\n").notes
         assert note.message == (
             "is true, but no compression.type of the producer on B says into what: batches pass as they are"

@@ -121,7 +121,7 @@ def test_javas_word_for_the_systems_own_size_is_not(load_text: LoadText) -> None
     assert load_text("A.consumer.receive.buffer.bytes = -1\n").notes == ()
 
 
-def test_mm2_058_059_the_data_plane_has_what_its_consumer_and_producer_were_given(load_text: LoadText) -> None:
+def test_mm2_058_059_data_plane_has_its_consumer_and_producer_settings(load_text: LoadText) -> None:
     data_plane = settings_of(
         load_text,
         "A.consumer.fetch.min.bytes = 1000000\nA.consumer.fetch.max.wait.ms = 100\nA.consumer.fetch.max.bytes = 7\n"
@@ -142,7 +142,7 @@ def test_mm2_058_059_the_data_plane_has_what_its_consumer_and_producer_were_give
 
 @pytest.mark.parametrize("at", ["A->B.{0}", "A->B.{1}.{0}", "{2}.{0}"], ids=["flow", "side", "cluster"])
 @pytest.mark.parametrize(("side", "kind"), [("source", "producer"), ("source", "admin"), ("target", "admin")])
-def test_mm2_060_061_062_063_064_065_clients_take_properties_of_their_kind_and_of_their_side(
+def test_mm2_060_061_062_063_064_065_clients_have_keys_of_kind_and_side(
     load_text: LoadText, at: str, side: str, kind: str
 ) -> None:
     cluster = {"source": "A", "target": "B"}[side]

@@ -39,7 +39,7 @@ def test_each_provider_brings_its_value(load_text: LoadText, tmp_path: Path) -> 
     assert rack(load_text, "${env:RACK}", {"RACK": "from-environment"}) == "from-environment"
 
 
-def test_several_references_and_text_make_one_value_and_are_not_looked_through_again(load_text: LoadText) -> None:
+def test_config_provider_references_join_into_one_value_resolved_once(load_text: LoadText) -> None:
     assert rack(load_text, "eu-${env:N}${env:M}-x", {"N": "1", "M": "${env:N}"}) == "eu-1${env:N}-x"
 
 
@@ -128,7 +128,7 @@ STRIMZI = "io.strimzi.kafka."
 
 
 @pytest.mark.parametrize("kind", ["KubernetesSecretConfigProvider", "KubernetesConfigMapConfigProvider"])
-def test_strimzis_providers_read_what_is_mounted(load_text: LoadText, tmp_path: Path, kind: str) -> None:
+def test_strimzi_providers_read_mounted_files(load_text: LoadText, tmp_path: Path, kind: str) -> None:
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "rack").write_text("eu-1\n")
     lines = (
@@ -140,7 +140,7 @@ def test_strimzis_providers_read_what_is_mounted(load_text: LoadText, tmp_path: 
     assert consumer["client.rack"] == "eu-1"
 
 
-def test_where_secrets_are_unless_somebody_says_so(mistakes_of: MistakesOf) -> None:
+def test_secrets_folder_has_a_default(mistakes_of: MistakesOf) -> None:
     lines = (
         f"config.providers = secrets\nconfig.providers.secrets.class = {SECRETS_CLASS}\n"
         "A.consumer.client.rack = ${secrets:ns/db:rack}\n"
@@ -192,7 +192,9 @@ class TestWhatIsNoFile:
         (mistake,) = mistakes_of(PROVIDERS + f"topics = {reference}\n")
         assert why in mistake
 
-    def test_nor_is_a_pipe_or_one_that_is_too_large(self, mistakes_of: MistakesOf, tmp_path: Path) -> None:
+    def test_config_provider_refuses_a_pipe_and_a_file_that_is_too_large(
+        self, mistakes_of: MistakesOf, tmp_path: Path
+    ) -> None:
         os.mkfifo(tmp_path / "pipe")
         with (tmp_path / "large").open("wb") as large:
             large.truncate(LARGEST + 1)
@@ -207,7 +209,7 @@ class TestWhatIsNoFile:
             load(tmp_path / "mm2.properties", {})
 
 
-def test_a_value_of_nothing_but_beginnings_takes_no_time(load_text: LoadText) -> None:
+def test_config_provider_parses_unclosed_references_in_linear_time(load_text: LoadText) -> None:
     beginnings = "${" * 50_000 + "${a:" * 50_000
     assert load_text(f"A->B.client.id = {beginnings}\n").unused
 

@@ -162,7 +162,7 @@ def test_the_properties_file_of_one_connector_is_read_too(loaded: Loaded) -> Non
     assert (settings.flow, settings.control.progress_connector) == (AB, "mm2-source")
 
 
-def test_a_kafka_connect_beside_them_says_where_progress_is(loaded: Loaded) -> None:
+def test_kafka_connect_resource_gives_the_offset_storage_topic(loaded: Loaded) -> None:
     text = yaml(KAFKA_CONNECT, kafka_connector("c", SOURCE["config"], state="stopped"))
     settings = only(loaded(text, "m.yaml", offsets=""))
     assert settings.control.offset_storage_topic == "offsets"
@@ -173,7 +173,7 @@ def test_a_kafka_connect_beside_them_says_where_progress_is(loaded: Loaded) -> N
     assert settings.control.offset_storage_topic == "connect-cluster-offsets"
 
 
-def test_where_progress_is_has_to_be_said(mistakes: Callable[..., list[str]]) -> None:
+def test_connector_without_offset_storage_topic_is_refused(mistakes: Callable[..., list[str]]) -> None:
     (said,) = mistakes(ALL, offsets="")
     assert said.startswith("0 B.offset.storage.topic: is missing: name the topic in which Kafka Connect's workers keep")
     assert "the progress of mm2-source" in said
@@ -315,7 +315,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_a_sentence(mistakes: Callable[..., list[str]], case: str) -> None:
+def test_connector_mistake_is_named(mistakes: Callable[..., list[str]], case: str) -> None:
     given, said = WRONG[case]
     told = mistakes(given)
     assert any(said in one for one in told), told

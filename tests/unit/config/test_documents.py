@@ -53,7 +53,7 @@ def test_two_mirrors_are_refused_with_both_names_and_how_to_choose() -> None:
 
 
 @pytest.mark.parametrize(("name", "flow"), [("eu", "EU->B"), ("us", "US->B")])
-def test_the_one_that_is_named_is_read_and_the_others_are_told_of(name: str, flow: str) -> None:
+def test_document_selected_by_name_is_read_and_the_others_are_noted(name: str, flow: str) -> None:
     assert flows(TWO, name) == [flow]
     notes = [(note.line, note.message) for note in read_resource(TWO, FILE, name).notes]
     left = 6 if name == "eu" else 4
@@ -61,12 +61,12 @@ def test_the_one_that_is_named_is_read_and_the_others_are_told_of(name: str, flo
     assert (left, "is KafkaMirrorMaker2, which is not read here") in notes
 
 
-def test_a_name_that_none_has_is_told_with_those_that_there_are() -> None:
+def test_document_with_an_unknown_name_is_refused_with_the_known_names() -> None:
     assert mistake(TWO, "asia").endswith("is called 'asia': there is eu, us")
     assert mistake(documents(USER), "asia").endswith("but no KafkaMirrorMaker2 or KafkaMirrorMaker")
 
 
-def test_the_namespace_tells_what_the_name_does_not() -> None:
+def test_document_is_selected_by_namespace_where_names_are_equal() -> None:
     data = documents(one("m", "EU", namespace="east"), one("m", "US", namespace="west"))
     assert "--document east/m prints one" in mistake(data)
     assert "KafkaMirrorMaker2 west/m in line 3" in mistake(data, "m")
@@ -76,7 +76,7 @@ def test_the_namespace_tells_what_the_name_does_not() -> None:
 @pytest.mark.parametrize(
     "data", [documents(one(""), one("")), documents(one("m"), one("m")), documents(one("m"), one(""))]
 )
-def test_what_no_name_tells_apart_is_not_said_to_be(data: bytes) -> None:
+def test_documents_with_equal_names_need_separate_files(data: bytes) -> None:
     assert mistake(data).endswith("give each a file of its own")
 
 
@@ -101,7 +101,7 @@ spec:
 """
 
 
-def test_what_is_printed_is_read_as_it_was_here_and_by_helm() -> None:
+def test_printed_document_reads_the_same_here_and_in_helm() -> None:
     """Helm's numbers are 64-bit floats, so a number that it would change is a text."""
     found = resource_of(TEXTS.encode(), FILE)
     assert found is not None
@@ -132,7 +132,7 @@ def test_what_is_printed_is_read_as_it_was_here_and_by_helm() -> None:
     assert as_yaml(again) == printed
 
 
-def test_of_two_the_one_that_is_named_is_printed() -> None:
+def test_printed_document_is_the_named_one_of_two() -> None:
     found = resource_of(TWO, FILE, "us")
     assert found is not None
     assert flows(as_yaml(found).encode()) == ["US->B"]

@@ -92,7 +92,7 @@ def test_aws_also_names_its_class_and_kafka_its_default_for_the_client() -> None
             "sasl.login.callback.handler.class: is 'com.example.Own': Java classes cannot run here; known are Kafka's"),
     ],
 )  # fmt: skip  # a case a line or two
-def test_what_is_wrong_is_named(properties: dict[str, str], sentence: str) -> None:
+def test_iam_mistake_is_named(properties: dict[str, str], sentence: str) -> None:
     assert why_not(properties).startswith(sentence)
 
 
@@ -117,11 +117,11 @@ def test_options_that_are_nobodys_are_ignored_as_in_java() -> None:
         ("", None),
     ],
 )
-def test_the_brokers_name_tells_the_region(servers: str, region: str | None) -> None:
+def test_iam_region_comes_from_the_broker_name(servers: str, region: str | None) -> None:
     assert region_of(servers) == region
 
 
-def test_without_the_package_the_file_says_what_to_install(
+def test_iam_without_its_package_names_what_to_install(
     mistakes_of: MistakesOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockstep_config.clients.iam.find_spec", lambda _: None)
@@ -134,7 +134,7 @@ def test_without_the_package_the_file_says_what_to_install(
         TokenSource(TokenSettings(iam=IamSettings(region="eu-west-1"))).token()
 
 
-def test_who_does_not_log_in_with_iam_does_not_load_its_packages() -> None:
+def test_iam_packages_are_not_loaded_without_an_iam_login() -> None:
     code = (
         "import sys; import lockstep_config.flow.client_settings, lockstep_config.loader.configuration; "
         "import lockstep_config.clients.token_source; "

@@ -153,7 +153,7 @@ def test_the_region_may_come_from_the_environment_or_the_profile(
     assert "kafka.ca-central-1." in url_of(signed(IamSettings(region="ca-central-1"))[0])  # the broker's own
 
 
-def test_a_profile_counts_and_nothing_stands_in_for_it(credentials: None, tmp_path: Path) -> None:
+def test_iam_profile_is_used_without_fallback(credentials: None, tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[mirror]\naws_access_key_id = OTHER\naws_secret_access_key = s3\n")
     url = url_of(signed(IamSettings(region="eu-west-1", profile="mirror"))[0])
     assert parse_qs(urlsplit(url).query)["X-Amz-Credential"][0].startswith("OTHER/")
@@ -162,7 +162,7 @@ def test_a_profile_counts_and_nothing_stands_in_for_it(credentials: None, tmp_pa
         signed(IamSettings(region="eu-west-1", profile="elsewhere"))
 
 
-def test_no_credentials_are_told_as_such() -> None:
+def test_iam_without_credentials_is_named() -> None:
     with pytest.raises(TokenUnavailable, match="no AWS credentials of the usual chain: set AWS_ACCESS_KEY_ID"):
         signed(IamSettings(region="eu-west-1"))
 
@@ -264,7 +264,7 @@ def test_a_role_may_be_assumed_with_keys_of_the_line(sts: Sts) -> None:
     assert "/aws-global/sts/" in sts.signers[0], "which botocore signs as us-east-1 where the service is AWS's own"
 
 
-def test_a_role_that_is_refused_is_told_and_nobody_else_logs_in(sts: Sts, credentials: None) -> None:
+def test_iam_refused_role_is_named_without_fallback(sts: Sts, credentials: None) -> None:
     sts.refuse = True
     with pytest.raises(TokenUnavailable, match=r"of the role arn:aws:iam::1:role/r cannot be had: .*AccessDenied"):
         signed(iam_of(msk('awsRoleArn="arn:aws:iam::1:role/r"')))

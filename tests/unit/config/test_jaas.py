@@ -48,7 +48,7 @@ def test_an_entry_has_a_module_and_options(text: str, options: dict[str, str]) -
         ("m required a=b=c;", "has something behind option 1"),
     ],
 )
-def test_what_is_no_entry_is_said_without_its_text(text: str, sentence: str) -> None:
+def test_jaas_mistake_is_named_without_its_text(text: str, sentence: str) -> None:
     with pytest.raises(NotJaas) as raised:
         entry_of(text)
     assert str(raised.value).startswith(sentence)

@@ -66,7 +66,7 @@ def test_a_truststore_opens_without_a_password_as_in_java(store: str, password: 
         (STORE, None, "has another password for its private key: set ssl.key.password"),
     ],
 )
-def test_a_wrong_password_is_said(store: str, password: str, key_password: str | None, sentence: str) -> None:
+def test_jks_wrong_password_is_named(store: str, password: str, key_password: str | None, sentence: str) -> None:
     with pytest.raises(BadStore) as raised:
         identity_of(store, "JKS", password, key_password)
     assert str(raised.value) == f"the keystore {store} {sentence}"

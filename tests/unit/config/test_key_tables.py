@@ -136,7 +136,7 @@ def test_each_property_has_mm2s_default_and_its_places(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_what_is_of_no_use_here_says_why(name: str) -> None:
+def test_key_without_effect_has_its_reason(name: str) -> None:
     assert KEYS[name].status is Status.WITHOUT_EFFECT
     assert KEYS[name].why
 
@@ -156,7 +156,7 @@ def test_what_kafka_4_removed_counts_as_the_new_one_with_a_note(name: str, load_
 
 
 @pytest.mark.parametrize("name", ["use.incremental.alter.configs", "add.source.alias.to.metrics"])
-def test_what_kafka_4_removed_for_good_says_so(name: str, load_text: LoadText) -> None:
+def test_key_removed_in_kafka_4_has_its_reason(name: str, load_text: LoadText) -> None:
     (unused,) = load_text(f"{name} = true\n").unused
     assert unused.message.startswith("has no effect: removed in Kafka 4.0: ")
 
@@ -164,7 +164,7 @@ def test_what_kafka_4_removed_for_good_says_so(name: str, load_text: LoadText) -
 class TestWhatWouldChangeData:
     @pytest.mark.parametrize("scope", ["", "A->B.", "B."])
     @pytest.mark.parametrize("name", sorted(CHANGE_DATA))
-    def test_it_is_refused_wherever_it_stands(self, name: str, scope: str, mistakes_of: MistakesOf) -> None:
+    def test_change_data_key_is_refused_in_every_scope(self, name: str, scope: str, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"{scope}{name} = {CHANGE_DATA[name]}\n")
         assert mistake.startswith(f"5 {scope}{name}: is '{CHANGE_DATA[name]}', which is refused: ")
 
@@ -222,5 +222,5 @@ class TestThePage:
         assert set(re.findall(r"<!-- keys: ([a-z ]+) -->", page)) == set(TABLES)
         assert [name for name in KEYS if f"| `{name}` |" not in page] == []
 
-    def test_every_key_says_where_it_may_stand(self) -> None:
+    def test_every_key_has_its_scopes(self) -> None:
         assert [name for name, key in KEYS.items() if not key.scopes <= set(Scope) or not key.scopes] == []

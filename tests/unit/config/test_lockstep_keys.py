@@ -55,7 +55,7 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
         ("lockstep.auto.restart.max = 0", "the least it may be is 1"),
     ],
 )
-def test_each_is_checked_and_says_what_would_be_right(mistakes_of: MistakesOf, line: str, told: str) -> None:
+def test_lockstep_key_with_a_bad_value_names_the_accepted_values(mistakes_of: MistakesOf, line: str, told: str) -> None:
     (mistake,) = mistakes_of(line + "\n")
     assert mistake.startswith(f"5 {line.partition(' ')[0]}: ")
     assert told in mistake
@@ -113,7 +113,7 @@ def test_groups_fail_back_by_the_flow_in_the_opposite_direction(load_text: LoadT
     assert elsewhere.checkpoint.opposite == "mm2-lockstep-x-state.B.internal"
 
 
-def test_groups_that_go_back_on_the_source_stay_on_the_target_unless_they_are_to_follow(load_text: LoadText) -> None:
+def test_groups_rewound_on_the_source_stay_unless_follow_is_set(load_text: LoadText) -> None:
     assert not ab(load_text, "").checkpoint.follow_rewinds
     assert ab(load_text, "lockstep.groups.on.rewind = follow\n").checkpoint.follow_rewinds
     assert ab(load_text, "A->B.lockstep.groups.on.rewind = follow\n").checkpoint.follow_rewinds
@@ -121,7 +121,7 @@ def test_groups_that_go_back_on_the_source_stay_on_the_target_unless_they_are_to
 
 @pytest.mark.parametrize("key", ["lockstep.fence", "A->B.lockstep.fence"])
 @pytest.mark.parametrize("more", ["", "exactly.once.source.support = enabled\n", "A->B.enabled = false\n"])
-def test_a_marker_is_refused_with_what_takes_its_place(mistakes_of: MistakesOf, key: str, more: str) -> None:
+def test_provenance_marker_is_refused_with_its_replacement(mistakes_of: MistakesOf, key: str, more: str) -> None:
     (told,) = mistakes_of(f"{key} = Marker\n{more}")
     assert told == (
         f"5 {key}: is 'Marker', which was removed: transactions cost 4 to 9 % and close the window that the marker "
@@ -129,7 +129,7 @@ def test_a_marker_is_refused_with_what_takes_its_place(mistakes_of: MistakesOf, 
     )
 
 
-def test_what_is_left_of_the_fence_is_accepted(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+def test_fence_accepts_chain_only(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     loaded = load_text("lockstep.fence = Chain\n")
     assert loaded.notes == loaded.unused == ()
     (told,) = mistakes_of("lockstep.fence = lease\n")

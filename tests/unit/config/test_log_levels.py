@@ -33,7 +33,7 @@ def test_the_roots_level_in_every_form(properties: dict[str, str], root: str) ->
     assert levels.level("heartbeat") == (root or "info")
 
 
-def test_a_logger_with_a_counterpart_is_a_services_the_narrowest_counts_and_others_are_named() -> None:
+def test_log4j_loggers_map_to_services_and_unknown_ones_are_named() -> None:
     levels, unknown, wrong = log4j_levels(
         {
             "log4j.logger.org.apache.kafka.connect.mirror": "WARN",

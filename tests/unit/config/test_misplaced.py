@@ -44,7 +44,7 @@ UNKNOWN = "is no key that MirrorMaker or Lockstep knows; "
         ("A->B." + "x" * 5000, "nothing like it is known: remove it"),
     ],
 )
-def test_an_unknown_key_says_what_was_meant(key: str, instead: str, mistakes_of: MistakesOf) -> None:
+def test_unknown_key_names_the_intended_key(key: str, instead: str, mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of(f"{key} = 1\n", environment=STRICT)
     assert mistake.endswith(f"{key}: {UNKNOWN}{instead}")
 
@@ -86,12 +86,12 @@ class TestTheProducerOfTheFlow:
         ]
         assert load_text(f"A.producer.{name} = 2000000\n").notes == (), "there it counts for all that it can count for"
 
-    def test_what_is_for_any_producer_is_not_remarked_on(self, load_text: LoadText) -> None:
+    def test_misplaced_check_ignores_keys_of_any_producer(self, load_text: LoadText) -> None:
         loaded = load_text("A->B.producer.reconnect.backoff.ms = 100\nB.producer.compression.type = zstd\n")
         assert (loaded.unused, loaded.notes) == ((), ())
 
     @pytest.mark.parametrize("name", sorted(OF_EVERY_CLIENT))
-    def test_what_is_for_any_client_is_not_remarked_on_wherever_it_stands(self, name: str, load_text: LoadText) -> None:
+    def test_misplaced_check_ignores_keys_of_any_client(self, name: str, load_text: LoadText) -> None:
         prefixes = ("A.producer", "B.consumer", "A->B.producer")
         loaded = load_text("".join(f"{prefix}.{name} = 20000\n" for prefix in prefixes))
         assert (loaded.unused, loaded.notes) == ((), ())
@@ -114,14 +114,14 @@ class TestWithoutEffectAnywhere:
             ("A->B", "ssl.provider"),
         ],
     )
-    def test_a_line_says_why_and_names_no_other(self, prefix: str, name: str, load_text: LoadText) -> None:
+    def test_misplaced_key_has_its_reason_and_no_other_key(self, prefix: str, name: str, load_text: LoadText) -> None:
         loaded = load_text(f"{prefix}.{name} = 1000\n")
         kind = next((kind for kind in KINDS if kind in prefix), "cluster")
         assert [one.message for one in loaded.unused] == [f"has no effect: {does_nothing(kind, name)}"]
         assert does_nothing(kind, name)
         assert loaded.notes == ()
 
-    def test_of_two_neither_is_said_to_count(self, load_text: LoadText) -> None:
+    def test_misplaced_key_stated_twice_has_no_winner(self, load_text: LoadText) -> None:
         loaded = load_text("A.consumer.max.poll.records = 5\nA->B.consumer.max.poll.records = 6\n")
         assert [one.line for one in loaded.unused] == [5, 6]
         assert loaded.notes == ()

@@ -164,7 +164,7 @@ def test_the_policy_class_is_one_of_those_that_are_known(mistakes_of: MistakesOf
 
 
 @pytest.mark.parametrize("policy", sorted(KNOWN_TO_KEEP_NAMES))
-def test_a_published_class_that_keeps_names_is_told_what_does_the_same(mistakes_of: MistakesOf, policy: str) -> None:
+def test_published_class_that_keeps_names_is_refused_with_its_equivalent(mistakes_of: MistakesOf, policy: str) -> None:
     (found,) = mistakes_of(f"A->B.replication.policy.class = {policy}\n")
     assert found.startswith(f"5 A->B.replication.policy.class: is '{policy}', which leaves topics their names; ")
     assert found.endswith(f"{KEEPS_NAMES} does the same for every topic but heartbeats: write that")
@@ -239,21 +239,21 @@ def test_a_line_that_is_wrong_is_not_missing_as_well(mistakes_of: MistakesOf) ->
     assert [line.partition(": ")[0] for line in found] == ["7 A.sasl.jaas.config"]
 
 
-def test_a_missing_file_says_so(tmp_path: Path) -> None:
+def test_missing_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nothing.properties"
     with pytest.raises(ConfigurationError) as raised:
         load(path, {})
     assert str(raised.value) == f"{path}: there is no such file: name the configuration file to use"
 
 
-def test_a_folder_says_so(tmp_path: Path) -> None:
+def test_folder_instead_of_a_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(tmp_path, {})
     said = str(raised.value)
     assert said.startswith(f"{tmp_path}: is a folder: name the configuration file in it (connectors: cat FOLDER/*.json")
 
 
-def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_unreadable_file_is_named_with_its_cause(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     with pytest.raises(ConfigurationError) as raised:

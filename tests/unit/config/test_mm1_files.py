@@ -100,9 +100,7 @@ def test_the_smallest_files_are_one_flow_with_mirrormaker_1s_defaults(mm1: Folde
         ("mm2-lockstep-mm1-state.source.internal", False),
     ],
 )
-def test_every_topic_is_every_topic_that_is_not_internal_and_keeps_its_name(
-    mm1: Folder, topic: str, copied: bool
-) -> None:
+def test_mm1_whitelist_star_selects_every_external_topic_and_keeps_names(mm1: Folder, topic: str, copied: bool) -> None:
     flow = mm1.flow(whitelist="*")
     assert flow.replicates(topic) is copied
     assert flow.policy.format_remote_topic("source", topic) == topic
@@ -232,7 +230,7 @@ def test_two_flows_of_other_groups_into_one_target_keep_their_state_apart(mm1: F
         (CONSUMER, PRODUCER, {"consumer.rebalance.listener": "x.Y"}, "--consumer.rebalance.listener: is 'x.Y'"),
     ],
 )
-def test_a_mistake_is_told_in_its_authors_words(
+def test_mm1_mistake_is_named_in_mm1_terms(
     mm1: Folder, consumer: str, producer: str, options: dict[str, str], told: str
 ) -> None:
     found = mm1.mistakes(consumer, producer, **{name.replace(".", "_"): value for name, value in options.items()})
@@ -254,7 +252,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, missing: str) -> None
     assert f"{missing}.properties: there is no such file: name the configuration file to use" in str(raised.value)
 
 
-def test_what_changes_nothing_is_said_and_starts(mm1: Folder) -> None:
+def test_mm1_options_without_effect_are_noted_and_it_starts(mm1: Folder) -> None:
     loaded = mm1.load(
         CONSUMER + "key.deserializer=x\npartition.assignment.strategy=y\nenable.auto.commit=false\n",
         PRODUCER

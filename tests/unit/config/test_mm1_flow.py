@@ -47,7 +47,7 @@ def test_partitions_by_key_go_in_transactions_and_leave_the_targets_counts(load_
 
 
 @pytest.mark.parametrize("key", ["emit.checkpoints.enabled", "emit.offset-syncs.enabled"])
-def test_places_in_the_target_are_told_by_nobody_where_keys_choose_partitions(
+def test_key_partitioning_refuses_offset_translation_keys(
     mistakes_of: MistakesOf, load_text: LoadText, key: str
 ) -> None:
     told = mistakes_of(BY_KEY + f"A->B.{key} = true\n")

@@ -29,7 +29,7 @@ def flow(configuration: Configuration, source: str = "A", target: str = "B") -> 
     return configuration.flow(Flow(source, target))
 
 
-def test_mm2_085_each_side_has_its_own_address_and_security_stated_once_holds_for_all(load_text: LoadText) -> None:
+def test_mm2_085_each_cluster_has_its_address_and_the_common_security(load_text: LoadText) -> None:
     settings = flow(load_text("security.protocol = SSL\nssl.endpoint.identification.algorithm =\n"))
     assert (settings.source.bootstrap, settings.target.bootstrap) == ("a:9092", "b:9092")
     for properties in (settings.source.properties, settings.clients.source_consumer, settings.clients.target_producer):
@@ -42,7 +42,7 @@ def test_mm2_086_a_setting_of_the_flow_reaches_it_and_no_other(load_text: LoadTe
     assert flow(loaded, "B", "A").data_plane.tasks_max == 456
 
 
-def test_mm2_087_a_clusters_client_property_beats_what_the_cluster_and_the_file_say(load_text: LoadText) -> None:
+def test_mm2_087_client_property_of_a_cluster_overrides_cluster_and_file(load_text: LoadText) -> None:
     settings = flow(
         load_text(
             "replication.policy.separator = __\n"
@@ -61,7 +61,7 @@ def test_mm2_087_a_clusters_client_property_beats_what_the_cluster_and_the_file_
     assert settings.clients.target_consumer["ssl.key.password"] == "top"
 
 
-def test_mm2_088_a_known_connector_property_at_the_top_holds_for_every_flow(load_text: LoadText) -> None:
+def test_mm2_088_connector_property_at_the_top_applies_to_every_flow(load_text: LoadText) -> None:
     loaded = load_text("tasks.max = 100\ntopics = topic-1\ngroups = group-2\nreplication.policy.separator = _\n")
     for settings in loaded.flows:
         assert settings.data_plane.tasks_max == 100
@@ -117,7 +117,7 @@ def test_mm2_071_093_heartbeats_can_be_off_for_two_pairs(load_text: LoadText) ->
     assert pairs(load_text(whole=clusters("A", "B", "C") + lines)) == ["B->A", "B->C", "C->A", "C->B"]
 
 
-def test_mm2_031_037_a_flow_that_is_not_enabled_has_no_checkpoints_and_no_mistakes_about_them(
+def test_mm2_031_037_disabled_flow_has_no_checkpoints_and_no_mistakes(
     load_text: LoadText, mistakes_of: MistakesOf
 ) -> None:
     at_odds = "A->B.emit.offset-syncs.enabled = false\nA->B.offset-syncs.topic.location = target\n"
@@ -151,7 +151,7 @@ def test_mm2_031_037_a_flow_that_is_not_enabled_has_no_checkpoints_and_no_mistak
         ("emit.checkpoints.enabled = true\nsync.group.offsets.enabled = true\n", []),
     ],
 )
-def test_mm2_032_a_flow_whose_checkpoints_or_offset_syncs_are_off_says_so(
+def test_mm2_032_flow_without_checkpoints_or_offset_syncs_is_noted(
     load_text: LoadText, lines: str, notes: list[str]
 ) -> None:
     loaded = load_text(lines)
@@ -185,7 +185,7 @@ def test_mm2_129_130_exactly_once_that_is_required_needs_committed_records(
     assert len(beside) == 2, "any other mistake is said beside it"
 
 
-def test_mm2_129_130_where_it_is_supported_or_only_requested_nothing_is_wrong(load_text: LoadText) -> None:
+def test_mm2_129_130_exactly_once_where_supported_has_no_mistakes(load_text: LoadText) -> None:
     assert flow(load_text(REQUIRED + ENABLED + COMMITTED)).data_plane.exactly_once
     own = "A->B.source.consumer.isolation.level = read_committed\n"
     assert flow(load_text(REQUIRED + ENABLED + own)).data_plane.exactly_once
@@ -281,7 +281,7 @@ def test_a_replication_factor_of_minus_one_is_the_brokers_default(load_text: Loa
     assert (settings.control.storage_replication_factor, settings.control.replication_factor) == (-1, -1)
 
 
-def test_our_control_topics_take_the_storage_factor_unless_told(load_text: LoadText) -> None:
+def test_control_topics_have_the_storage_replication_factor_by_default(load_text: LoadText) -> None:
     assert flow(load_text("offset.storage.replication.factor = 2\n")).control.replication_factor == 2
     lines = "offset.storage.replication.factor = 2\nlockstep.control.replication.factor = 1\n"
     assert flow(load_text(lines)).control.replication_factor == 1

@@ -127,7 +127,7 @@ def test_a_secret_is_masked(key: str) -> None:
         "sasl.mechanism",
     ],
 )
-def test_what_is_no_secret_is_shown(key: str) -> None:
+def test_masked_shows_a_value_that_is_no_secret(key: str) -> None:
     assert masked(key, "value") == "value"
 
 
@@ -180,7 +180,7 @@ def test_a_known_key_without_effect_is_listed_once_with_the_reason(load_text: Lo
         "A->B.producer.override.compression.type = none",
     ],
 )
-def test_what_says_what_is_so_anyway_loads_without_a_remark(load_text: LoadText, line: str) -> None:
+def test_key_that_states_fixed_behaviour_loads_without_a_note(load_text: LoadText, line: str) -> None:
     loaded = load_text(line + "\n")
     assert (loaded.unused, loaded.notes) == ((), ())
 
@@ -202,7 +202,7 @@ def test_the_name_of_the_instance_is_none_where_it_is_mm2s_own(load_text: LoadTe
     assert load_text("B.group.id = two\n").flow(Flow("A", "B")).group_id == "two"
 
 
-def test_the_table_says_why_of_every_key_that_does_nothing() -> None:
+def test_key_table_has_a_reason_for_every_key_without_effect() -> None:
     for key in KEYS.values():
         assert key.meaning
         assert key.scopes
@@ -213,7 +213,7 @@ def test_the_table_says_why_of_every_key_that_does_nothing() -> None:
             assert client_key.name not in CONNECTION
 
 
-def test_every_default_in_the_table_is_a_value_the_key_takes(load_text: LoadText) -> None:
+def test_key_table_defaults_are_valid_values(load_text: LoadText) -> None:
     lines = [
         f"{name} = {key.default}".replace("\\", "\\\\")
         for name, key in KEYS.items()

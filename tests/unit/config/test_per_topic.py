@@ -28,7 +28,7 @@ def test_the_first_pattern_that_matches_counts(text: str, topic: str, value: int
 
 
 @pytest.mark.parametrize("text", ["1, 2", "=2", "a=x", "a=", "1,,a=x"])
-def test_what_is_no_such_list_is_refused(text: str) -> None:
+def test_per_topic_list_with_a_bad_form_is_refused(text: str) -> None:
     with pytest.raises(BadValue):
         per_topic(text, integer, 7)
 

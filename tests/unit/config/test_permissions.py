@@ -32,7 +32,7 @@ SEED = {
 """Of MirrorMaker 2's source user, in the documentation of Streams for Apache Kafka, 9.9.7."""
 
 
-def test_partitions_by_key_need_a_transactional_id_and_leave_the_copies_counts(load_text: LoadText) -> None:
+def test_key_partitioning_needs_a_transactional_id(load_text: LoadText) -> None:
     lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.legacy.partitioning = key\n"
     grants = target_grants(load_text(lines).flow(A_TO_B))
     (transactional,) = [one for one in grants if one.resource == "transactional-id"]
@@ -113,7 +113,7 @@ def test_copies_that_keep_their_names_have_no_prefix(load_text: LoadText) -> Non
     assert any((one.name, one.operation) == ("*", "Write") for one in grants)
 
 
-def test_each_grant_stands_once_for_all_its_features(load_text: LoadText) -> None:
+def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) -> None:
     for grants in (source_grants(load_text().flow(A_TO_B)), target_grants(load_text().flow(A_TO_B))):
         assert len({(one.resource, one.name, one.operation) for one in grants}) == len(grants)
     (describe,) = (one for one in source_grants(load_text().flow(A_TO_B)) if one.resource == "cluster")
@@ -145,7 +145,7 @@ def test_each_grant_stands_once_for_all_its_features(load_text: LoadText) -> Non
         ("topic", "else", "Write", "Write on topic else;", "--operation Write --topic else"),
     ],
 )
-def test_a_refusal_says_who_lacks_what_for_which_feature_and_how_to_grant_it(
+def test_remedy_names_user_permission_feature_and_command(
     load_text: LoadText, resource: str, name: str, asked: str, lacks: str, command: str
 ) -> None:
     remedy = access_of(load_text(LOGIN).flow(A_TO_B), "B").remedy(resource, name, asked)
@@ -160,7 +160,7 @@ def test_a_refusal_names_the_topic_itself_before_all_topics(load_text: LoadText)
     assert "User:OURS" in remedy.command  # the file does not say as whom
 
 
-def test_what_is_shell_is_quoted_in_the_command() -> None:
+def test_grant_command_quotes_shell_characters() -> None:
     words = grant_command(Grant("topic", "*", "Read", ""), "User:CN=a b,O=c", "h:1")
     assert words.endswith("--allow-principal 'User:CN=a b,O=c' --operation Read --topic '*'")
 

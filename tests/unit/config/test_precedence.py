@@ -38,7 +38,7 @@ def test_a_key_belongs_to_the_top_a_cluster_or_a_flow(key: str, place: KeyScope)
     assert parse_key(key, ("A", "B"), KEYS) == place
 
 
-def test_an_alias_that_looks_like_the_beginning_of_a_known_key_does_not_take_it_apart() -> None:
+def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
     assert parse_key("topics.exclude", ("topics", "B"), KEYS) == KeyScope("topics.exclude")
     assert parse_key("topics.bootstrap.servers", ("topics", "B"), KEYS) == KeyScope("bootstrap.servers", alias="topics")
 
@@ -54,7 +54,7 @@ def test_an_alias_that_looks_like_the_beginning_of_a_known_key_does_not_take_it_
         ("", None, 0),
     ],
 )
-def test_a_connector_takes_the_flows_line_and_then_the_top(lines: str, value: str | None, line: int) -> None:
+def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | None, line: int) -> None:
     found = precedence.connector(layers(lines), FLOW, "topics")
     assert (found and found.value, found.entry.line if found else 0) == (value, line)
 

@@ -40,13 +40,11 @@ def sasl(mechanism: str, module: str, options: str = "", **more: str) -> dict[st
         ({"security.protocol": "SSL", "ssl.keystore.location": "/nowhere.jks"}, None),
     ],
 )
-def test_a_user_is_called_by_its_name_and_who_nothing_tells_by_none(
-    properties: dict[str, str], principal: str | None
-) -> None:
+def test_principal_is_the_user_name_or_none(properties: dict[str, str], principal: str | None) -> None:
     assert principal_of(properties) == principal
 
 
-def test_who_shows_a_certificate_is_its_subject_also_of_the_next_one(tmp_path: Path) -> None:
+def test_principal_of_a_certificate_is_its_current_subject(tmp_path: Path) -> None:
     authority, file = Authority(), tmp_path / "own.pem"
     properties = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
     authority.certify("mirror").pem(file)

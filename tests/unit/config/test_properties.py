@@ -59,21 +59,21 @@ def test_of_two_lines_for_one_key_the_last_counts_and_it_is_noted() -> None:
     ]
 
 
-def test_a_malformed_unicode_escape_is_a_problem_of_its_line_and_reading_goes_on() -> None:
+def test_malformed_unicode_escape_is_a_problem_and_reading_continues() -> None:
     found = read("a=1\nb=C:\\user\n c=\\u12\nd=4")
     assert [entry.key for entry in found.entries] == ["a", "d"]
     assert [problem.line for problem in found.problems] == [2, 3]
     assert "no Unicode escape" in found.problems[0].message
 
 
-def test_utf8_is_read_as_what_its_author_saw_and_noted_where_java_would_differ() -> None:
+def test_utf8_is_read_as_written_and_noted_where_java_differs() -> None:
     found = read_properties("# größe\nname=müller\n".encode(), FILE)
     assert found.entries[0].value == "müller"
     assert [note.line for note in found.notes] == [2]
     assert "ISO-8859-1" in found.notes[0].message
 
 
-def test_what_is_no_utf8_is_javas_iso_8859_1() -> None:
+def test_bytes_that_are_no_utf8_are_read_as_iso_8859_1() -> None:
     found = read_properties("name=müller".encode("iso-8859-1"), FILE)
     assert (found.entries[0].value, found.notes) == ("müller", ())
 
@@ -95,7 +95,7 @@ def test_what_java_writes_is_read_back(expected: dict[str, str]) -> None:
 
 
 @given(st.dictionaries(texts, texts))
-def test_what_is_written_without_escapes_is_read_back_from_utf8(expected: dict[str, str]) -> None:
+def test_properties_without_escapes_are_read_from_utf8(expected: dict[str, str]) -> None:
     written = javaproperties.dumps(expected, timestamp=None, ensure_ascii=False)
     assert {entry.key: entry.value for entry in read(written).entries} == expected
 

@@ -77,7 +77,7 @@ def test_any_key_and_value_come_back(lines: dict[str, str]) -> None:
     assert {one.key: one.value for one in read_again.entries} == lines
 
 
-def test_a_comment_says_where_each_came_from_and_what_it_is_called_there() -> None:
+def test_written_properties_have_comments_with_their_origin() -> None:
     entries = [
         Entry("A->B.topics", "x", 7, file=Path("mirror.yaml"), written="spec.mirrors[0].topicsPattern"),
         Entry("clusters", "A, B", 1),

@@ -45,7 +45,7 @@ def test_what_mm2_certainly_ignores_is_named_with_its_place(key: str, load_text:
 
 
 @pytest.mark.parametrize("key", MISTAKES)
-def test_what_is_near_a_key_that_matters_is_a_mistake(key: str, mistakes_of: MistakesOf) -> None:
+def test_unknown_key_near_a_decisive_key_is_a_mistake(key: str, mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of(f"{key} = 3\n")
     assert mistake.startswith(f"5 {key}: ")
 
@@ -95,7 +95,7 @@ def test_keys_that_mm2_knows_are_no_matter_of_it(load_text: LoadText) -> None:
         ("A.max.poll.records", "it is a property of consumers, and whole batches are fetched"),
     ],
 )
-def test_what_people_write_is_told_what_to_write(key: str, instead: str, mistakes_of: MistakesOf) -> None:
+def test_common_misspelling_has_its_proposal(key: str, instead: str, mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of(f"{key} = 3\n", environment={UNKNOWN_VARIABLE: "error"})
     assert f"lockstep knows; {instead}" in mistake.replace("Lockstep", "lockstep"), mistake
 
@@ -107,7 +107,7 @@ def test_a_word_too_much_before_the_alias(load_text: LoadText, mistakes_of: Mist
     assert mistake.endswith("did you mean A.security.protocol?")
 
 
-def test_what_is_set_already_is_not_proposed(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+def test_key_that_is_set_already_is_not_proposed(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     (remark,) = load_text("topics = x\ntopics.whitelist = y\n").unused
     assert remark.message.endswith("remove it; topics is set, and counts")
     (mistake,) = mistakes_of("A->B.topics = x\nA->B.topcs = y\n")
@@ -142,7 +142,7 @@ def proposals(message: str) -> list[str]:
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_what_is_proposed_is_a_key_that_counts_in_that_very_place(scope: Scope, tmp_path: Path) -> None:
+def test_proposed_key_is_known_in_its_scope(scope: Scope, tmp_path: Path) -> None:
     known = set(known_at(scope))
     names = dict.fromkeys((*OLDER_NAMES, *(slip for name in known_at(scope) for slip in slips_of(name))))
     there: dict[str, str] = {}

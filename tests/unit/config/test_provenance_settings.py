@@ -29,7 +29,7 @@ def test_it_counts_only_where_topics_keep_their_names(load_text: LoadText) -> No
     assert load_text(IDENTITY).flow(AB).data_plane.provenance == "relay"
 
 
-def test_a_pair_copies_what_is_its_own(load_text: LoadText) -> None:
+def test_identity_pair_has_local_provenance(load_text: LoadText) -> None:
     pair = load_text(PAIR)
     assert [pair.flow(flow).data_plane.provenance for flow in (AB, BA)] == ["local", "local"]
     pair = load_text(PAIR + "A->B.lockstep.provenance = relay\n")
@@ -48,7 +48,7 @@ def test_a_flow_that_only_beats_carries_nothing(load_text: LoadText) -> None:
     assert loaded.flow(BA).data_plane.provenance is None
 
 
-def test_a_graph_in_which_a_record_arrives_twice_is_refused_with_the_files_other_mistakes(
+def test_graph_with_two_paths_to_a_cluster_is_refused_with_other_mistakes(
     mistakes_of: MistakesOf,
 ) -> None:
     diamond = ["A->C", "B->D", "C->D", "A->B"]
@@ -72,7 +72,7 @@ def test_transactions_cannot_pass_on_what_comes_back(load_text: LoadText, mistak
         assert found.endswith("set A->B.lockstep.provenance=local, or B.exactly.once.source.support=disabled")
 
 
-def test_what_does_not_arrive_is_said(load_text: LoadText) -> None:
+def test_records_that_do_not_reach_a_cluster_are_noted(load_text: LoadText) -> None:
     notes = [n.message for n in load_text(whole=THREE + IDENTITY + enabled("A->B", "B->A", "B->C", "C->B")).notes]
     assert (
         "records of A do not reach C by A->B->C: B->C copies only what originated on its source; "
@@ -91,7 +91,7 @@ def test_only_one_flow_of_two_changes_configs_of_topics_that_are_there(load_text
     assert [note.message for note in turned.notes] == [round_and_round.message]
 
 
-def test_that_groups_cannot_be_placed_exactly_is_said(load_text: LoadText) -> None:
+def test_group_sync_without_exact_positions_is_noted(load_text: LoadText) -> None:
     notes = load_text(PAIR + "A->B.sync.group.offsets.enabled = true\n").notes
     (said,) = [note.message for note in notes if note.key == "sync.group.offsets.enabled"]
     assert "what was written on B and they had not read on A yet may be left out" in said

@@ -42,7 +42,7 @@ class TestWhatTheyDecide:
         assert not settings.replicates("us-orders")
         assert not settings.replicates("ignored")
 
-    def test_what_is_internal_or_would_go_round_is_left_out_all_the_same(self, load_text: LoadText) -> None:
+    def test_python_filter_cannot_select_internal_topics_or_cycles(self, load_text: LoadText) -> None:
         text = f"lockstep.topic.filter.class = {RULES}:Regional\nexample.regions = B.,mm2,eu\n"
         settings = ab(load_text, text)
         for name in ("B.eu-orders", "mm2-offset-syncs.B.internal", "mm2-lockstep-state.A.internal"):
@@ -74,18 +74,18 @@ class TestWhatTheyDecide:
         assert not settings.replicates("orders--B")
         assert not keeps_names(policy)
 
-    def test_one_that_inherits_from_mm2s_own_takes_the_separator_of_the_file(self, load_text: LoadText) -> None:
+    def test_python_policy_derived_from_mm2_has_the_separator_of_the_file(self, load_text: LoadText) -> None:
         text = f"lockstep.replication.policy.class = {RULES}:ShortInternal\nreplication.policy.separator = __\n"
         policy = ab(load_text, text).policy
         assert (policy.checkpoints_topic("A"), policy.format_remote_topic("A", "t")) == ("cp__A", "A__t")
         assert policy.offset_syncs_topic("B") == "mm2-offset-syncs__B__internal"
 
-    def test_one_that_keeps_names_says_so_and_records_are_told_by_their_producers(self, load_text: LoadText) -> None:
+    def test_python_policy_that_keeps_names_has_local_provenance(self, load_text: LoadText) -> None:
         text = f"lockstep.replication.policy.class = {RULES}:Keeping\nB->A.enabled = true\n"
         assert ab(load_text, text).data_plane.provenance == "local"
         assert ab(load_text, text.replace("Keeping", "Suffixed")).data_plane.provenance is None
 
-    def test_one_that_does_not_know_its_own_names_is_remarked_on(self, load_text: LoadText) -> None:
+    def test_python_policy_that_does_not_know_its_own_names_is_noted(self, load_text: LoadText) -> None:
         loaded = load_text(f"A->B.lockstep.replication.policy.class = {RULES}:Forgetful\n")
         assert [note.message for note in loaded.notes] == [
             "calls t of A t--A, and does not know that t--A came from A (topic_source): a topic that goes round by "
@@ -196,7 +196,7 @@ class TestMistakes:
         (mistake,) = mistakes_of(text)
         assert "ValueError: cannot log in with ********" in mistake
 
-    def test_what_fails_later_says_where_it_is_named(self, load_text: LoadText, tmp_path: Path) -> None:
+    def test_python_class_that_fails_later_has_its_place_in_the_file(self, load_text: LoadText, tmp_path: Path) -> None:
         settings = ab(load_text, f"lockstep.topic.filter.class = {RULES}:Later\n")
         place = f"{tmp_path / 'mm2.properties'}:5: lockstep.topic.filter.class: {RULES}:Later: "
         with pytest.raises(ClassFailed) as raised:
@@ -228,6 +228,6 @@ class TestInThePlaceOfJava:
     @pytest.mark.parametrize(
         "key", ["replication.policy.class", "topic.filter.class", "group.filter.class", "config.property.filter.class"]
     )
-    def test_without_one_the_refusal_says_how(self, mistakes_of: MistakesOf, key: str) -> None:
+    def test_java_class_is_refused_with_the_python_alternative(self, mistakes_of: MistakesOf, key: str) -> None:
         (mistake,) = mistakes_of(f"A->B.{key} = com.example.Mine\n")
         assert f"the same rule can be given in Python: lockstep.{key}=package.module:Class" in mistake

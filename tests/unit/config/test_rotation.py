@@ -31,9 +31,7 @@ def of(load_text: LoadText, lines: str) -> FlowSettings:
     return load_text(lines).flow(A_TO_B)
 
 
-def test_the_files_are_the_own_one_those_that_references_read_and_those_that_keys_name(
-    load_text: LoadText, tmp_path: Path
-) -> None:
+def test_watched_files_are_the_configuration_and_all_it_refers_to(load_text: LoadText, tmp_path: Path) -> None:
     (tmp_path / "s.properties").write_text("password = p\nrack = r\n")
     (tmp_path / "topics").write_text("orders")
     loaded = load_text(
@@ -85,7 +83,7 @@ def test_a_key_that_names_none(key: str, value: str) -> None:
         ("topics", False),
     ],
 )
-def test_what_is_taken_up_while_a_service_runs(name: str, credential: bool) -> None:
+def test_credential_keys_are_renewed_at_runtime(name: str, credential: bool) -> None:
     assert is_credential(name) is credential
 
 
@@ -158,7 +156,7 @@ def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> Non
     assert [conf["sasl.username"] for conf in connections(settings, "target")] == ["mirror", "w"]
 
 
-def test_a_folder_of_which_a_reference_takes_what_there_is_counts_too(load_text: LoadText, tmp_path: Path) -> None:
+def test_watched_files_include_a_folder_of_references(load_text: LoadText, tmp_path: Path) -> None:
     """Another file in it is another value."""
     folder = tmp_path / "secrets" / "racks"
     folder.mkdir(parents=True)

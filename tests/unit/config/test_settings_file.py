@@ -36,7 +36,7 @@ def test_what_a_resource_has_no_place_for_comes_from_beside_it(tmp_path: Path, s
     assert settings in loaded.sources.files
 
 
-def test_a_line_of_the_settings_counts_before_that_of_the_file_and_says_so(tmp_path: Path, settings: Path) -> None:
+def test_settings_line_overrides_the_configuration_and_is_noted(tmp_path: Path, settings: Path) -> None:
     text = TWO_CLUSTERS + "A->B.tasks.max = 2\n"
     loaded = _loaded(tmp_path / "mm2.properties", text, settings, "\nA->B.tasks.max = 5\n")
     assert loaded.flow(AB).data_plane.tasks_max == 5
@@ -48,7 +48,7 @@ def test_a_line_of_the_settings_counts_before_that_of_the_file_and_says_so(tmp_p
 @pytest.mark.parametrize(
     ("name", "text"), [("m.json", '{"a": 1}'), ("m.json", "{,"), ("m.yaml", "a: ["), ("m.yaml", "kind: X")]
 )
-def test_what_cannot_be_read_at_all_is_told_without_what_the_settings_then_lack(
+def test_unreadable_configuration_is_the_only_mistake_beside_settings(
     tmp_path: Path, settings: Path, name: str, text: str
 ) -> None:
     with pytest.raises(ConfigurationError) as raised:
@@ -57,7 +57,7 @@ def test_what_cannot_be_read_at_all_is_told_without_what_the_settings_then_lack(
     assert only.file == tmp_path / name
 
 
-def test_a_mistake_in_the_settings_is_told_with_their_line(tmp_path: Path, settings: Path) -> None:
+def test_mistake_in_the_settings_has_its_file_and_line(tmp_path: Path, settings: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         _loaded(
             tmp_path / "mm2.properties", TWO_CLUSTERS, settings, "A->B.tasks.max = many\nlockstep.sparc.master = x\n"

@@ -53,7 +53,7 @@ def test_a_group_may_be_called_anything(load_text: LoadText) -> None:
 
 
 @given(st.text(alphabet=st.sampled_from('ab.#" ;|()[]*?+-^_/'), max_size=12), st.text(alphabet=sorted(LEGAL)))
-def test_a_pattern_said_to_match_nothing_matches_no_legal_name(pattern: str, name: str) -> None:
+def test_pattern_reported_as_unmatchable_matches_no_legal_name(pattern: str, name: str) -> None:
     try:
         needed = needed_but_illegal(pattern)
         names = NameFilter((pattern,))
@@ -75,7 +75,7 @@ class TestBooleans:
         assert (COMMENT in note.message) == ("#" in value)
 
     @pytest.mark.parametrize("value", ["true # active", "yes", "1", "on", "${ACTIVE}"])
-    def test_one_that_was_meant_to_run_is_a_mistake(self, value: str, mistakes_of: MistakesOf) -> None:
+    def test_enabled_with_a_slip_of_true_is_a_mistake(self, value: str, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"B->A.enabled = {value}\n")
         assert "so that MirrorMaker takes it as false" in mistake
 
@@ -107,7 +107,7 @@ class TestBooleans:
         ("user@example.org", ""),
     ],
 )
-def test_a_placeholder_is_told_from_a_value(text: str, what: str) -> None:
+def test_placeholder_is_distinguished_from_a_value(text: str, what: str) -> None:
     assert placeholder(text).startswith(what) if what else placeholder(text) == ""
 
 
@@ -140,7 +140,7 @@ def test_an_unfilled_password_is_remarked_on_without_repeating_it(value: str, lo
 
 
 @pytest.mark.parametrize("value", ["${SOURCE}:9092", "{{ source }}:9092", "<broker>:9092", "${SOURCE}"])
-def test_a_bootstrap_address_that_nobody_filled_says_so(value: str, mistakes_of: MistakesOf) -> None:
+def test_bootstrap_address_with_a_placeholder_is_refused(value: str, mistakes_of: MistakesOf) -> None:
     whole = f"clusters = A, B\nA.bootstrap.servers = {value}\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
     (mistake,) = mistakes_of(whole=whole)
     assert "placeholder that nobody filled" in mistake or "template to be rendered first" in mistake

@@ -48,13 +48,13 @@ def test_sparks_own_settings_reach_every_flow(load_text: LoadText) -> None:
 
 
 @pytest.mark.parametrize("key", PINNED)
-def test_what_is_pinned_cannot_be_set(mistakes_of: MistakesOf, key: str) -> None:
+def test_pinned_spark_key_is_refused(mistakes_of: MistakesOf, key: str) -> None:
     (mistake,) = mistakes_of(f"lockstep.spark.conf.{key} = 17\n")
     assert f"cannot be set: {key} " in mistake
     assert PINNED[key].why in mistake
 
 
-def test_what_is_pinned_may_be_said(load_text: LoadText) -> None:
+def test_pinned_spark_key_with_its_own_value_is_accepted(load_text: LoadText) -> None:
     load_text("".join(f"lockstep.spark.conf.{key} = {pin.value}\n" for key, pin in PINNED.items() if pin.value))
 
 

@@ -49,13 +49,13 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("lines", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_what_stands_elsewhere_is_not_asked_for(lines: str) -> None:
+def test_standalone_check_skips_external_references(lines: str) -> None:
     assert mistakes(lines, alone=False)
     assert mistakes(lines, alone=True) == []
 
 
 @pytest.mark.parametrize("key", ["A.bootstrap.servers", "B.bootstrap.servers"])
-def test_what_is_needed_is_not_missed_where_it_stands_elsewhere(key: str) -> None:
+def test_standalone_check_accepts_required_keys_with_references(key: str) -> None:
     text = "".join(
         f"{key} = ${{env:X}}\n" if line.startswith(key) else line for line in SOUND.splitlines(keepends=True)
     )
@@ -72,5 +72,5 @@ def test_what_is_needed_is_not_missed_where_it_stands_elsewhere(key: str) -> Non
         ("A->B.topic = ${env:X\n", "A->B.topic"),
     ],
 )
-def test_its_own_mistakes_are_told_beside_it(lines: str, wrong: str, key: str) -> None:
+def test_standalone_check_reports_own_mistakes(lines: str, wrong: str, key: str) -> None:
     assert mistakes(lines + wrong, alone=True) == [key]

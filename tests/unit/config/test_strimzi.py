@@ -62,7 +62,7 @@ def resources(tmp_path: Path) -> Resources:
     return Resources(tmp_path)
 
 
-def test_v1_says_the_target_once_and_each_source_in_its_mirror(resources: Resources) -> None:
+def test_v1_has_one_target_and_a_source_in_each_mirror(resources: Resources) -> None:
     (settings,) = resources.load(V1).flows
     assert (settings.flow, settings.source.bootstrap, settings.target.bootstrap) == (AB, "a:9092", "b:9092")
     assert settings.group_id == "my-group"
@@ -82,7 +82,7 @@ def test_v1_and_v1beta2_of_the_same_mirror_are_the_same_lines(resources: Resourc
     } == (resources.entries(was))
 
 
-def test_v1beta2_takes_the_layout_of_v1_too(resources: Resources) -> None:
+def test_v1beta2_accepts_the_layout_of_v1(resources: Resources) -> None:
     assert resources.entries(V1.replace("/v1\n", "/v1beta2\n")) == resources.entries(V1)
 
 
@@ -176,13 +176,13 @@ def test_a_sources_config_is_its_connections_above_the_other_fields(resources: R
     assert "offset.storage.topic: has no effect: it is a setting of Kafka Connect, which has the target's" in remarks
 
 
-def test_a_connectors_key_in_a_workers_config_says_where_it_belongs(resources: Resources) -> None:
+def test_connector_key_in_a_worker_config_names_its_place(resources: Resources) -> None:
     remarks = " ".join(resources.remarks(old(target="replication.factor: 1, consumer.fetch.max.bytes: 1")))
     assert "config.replication.factor: has no effect: Kafka Connect does not read it" in remarks
     assert "config.consumer.fetch.max.bytes: has no effect: MirrorMaker's clients are its connectors'" in remarks
 
 
-def test_a_key_in_the_wrong_connector_says_which_reads_it(resources: Resources) -> None:
+def test_key_in_the_wrong_connector_names_the_right_one(resources: Resources) -> None:
     mirror = "sourceConnector: {config: {sync.group.offsets.enabled: true}}\n    checkpointConnector: {}"
     (settings,) = resources.load(old(mirror)).flows
     assert not settings.checkpoint.sync_group_offsets, "MirrorMaker does not read it there either"
@@ -259,7 +259,7 @@ def test_a_connector_may_be_disabled_by_its_config_as_in_mirror_maker(resources:
     assert any("heartbeats do not depend on it" in one for one in resources.remarks(old(mirror)))
 
 
-def test_what_one_of_several_says_is_its_own(resources: Resources) -> None:
+def test_connector_setting_applies_to_its_connector_only(resources: Resources) -> None:
     mirror = "sourceConnector: {}\n    checkpointConnector: {config: {admin.timeout.ms: 2000}}"
     (settings,) = resources.load(old(mirror)).flows
     assert settings.admin_timeout == timedelta(seconds=60)
@@ -279,7 +279,7 @@ def test_what_may_differ_does(resources: Resources) -> None:
     assert settings.as_seen_by("heartbeat") is settings
 
 
-def test_a_connection_property_of_a_connectors_clients_counts_above_the_clusters(resources: Resources) -> None:
+def test_connection_property_of_a_connector_overrides_its_cluster(resources: Resources) -> None:
     mirror = "sourceConnector: {config: {consumer.ssl.protocol: TLSv1.3, target.producer.client.id: me}}"
     (settings,) = resources.load(old(mirror, source="ssl.protocol: TLSv1.2")).flows
     assert settings.clients.source_consumer["ssl.protocol"] == "TLSv1.3"
@@ -342,7 +342,7 @@ def test_json_is_yaml_too(resources: Resources, tmp_path: Path) -> None:
     assert resources.load(text).flows[0].flow == AB
 
 
-def test_a_file_is_known_by_what_it_says_where_its_name_does_not_tell(tmp_path: Path) -> None:
+def test_file_kind_is_known_by_its_content(tmp_path: Path) -> None:
     for name in ("resource", "mirror.txt", "mm2.properties"):
         path = tmp_path / name
         path.write_text(old())

@@ -193,7 +193,7 @@ def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
     assert "-----END CERTIFICATE-----" in settled.value
 
 
-def test_custom_takes_what_strimzi_lets_through(resources: Resources) -> None:
+def test_custom_authentication_accepts_the_keys_of_strimzi(resources: Resources) -> None:
     lines = "authentication: {type: custom, sasl: true, config: {sasl.mechanism: PLAIN, security.protocol: X}}"
     found = of_source(resources, "tls: {}\n    " + lines)
     assert found == {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}

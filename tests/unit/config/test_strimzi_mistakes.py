@@ -90,7 +90,7 @@ spec:
         (V1[: V1.index("  mirrors:")] + "  mirrors: []\n", "spec.mirrors: is empty: write at least one mirror"),
     ],
 )
-def test_what_is_no_resource_is_a_sentence(resources: Resources, text: str, said: str) -> None:
+def test_resource_mistake_is_named(resources: Resources, text: str, said: str) -> None:
     assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
 
 
@@ -235,7 +235,7 @@ def test_what_must_agree_and_is_left_out_of_one_names_both_places(resources: Res
     assert resources.load(old(there)).flows, "heartbeats' topic has one name under every policy"
 
 
-def test_topics_of_the_checkpoint_connector_alone_do_not_become_those_of_the_source(resources: Resources) -> None:
+def test_topics_of_the_checkpoint_connector_are_not_those_of_the_source(resources: Resources) -> None:
     mirror = "sourceConnector: {}\n    checkpointConnector: {config: {topics: orders}}"
     (found,) = resources.mistakes(old(mirror))
     assert found.startswith(
@@ -246,7 +246,7 @@ def test_topics_of_the_checkpoint_connector_alone_do_not_become_those_of_the_sou
     assert not settings.topics.matches("payments")
 
 
-def test_a_secret_in_the_wrong_place_is_not_told(resources: Resources) -> None:
+def test_misplaced_secret_is_not_shown(resources: Resources) -> None:
     text = old().replace(
         "bootstrapServers: a:9092",
         "bootstrapServers: a:9092\n    authentication: {type: plain, passwordSecret: hunter2}",

@@ -105,7 +105,7 @@ def test_equal_settings_share_a_source(scene: Scene) -> None:
     assert source_of(scene.settings) is not source_of(replace(scene.settings, client_id="other"))
 
 
-def test_a_token_that_is_good_is_given_while_the_server_is_away_and_one_line_says_so(
+def test_valid_token_is_used_while_the_server_is_away_and_logged_once(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = scene.source()
@@ -151,7 +151,7 @@ def test_a_question_that_fails_is_asked_again_as_long_as_configured(scene: Scene
     assert len(scene.server.asked) == 4 + 4
 
 
-def test_a_wrong_secret_is_said_at_once_and_not_shown(scene: Scene) -> None:
+def test_wrong_client_secret_fails_at_once_and_is_not_shown(scene: Scene) -> None:
     settings = replace(scene.settings, client_secret="wrong-secret", retries=9)
     with pytest.raises(TokenUnavailable) as raised:
         scene.source(settings).token()
@@ -182,7 +182,7 @@ def test_a_token_from_a_file_is_read_at_each_login(scene: Scene, tmp_path: Path)
     assert source.token().text == "second"
 
 
-def test_a_static_token_that_expired_is_said(scene: Scene) -> None:
+def test_expired_static_token_is_named(scene: Scene) -> None:
     token = scene.server.token("mirror", lifetime_s=-10)
     source = TokenSource(TokenSettings(token=token))
     with pytest.raises(
@@ -192,7 +192,7 @@ def test_a_static_token_that_expired_is_said(scene: Scene) -> None:
     assert TokenSource(TokenSettings(token="opaque")).token().text == "opaque"
 
 
-def test_a_server_that_is_away_is_said(scene: Scene) -> None:
+def test_unreachable_token_server_is_named(scene: Scene) -> None:
     away = replace(scene.settings, endpoint="http://127.0.0.1:1/token")
     with pytest.raises(
         TokenUnavailable, match=r"http://127\.0\.0\.1:1/token cannot be asked for a token: Connection refused"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .conftest import LoadText, MistakesOf
 
 
-def test_it_is_off_unless_the_file_says_so(load_text: LoadText) -> None:
+def test_tracing_is_off_by_default(load_text: LoadText) -> None:
     assert {flow.tracing for flow in load_text().flows} == {False}
     assert {flow.tracing for flow in load_text("lockstep.tracing = none\n").flows} == {False}
 

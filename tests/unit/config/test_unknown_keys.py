@@ -69,7 +69,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("key", "said"), MISTAKES)
-def test_what_is_near_a_key_that_decides_what_is_copied_is_a_mistake(
+def test_unknown_key_near_a_selection_key_is_a_mistake(
     key: str, said: str, mistakes_of: MistakesOf, load_text: LoadText
 ) -> None:
     (mistake,) = mistakes_of(f"{key} = x\n")
@@ -95,7 +95,7 @@ class TestOlderNames:
 
     @pytest.mark.parametrize("name", OLDER_NAMES)
     @pytest.mark.parametrize("scope", [Scope.TOP, Scope.FLOW])
-    def test_what_is_proposed_stands_in_its_place(self, name: str, scope: Scope) -> None:
+    def test_proposed_keys_are_known_in_their_scope(self, name: str, scope: Scope) -> None:
         guess = meant(name, scope)
         assert set(guess.keys) <= set(known_at(scope))
 

@@ -30,7 +30,7 @@ SASL = "A.security.protocol = SASL_SSL\nA.sasl.mechanism = PLAIN\nA.sasl.jaas.co
         ('"{{ source }}:9092"', f"{{{{ source }}}} {TEMPLATE}"),
     ],
 )
-def test_a_placeholder_is_told_from_a_template(text: str, said: str) -> None:
+def test_placeholder_is_distinguished_from_a_template(text: str, said: str) -> None:
     assert placeholder(text) == said
     assert slip(text) == said
 
@@ -42,7 +42,7 @@ def test_a_placeholder_is_told_from_a_template(text: str, said: str) -> None:
         *(r"\$orders", "a.*|b$", "x{2,3}", "user@example.org", "CN=a,O=b", "RULE:^CN=(.*?),.*$/$1/L", "50%", "a#b"),
     ],
 )
-def test_what_is_none(text: str) -> None:
+def test_ordinary_value_is_neither_placeholder_nor_slip(text: str) -> None:
     assert placeholder(text) == slip(text) == ""
 
 
@@ -78,7 +78,7 @@ def test_what_is_none(text: str) -> None:
         ("{{ alias }}.security.protocol = SSL", TEMPLATE),
     ],
 )
-def test_a_value_that_does_not_serve_is_told_with_its_slip(line: str, said: str, mistakes_of: MistakesOf) -> None:
+def test_bad_value_has_its_slip(line: str, said: str, mistakes_of: MistakesOf) -> None:
     assert any(said in one for one in mistakes_of(f"{line}\n"))
 
 
@@ -100,7 +100,7 @@ def test_so_is_a_login_without_repeating_it(text: str, said: str, mistakes_of: M
     assert "s3cret" not in mistake
 
 
-def test_a_password_that_looks_unfilled_is_remarked_on_and_not_shown(load_text: LoadText) -> None:
+def test_placeholder_in_a_password_is_noted_and_not_shown(load_text: LoadText) -> None:
     loaded = load_text(f'{SASL}{PLAIN} username="{{{{ user }}}}" password="<s3cret>";\n')
     assert [one.message for one in loaded.notes if one.line == 7] == [
         "has a password that looks like a placeholder that nobody filled",
@@ -108,7 +108,7 @@ def test_a_password_that_looks_unfilled_is_remarked_on_and_not_shown(load_text: 
     ]
 
 
-def test_typographic_quotes_inside_straight_ones_are_a_part_of_the_password(load_text: LoadText) -> None:
+def test_typographic_quotes_inside_straight_quotes_belong_to_the_password(load_text: LoadText) -> None:
     loaded = load_text(f'{SASL}{PLAIN} username="a" password="\\u201cx\\u201d";\n')
     assert [one for one in loaded.notes if one.line == 7] == []
 
@@ -121,7 +121,7 @@ def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> 
     assert not loaded.notes
 
 
-def test_a_secret_looks_like_one_only_as_a_whole() -> None:
+def test_secret_is_a_placeholder_only_as_a_whole() -> None:
     assert looks_like("${PASSWORD}") == looks_like(" '<password>' ") == "it looks like a placeholder that nobody filled"
     assert looks_like("a${b}c") == looks_like("x") == ""
 
@@ -148,7 +148,7 @@ class TestWhatIsTakenForFalse:
         assert any(one.key == key and COMMENT in one.message for one in loaded.notes)
 
     @pytest.mark.parametrize("word", ["true # active", "yes", "1", '"true"', "TRUE!", "${ON}"])
-    def test_what_is_meant_for_true_is_a_mistake(self, word: str, mistakes_of: MistakesOf) -> None:
+    def test_word_meant_as_true_is_a_mistake(self, word: str, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of(f"B->A.enabled = {word}\n")
         assert "so that MirrorMaker takes it as false: write true or false" in mistake
 
@@ -168,7 +168,7 @@ class TestSelections:
         ],
     )
     @pytest.mark.parametrize("key", ["topics", "A->B.topics", "A->B.topics.exclude", "topics.blacklist"])
-    def test_a_pattern_that_no_topic_matches_is_told(
+    def test_topic_pattern_that_matches_no_topic_is_noted(
         self, key: str, text: str, character: str, why: str, load_text: LoadText
     ) -> None:
         told = [one.message for one in load_text(f"{key} = fine.*, {text}\n").notes if "no topic" in one.message]
@@ -190,7 +190,7 @@ class TestSelections:
         ("text", "why"),
         [("g # ours", COMMENT), ('"g.*"', QUOTES), ("<group>", UNFILLED), ("\\u2018g\\u2019", "typographic")],
     )
-    def test_but_what_is_hardly_meant_is_told(self, text: str, why: str, load_text: LoadText) -> None:
+    def test_unlikely_group_pattern_is_noted(self, text: str, why: str, load_text: LoadText) -> None:
         (remark,) = load_text(f"A->B.groups = {text}\n").notes
         assert why in remark.message
 

@@ -60,7 +60,7 @@ def opened(*pieces: OutgoingBatch) -> AppendSequence:
     return chain
 
 
-def test_one_flies_alone_until_the_first_acknowledgement_then_as_many_as_the_lane_allows() -> None:
+def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> None:
     chain = chain_of(*(piece(i) for i in range(12)))
     first = launch_all(chain)
     assert len(first) == 1
@@ -142,7 +142,7 @@ def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: 
     assert chain.bytes_held == 0
 
 
-def test_a_chain_begun_anew_starts_alone_where_the_log_says() -> None:
+def test_chain_begun_anew_sends_one_append_at_the_logged_sequence() -> None:
     anew = chain_of(piece(7), piece(8), sequence=6, downstream=90)
     (flight,) = launch_all(anew)
     assert flight.sequence == 7
@@ -150,7 +150,7 @@ def test_a_chain_begun_anew_starts_alone_where_the_log_says() -> None:
     assert (receipt.downstream, receipt.foreign) == (91, 0)
 
 
-def test_somebody_elses_records_in_front_of_ours_are_counted_once() -> None:
+def test_chain_counts_foreign_records_once() -> None:
     chain = opened(piece(1, 2), piece(3))
     first, second = launch_all(chain)
     (receipt,) = chain.on_ack(first, 4)  # offsets 1 to 3 are somebody else's
@@ -188,20 +188,20 @@ def test_abandoning_leaves_what_flies() -> None:
 
 
 class TestWhatWasPassedOverBehindTheLastPiece:
-    def test_is_covered_by_the_one_that_waits_last(self) -> None:
+    def test_extend_last_covers_with_the_last_waiting_piece(self) -> None:
         one, two = piece(0), piece(1)
         chain = chain_of(one, two)
         assert chain.extend_last(9, 7)
         assert (one.covers, two.covers) == (0, 9)
 
-    def test_is_covered_by_the_one_that_flies_last_when_none_waits(self) -> None:
+    def test_extend_last_covers_with_the_last_flight_when_none_waits(self) -> None:
         chain = chain_of(piece(0))
         flight = chain.launch()
         assert chain.extend_last(5, 7)
         (receipt,) = chain.on_ack(flight, 0)
         assert receipt.piece.covers == 5
 
-    def test_never_shrinks_what_is_covered(self) -> None:
+    def test_extend_last_never_shrinks_what_is_covered(self) -> None:
         one = piece(0, 4)
         assert chain_of(one).extend_last(2, 7)
         assert one.covers == 3
@@ -280,7 +280,7 @@ class TestMerging:
         assert list(flight.piece.offsets) == [0]
         assert not chain.idle
 
-    def test_a_committed_transaction_and_what_stands_beside_it_become_one(self) -> None:
+    def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
         flight, _ = self.merged(piece(0), piece(1, attributes=TRANSACTIONAL), piece(2, attributes=DELETE_HORIZON))
         assert list(flight.piece.offsets) == [0, 1, 2]
         assert stamped(flight).attributes == 0

@@ -67,7 +67,7 @@ def test_new_partitions_move_an_old_one_only_to_even_out(
 
 
 @given(partitions, st.integers(1, 4))
-def test_a_new_slot_takes_over_only_what_it_needs(wanted: set[TopicPartition], slots: int) -> None:
+def test_assignment_moves_only_what_a_new_slot_needs(wanted: set[TopicPartition], slots: int) -> None:
     before = assign(wanted, slots, {})
     after = assign(wanted, slots + 1, before)
     assert all(set(after[slot]) <= set(before[slot]) for slot in range(slots))
@@ -97,7 +97,7 @@ def test_the_lightest_of_those_that_were_there_changes_over() -> None:
     assert assign(topic("t", 3), 2, {0: topic("t", 3)}, weights)[1] == (("t", 1),)
 
 
-def test_a_newcomer_changes_over_rather_than_one_that_is_at_work() -> None:
+def test_assignment_moves_a_new_partition_rather_than_a_working_one() -> None:
     before = {0: (("t", 0), ("t", 1)), 1: (("t", 2), ("t", 3))}
     weights = {("t", 0): 1.0, ("t", 1): 1.0, ("t", 2): 900.0, ("t", 3): 900.0}
     found = assign([*topic("t", 4), *topic("new", 2)], 2, before, weights)

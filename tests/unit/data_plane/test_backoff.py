@@ -17,7 +17,7 @@ def _after_an_outage(tries: int = 8) -> PartitionBackoff:
     return pauses
 
 
-def test_who_cannot_resume_waits_twice_as_long_each_time_and_not_for_ever() -> None:
+def test_backoff_before_resuming_doubles_up_to_its_maximum() -> None:
     pauses = PartitionBackoff()
     waits = [pauses.before_resuming() for _ in range(8)]
     assert waits[0] <= 0.5
@@ -56,7 +56,7 @@ def test_a_copy_that_fails_at_once_each_time_waits_longer_and_longer() -> None:
     assert pauses.before_copying(now + 0.1, fruitless=True) == waits[0]
 
 
-def test_one_that_has_nothing_to_copy_does_not_pile_up_the_restarts_of_months() -> None:
+def test_backoff_before_copying_of_an_idle_partition_does_not_grow() -> None:
     pauses, now = PartitionBackoff(), 0.0
     for _ in range(12):
         pauses.resumed(now)

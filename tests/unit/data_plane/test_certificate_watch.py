@@ -42,7 +42,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return found
 
 
-async def test_others_that_brokers_take_are_told(scene: Scene) -> None:
+async def test_certificate_watch_reports_new_accepted_certificates(scene: Scene) -> None:
     looking = asyncio.create_task(scene.certificates.watch(scene.changed))
     await asyncio.sleep(0.05)
     assert not scene.certificates.renewed

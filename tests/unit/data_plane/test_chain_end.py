@@ -45,10 +45,10 @@ def theirs(first: int, sequence: int, *, count: int = 2, producer_id: int = OURS
         pytest.param([theirs(100, 2**31 - 2, count=5)], LastAppend(2, 104), id="sequences begin again within a batch"),
     ],
 )
-def test_the_last_batch_of_our_chain_says_where_it_ends(log: list[Batch], end: LastAppend) -> None:
+def test_chain_end_is_the_last_batch_of_our_chain(log: list[Batch], end: LastAppend) -> None:
     assert last_append_in(ROW, log, OURS, 1) == end
 
 
-def test_a_later_epoch_of_ours_is_for_somebody_to_decide() -> None:
+def test_chain_end_with_a_later_epoch_of_ours_is_in_doubt() -> None:
     with pytest.raises(InDoubt, match=r"epoch 2 of our producer 4000 at offset 102, our row knows epoch 1 only"):
         last_append_in(ROW, [theirs(100, 10), theirs(102, 0, epoch=2)], OURS, 1)

@@ -313,7 +313,7 @@ class TestAbortedTransactions:
             False,
         ]
 
-    def test_a_batch_without_a_transaction_is_held_by_none_even_with_the_same_producer(self) -> None:
+    def test_batch_without_transaction_is_never_held_by_its_producer(self) -> None:
         assert self.held([(1, 0)], batch(records(0, 1), producer=(1, 0, 0))) == [False]
 
     def test_the_marker_ends_it(self) -> None:
@@ -338,10 +338,10 @@ class TestAbortedTransactions:
         ]  # fmt: skip
         assert self.held([(1, 6), (1, 0)], *log) == [True, False, False, False, True, False]
 
-    def test_one_that_began_before_what_was_fetched_is_open_from_the_start(self) -> None:
+    def test_transaction_begun_before_the_fetch_is_open_from_the_start(self) -> None:
         assert self.held([(1, 3)], transactional(1, 20), marker(1, 22)) == [True, False]
 
-    def test_one_that_begins_within_a_batch_holds_it(self) -> None:
+    def test_transaction_that_begins_within_a_batch_holds_it(self) -> None:
         assert self.held([(1, 1)], transactional(1, 0, 4)) == [True]
 
     def test_with_nothing_named_everything_is_copied(self) -> None:

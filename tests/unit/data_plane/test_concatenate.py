@@ -61,7 +61,7 @@ def test_what_a_stamp_would_drop_is_dropped(attributes: int) -> None:
     assert bytes(made.data) == bytes(build(records, 0, 2**31 - 1, 0)[0].data)
 
 
-def test_what_is_no_single_plain_record_is_left_to_others() -> None:
+def test_concatenate_refuses_anything_but_single_plain_records() -> None:
     whole = batch_bytes([record(1)])
     one = as_outgoing(batch([record(0)]))
 

@@ -39,7 +39,7 @@ def test_sparks_pages_are_off_where_they_would_listen_on_every_address() -> None
 
 
 @pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
-def test_what_is_pinned_stands_whatever_the_file_says(spark: SparkSettings) -> None:
+def test_pinned_spark_settings_override_the_file(spark: SparkSettings) -> None:
     wild = SparkSettings(master=spark.master, conf={key: "wild" for key, pin in PINNED.items() if pin.value})
     found = settings_for(wild, 2, Pod())
     assert {key: found[key] for key, pin in PINNED.items() if pin.value} == {
@@ -47,7 +47,7 @@ def test_what_is_pinned_stands_whatever_the_file_says(spark: SparkSettings) -> N
     }
 
 
-def test_a_standalone_cluster_gives_as_many_cores_as_there_are_slots_and_two() -> None:
+def test_standalone_spark_has_two_cores_more_than_slots() -> None:
     found = settings_for(standalone(), 4, Pod())
     assert found["spark.cores.max"] == "6"
     assert "spark.driver.host" not in found, "Spark knows by which of its names others reach it"
@@ -102,7 +102,7 @@ def test_how_a_jvm_ended(status: int, words: str) -> None:
     assert exit_words(status) == words
 
 
-def test_a_jvm_that_said_nothing_was_killed() -> None:
+def test_jvm_that_ended_without_a_message_was_killed() -> None:
     assert "something killed it" in StderrFilter().why("Spark's JVM ended while it started")
 
 
@@ -113,9 +113,7 @@ def test_no_secret_is_left_for_the_command_line() -> None:
     assert shown["spark.executor.memory"] == "1g"
 
 
-def test_secrets_are_told_in_a_file_of_our_own_that_is_gone_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_secrets_are_in_a_private_file_that_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 pyspark-shell")
     with secret_conf_file({"spark.authenticate.secret": "sé cret=1"}, tmp_path):
         arguments = os.environ["PYSPARK_SUBMIT_ARGS"]
@@ -132,7 +130,7 @@ def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_options_of_the_file_count_over_ours_and_a_collector_takes_the_place_of_ours() -> None:
+def test_java_options_of_the_file_override_ours_and_may_replace_the_gc() -> None:
     found = settings_for(kubernetes(spark_driver_defaultJavaOptions="-Xss2m -XX:+UseG1GC"), 2, Pod())
     options = found["spark.driver.extraJavaOptions"].split()
     assert "-XX:+UseSerialGC" not in options

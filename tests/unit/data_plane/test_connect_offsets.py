@@ -61,7 +61,7 @@ def test_it_can_be_set_back() -> None:
     assert known(progress(0, 3, 40), progress(1, 3, 2)) == {("t", 3): 2}
 
 
-def test_what_is_no_entry_at_all_does_not_stop_it() -> None:
+def test_connect_offsets_skip_a_malformed_entry() -> None:
     strange = [record(0, b"x", key=None), record(1, b"x", key=b"\xff"), record(2, b"{}", key=b"[]")]
     assert known(batch(strange), progress(3, 3, 40)) == {("t", 3): 40}
 

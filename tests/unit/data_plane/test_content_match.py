@@ -35,7 +35,7 @@ def test_it_finds_the_first_record_that_the_target_does_not_have(
 @example(total=3, copied=2, gone={1}, gone_there={0})
 @example(total=3, copied=3, gone={2}, gone_there={0, 1})
 @example(total=4, copied=2, gone=set(), gone_there={0, 1})
-def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_tell(
+def test_content_match_with_losses_on_the_target_is_right_or_ambiguous(
     total: int, copied: int, gone: set[int], gone_there: set[int]
 ) -> None:
     log = records(0, total)
@@ -57,12 +57,12 @@ def test_where_the_target_has_lost_some_too_it_is_right_or_says_that_nobody_can_
     assert (alignment.next if found else None) == (expected[0] if expected else None)
 
 
-def test_records_that_are_the_same_tell_nothing() -> None:
+def test_content_match_of_equal_records_is_ambiguous() -> None:
     with pytest.raises(AmbiguousMatch, match="the same record twice"):
         ContentMatch([record(0, b"x"), record(1, b"x")])
 
 
-def test_another_order_tells_nothing() -> None:
+def test_content_match_of_another_order_is_ambiguous() -> None:
     first, second = records(0, 2)
     with pytest.raises(AmbiguousMatch, match="at offset 7 stands elsewhere"):
         ContentMatch([first, second]).add([second._replace(offset=6), first._replace(offset=7)])
@@ -139,7 +139,7 @@ def test_what_compaction_has_removed_on_both_sides_is_never_in_doubt(
     there=passes(expires=True),
     since=st.sampled_from((None, 10_000)),
 )
-def test_where_tombstones_may_have_gone_too_it_is_right_or_says_that_nobody_can_tell(
+def test_content_match_with_lost_tombstones_is_right_or_ambiguous(
     writes: list[tuple[int, bool]], copied: int, here: list[Pass], there: list[Pass], since: int | None
 ) -> None:
     log = keyed(writes)

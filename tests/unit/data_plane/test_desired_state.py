@@ -60,7 +60,7 @@ def test_of_several_words_the_most_restrained_counts() -> None:
     assert found == dict.fromkeys(MINE, "stopped")
 
 
-def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() -> None:
+def test_desired_partitions_rest_where_the_file_pauses_the_source() -> None:
     paused = StatedPhases(source=StatedPhase(phase="paused", key="k"))
     assert {order.resting_reason for order in desired_partitions({}, 0, MINE, paused).values()} == {"paused"}
     running = rows(Wanted(scope=SOURCE, phase="running"))
@@ -73,7 +73,7 @@ def test_a_file_that_lets_the_source_connector_rest_lets_every_partition_rest() 
     assert resting_partitions({}, progress, paused) == progress
 
 
-def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() -> None:
+def test_desired_partitions_restart_only_in_the_scope_of_the_request() -> None:
     before = desired_partitions(rows(), 0, MINE)
     assert before == dict.fromkeys(MINE, DesiredPartition())
     asked = desired_partitions(rows(Wanted(scope="topic:orders", restart="c1")), 0, MINE)
@@ -85,7 +85,7 @@ def test_who_asks_for_a_new_start_changes_the_orders_of_what_lies_in_it_alone() 
     assert all(order.phase is DesiredPhase.RUNNING for order in again.values())
 
 
-def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_for() -> None:
+def test_desired_partitions_without_a_restart_are_equal() -> None:
     """Else one pause of anything would begin all partitions of all slots anew."""
     before, after = (
         desired_partitions(rows(), 0, MINE),
@@ -94,7 +94,7 @@ def test_no_restart_in_all_is_the_same_order_whether_or_not_others_were_asked_fo
     assert before == after
 
 
-def test_what_rests_counts_also_where_its_slot_was_killed_before_it_could_say_so() -> None:
+def test_desired_resting_counts_where_a_slot_was_killed_before_its_row() -> None:
     progress = [
         PartitionProgress(topic="orders", partition=0, slot=0),
         PartitionProgress(topic="orders", partition=1, slot=1, phase="halted"),
@@ -126,7 +126,7 @@ def test_ten_thousand_partitions_take_no_time() -> None:
     assert time.process_time() - began < 0.5, "usual is 0.03"
 
 
-def test_a_slot_that_failed_too_often_waits_until_somebody_asks_for_it_or_for_its_connector() -> None:
+def test_failed_slot_waits_for_a_restart_of_it_or_of_its_connector() -> None:
     failed = Restarts(owner="data-plane", subject="slot:0", count=3, phase="failed", reason="x", asked=("c1", ""))
     asked = Wanted(scope=SOURCE, restart="c1")
     known = {failed.key(): failed, asked.key(): asked}

@@ -191,7 +191,7 @@ def test_each_record_arrives_once_and_in_order_whatever_happens(
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0)])
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0), ("leave", 0)])
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("one refused for good", 0), ("crash", 0)])
-def test_what_is_at_rest_has_written_down_all_that_the_target_has(
+def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:
     """At whatever moment it is told, and whatever was killed or failed before. Nobody else has the partition."""
@@ -214,7 +214,7 @@ def test_what_is_at_rest_has_written_down_all_that_the_target_has(
 
 
 @pytest.mark.parametrize("landed", range(5))
-def test_nothing_lands_behind_one_of_five_in_flight_that_is_refused_for_good(landed: int) -> None:
+def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> None:
     world = World(SourceLog.of([("plain", 2)] * 12))
     slot = world.slots[0]
     for what in (*ROUTES["round"], *ROUTES["fetch"] * 2, *["send"] * 5):  # the first goes alone, and is answered
@@ -301,7 +301,7 @@ def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], b
 @example(counts=[2, 2, 2], appended=2, gone={1}, gone_there={3})
 @example(counts=[2, 2, 2], appended=2, gone={1}, gone_there={0, 1, 2, 3})
 @example(counts=[2, 2, 2], appended=2, gone={0}, gone_there={2, 3})
-def test_records_that_cleaners_removed_after_they_were_copied_are_never_miscounted_in_silence(
+def test_records_deleted_after_their_copy_are_never_miscounted(
     counts: list[int], appended: int, gone: set[int], gone_there: set[int]
 ) -> None:
     """Counting would arrive too far on and leave records out: it arrives right, or the records themselves tell, or

@@ -33,7 +33,7 @@ def test_everything_first_then_what_changed() -> None:
     assert [tp[0] for tp, _ in third.forgotten] == ["a"]
 
 
-def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> None:
+def test_fetch_session_sends_all_partitions_to_a_broker_without_sessions() -> None:
     session = FetchSession()
     for _ in range(3):
         plan = session.plan(wanted(a=0, b=0))
@@ -101,7 +101,7 @@ class Broker:
         st.one_of(st.none(), st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), max_size=6)), max_size=30
     )
 )
-def test_the_broker_always_knows_exactly_what_is_wanted(rounds: list[dict[str, int] | None]) -> None:
+def test_fetch_session_of_the_broker_matches_what_is_wanted(rounds: list[dict[str, int] | None]) -> None:
     session, broker = FetchSession(), Broker()
     for offsets in rounds:
         if offsets is None:

@@ -174,7 +174,7 @@ async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
 
 
 @pytest.mark.parametrize("said", [{"code": KafkaErrorCode.FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
-async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_what_resuming_settles(
+async def test_fetch_with_another_epoch_or_diverged_log_resumes_the_partition(
     fetching: Fetcher, said: dict[str, Any]
 ) -> None:
     partition = copying()
@@ -186,7 +186,7 @@ async def test_a_leader_of_another_epoch_and_a_log_that_parted_are_delivered_as_
     assert delivery.batches == ()
 
 
-async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_and_is_not_avoided(
+async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(
     fetching: Fetcher,
 ) -> None:
     partition = copying()
@@ -198,7 +198,7 @@ async def test_a_replica_that_knows_a_later_leader_makes_the_partition_resume_an
     assert fetching.rack([partition]) == "here"
 
 
-async def test_where_a_replicas_log_parts_the_leader_is_asked_for_it_may_only_lag(fetching: Fetcher) -> None:
+async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -235,7 +235,7 @@ async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetcher) 
     assert shard_of(fetching, partition).broker == LEADER
 
 
-async def test_the_request_says_the_rack_and_the_size_that_it_is_given() -> None:
+async def test_fetch_request_has_the_given_rack_and_size() -> None:
     wanted = [(("t", 0), PartitionLeader(LEADER, 0, TOPIC_ID), 5, -1)]
     plain = read_back(fetch_request(13, wanted, FetchSettings(max_partition_bytes=70)))
     assert (plain.rack_id, plain.topics[0].partitions[0].partition_max_bytes) == ("", 70)
@@ -393,7 +393,7 @@ async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetcher
     assert len(first.partitions) == 6, "nobody has less to do where nobody is"
 
 
-async def test_what_is_quiet_goes_where_something_comes_unless_that_is_much(fetching: Fetcher) -> None:
+async def test_fetch_moves_quiet_partitions_to_a_busy_connection_within_bounds(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     is_silent(first, since=0.0, until=QUIET_S)
     second.swarm.paced(1, MUCH_BYTES, QUIET_S)
@@ -450,7 +450,7 @@ class Asked(Connection):
     ("size", "expected"),
     [(100, ["asked", "delivered", "answered", "asked"]), (FEW_BYTES, ["asked", "answered", "asked", "delivered"])],
 )
-async def test_what_is_little_is_handed_over_as_it_is_read_and_what_is_much_behind_the_next_question(
+async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
     fetching: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
     happened: list[str] = []

@@ -137,7 +137,7 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     await made.fetching.close()
 
 
-async def test_what_is_asked_for_counts_until_its_answer_says_how_much_it_is(scene: Scene) -> None:
+async def test_requested_bytes_count_until_the_answer_gives_their_size(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
     assert scene.connection.requests[0].max_bytes == CAP // 2 == scene.used
@@ -147,9 +147,7 @@ async def test_what_is_asked_for_counts_until_its_answer_says_how_much_it_is(sce
     assert (len(scene.delivered), scene.used) == (1, CAP // 2), "handed over, and the next question is out"
 
 
-async def test_what_has_come_and_is_not_handed_over_counts_beside_the_next_question(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_undelivered_bytes_count_beside_the_next_fetch(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.attach()
     await scene.asked(1)
     seen: list[int] = []
@@ -161,7 +159,7 @@ async def test_what_has_come_and_is_not_handed_over_counts_beside_the_next_quest
     assert scene.used == CAP // 2
 
 
-async def test_the_question_says_no_more_than_what_is_left(scene: Scene) -> None:
+async def test_fetch_max_bytes_is_at_most_the_remaining_room(scene: Scene) -> None:
     scene.fetching.holds(scene.partitions[0], 3 * MIB)
     scene.attach()
     await scene.asked(1)
@@ -169,7 +167,7 @@ async def test_the_question_says_no_more_than_what_is_left(scene: Scene) -> None
     assert sorted(scene.connection.last) == list(range(1, 8)), "who holds as much as is left waits"
 
 
-async def test_where_most_is_taken_only_those_are_asked_for_that_hold_little_and_for_little(scene: Scene) -> None:
+async def test_fetch_with_little_room_asks_only_for_partitions_that_hold_little(scene: Scene) -> None:
     own = CAP // (8 * 8)
     for partition in scene.partitions[:6]:
         scene.fetching.holds(partition, MIB)
@@ -180,7 +178,7 @@ async def test_where_most_is_taken_only_those_are_asked_for_that_hold_little_and
     assert scene.used == 6 * MIB + 2 * own
 
 
-async def test_who_is_asked_for_more_or_less_is_named_again_in_the_session(scene: Scene) -> None:
+async def test_fetch_session_names_a_partition_again_when_its_size_changes(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
     scene.fetching.holds(scene.partitions[0], 6 * MIB)
@@ -198,7 +196,7 @@ async def test_who_is_asked_for_more_or_less_is_named_again_in_the_session(scene
     assert scene.connection.last == {}, "as before"
 
 
-async def test_who_found_no_room_at_all_goes_on_when_another_partition_has_made_some(scene: Scene) -> None:
+async def test_fetch_without_room_resumes_when_another_partition_frees_some(scene: Scene) -> None:
     scene.fetching.holds(ELSEWHERE, CAP)
     scene.attach()
     await eventually(lambda: not scene.shard.wake.is_set(), what="it waits")

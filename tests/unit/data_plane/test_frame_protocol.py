@@ -109,7 +109,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_let_go() -> None:
     assert seen == []
 
 
-async def test_who_is_to_see_an_answer_at_once_does_so_before_anybody_who_waits_for_it() -> None:
+async def test_answer_callback_runs_before_tasks_that_wait_for_the_answer() -> None:
     made, _ = connection()
     seen: list[Any] = []
     waiting = made.ask(describe("ab"), seen.append)
@@ -117,7 +117,7 @@ async def test_who_is_to_see_an_answer_at_once_does_so_before_anybody_who_waits_
     assert seen == [waiting.result()]
 
 
-async def test_what_goes_wrong_with_an_answer_that_was_read_is_for_who_asked_and_the_connection_goes_on() -> None:
+async def test_answer_callback_that_raises_fails_its_request_only() -> None:
     made, _ = connection()
     waiting = made.ask(describe("ab"), lambda answer: {}[answer])
     made._answered(producers_answer(made._requests[0][0]))
@@ -210,7 +210,7 @@ def test_what_an_answer_cannot_be_read_for_ends_the_connection() -> None:
     assert [str(cause) for cause in lost] == ["an array of -2 entries"]
 
 
-async def test_a_closed_connection_takes_no_request() -> None:
+async def test_closed_connection_refuses_a_request() -> None:
     made, _ = connection()
     made._writer = None
     assert made.closed
@@ -274,7 +274,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
     assert len(stream.frames) == 1
 
 
-async def test_over_a_quota_the_connection_rests_for_as_long_as_the_answer_says() -> None:
+async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     made, stream = connection()
     told: list[float] = []
     made.on_throttled = told.append

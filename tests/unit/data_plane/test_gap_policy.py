@@ -88,14 +88,14 @@ def test_what_the_target_lost_is_named_as_far_as_it_is_known(
     assert (restarting.gone, lost_on_target(here, restarting)) == (None, 0), "it is copied again"
 
 
-def test_what_is_found_is_told_with_the_ranges_of_both_sides() -> None:
+def test_gap_facts_have_the_ranges_of_both_sides() -> None:
     source = {"case": "target-truncated", "wanted": 100, "source_start": 0, "source_end": 200}
     assert found(GapCase.TARGET_TRUNCATED).facts() == source, "of a log that nobody has looked at nothing is said"
     here = on_target(GapCase.TARGET_TRUNCATED, held=149, target_end=100)
     assert here.facts() == source | {"target_wanted": 150, "target_end": 100, "gone": (100, 149)}
 
 
-def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
+def test_gap_decision_text_has_the_begin_and_the_cost() -> None:
     decision = GapDecision(begin=150, word="restart", lost=(100, 149), again=(150, 160))
     assert decision.text("lockstep.on.gap") == (
         "going on at offset 150 (lockstep.on.gap=restart); offsets 100 to 149 are not copied; "
@@ -105,9 +105,7 @@ def test_a_decision_says_where_it_goes_on_and_what_that_costs() -> None:
 
 
 @pytest.mark.parametrize(("committed", "back"), [(None, False), (99, False), (149, False), (150, True), (200, True)])
-def test_committed_progress_is_taken_back_first_where_it_says_more_than_the_decision(
-    committed: int | None, back: bool
-) -> None:
+def test_gap_decision_returns_committed_progress_beyond_it(committed: int | None, back: bool) -> None:
     assert goes_back(committed, GapDecision(begin=150, word="skip")) is back
 
 
@@ -119,7 +117,7 @@ def test_committed_progress_is_taken_back_first_where_it_says_more_than_the_deci
     length=st.integers(0, 50),
     agreed=st.integers(0, 50),
 )
-def test_a_decision_stays_within_the_log_and_says_what_it_costs(
+def test_gap_decision_is_within_the_log_and_has_its_cost(
     case: GapCase, word: str, wanted: int, start: int, length: int, agreed: int
 ) -> None:
     here = found(case, wanted, start, start + length, agreed)

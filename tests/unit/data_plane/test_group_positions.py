@@ -16,7 +16,7 @@ ROW = PartitionProgress(
 )
 
 
-def test_without_a_commit_nothing_is_said() -> None:
+def test_plan_start_without_a_commit_changes_nothing() -> None:
     for rows in ({}, {TP: ROW}):
         found = plan_start([TP], rows, {}, MARK)
         assert (found.rows, found.marks, found.moved) == ([], {}, {})
@@ -35,7 +35,7 @@ def test_a_group_that_has_read_nothing_yet_begins_at_the_first_record() -> None:
     assert (row.upstream, row.begins) == (-1, "altered")
 
 
-def test_killed_between_the_mark_and_the_first_record_it_begins_there_again() -> None:
+def test_plan_start_after_a_kill_before_the_first_record_repeats_the_start() -> None:
     found = plan_start([TP], {}, {TP: GroupOffset(40, MARK)}, MARK)
     assert [row.upstream for row in found.rows] == [39]
     assert not found.marks
@@ -56,13 +56,13 @@ def test_a_commit_of_somebody_elses_is_obeyed_in_a_new_epoch() -> None:
         assert found.moved == {TP: (100, offset)}
 
 
-def test_one_that_stands_where_we_do_needs_no_epoch_but_the_mark() -> None:
+def test_plan_start_with_equal_position_needs_only_the_mark() -> None:
     found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(100)}, MARK)
     assert not found.rows
     assert found.marks == {TP: GroupOffset(100, MARK)}
 
 
-def test_killed_between_the_row_and_the_mark_the_same_is_found_again_and_costs_nothing() -> None:
+def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
     [row] = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60)}, MARK).rows
     again = plan_start([TP], {TP: row}, {TP: GroupOffset(60)}, MARK)
     assert not again.rows
@@ -77,13 +77,13 @@ def test_the_mark_of_another_flow_or_of_a_lost_state_is_somebody_elses() -> None
         assert plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, other)}, MARK).moved
 
 
-def test_what_is_acknowledged_is_committed() -> None:
+def test_due_commits_have_acknowledged_offsets() -> None:
     found = due_commits([ROW], {TP: GroupOffset(60, MARK)}, MARK)
     assert found.writes == {TP: GroupOffset(100, MARK)}
     assert not found.foreign
 
 
-def test_what_is_committed_already_is_left_out_and_what_was_forgotten_comes_again() -> None:
+def test_due_commits_skip_committed_offsets_and_repeat_forgotten_ones() -> None:
     assert not due_commits([ROW], {TP: GroupOffset(100, MARK)}, MARK).writes
     assert due_commits([ROW], {}, MARK).writes == {TP: GroupOffset(100, MARK)}
 
@@ -92,11 +92,11 @@ def test_where_nothing_was_copied_yet_the_beginning_is_committed() -> None:
     assert due_commits([replace(ROW, upstream=-1)], {}, MARK).writes == {TP: GroupOffset(0, MARK)}
 
 
-def test_a_row_that_nobody_has_obeyed_yet_says_nothing() -> None:
+def test_due_commits_skip_a_row_that_is_not_applied_yet() -> None:
     assert not due_commits([replace(ROW, begins="altered")], {}, MARK).writes
 
 
-def test_a_reset_while_we_copy_is_replaced_and_told() -> None:
+def test_due_commits_replace_a_foreign_reset_and_report_it() -> None:
     found = due_commits([ROW], {TP: GroupOffset(5)}, MARK)
     assert found.writes == {TP: GroupOffset(100, MARK)}
     assert found.foreign == {TP: (5, 100)}

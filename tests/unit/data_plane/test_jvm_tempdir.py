@@ -20,7 +20,7 @@ def test_what_nobody_holds_any_more_is_removed(tmp_path: Path) -> None:
     os.close(lock)
 
 
-def test_what_is_held_stays(tmp_path: Path) -> None:
+def test_jvm_tempdir_with_a_held_lock_is_kept(tmp_path: Path) -> None:
     theirs, first = new_folder(tmp_path)
     mine, second = new_folder(tmp_path)
     assert set(tmp_path.iterdir()) == {theirs, mine}
@@ -42,7 +42,7 @@ def test_a_child_that_outlives_us_holds_its_folder(tmp_path: Path) -> None:
     os.close(third)
 
 
-def test_what_is_no_folder_of_ours_stays(tmp_path: Path) -> None:
+def test_jvm_tempdir_cleanup_keeps_foreign_folders_and_links(tmp_path: Path) -> None:
     elsewhere, link = tmp_path / "spark-1", tmp_path / "lockstep-jvm-link"
     elsewhere.mkdir()
     link.symlink_to(elsewhere)
@@ -52,7 +52,7 @@ def test_what_is_no_folder_of_ours_stays(tmp_path: Path) -> None:
     os.close(lock)
 
 
-def test_the_jvm_is_told_of_its_folder_unless_the_file_names_another(tmp_path: Path) -> None:
+def test_jvm_tempdir_is_set_unless_the_file_sets_another(tmp_path: Path) -> None:
     key = "spark.driver.extraJavaOptions"
     assert in_folder({key: "-Xss512k"}, tmp_path) == {key: f'-Xss512k "-Djava.io.tmpdir={tmp_path}"'}
     theirs = {key: "-Djava.io.tmpdir=/srv/tmp"}

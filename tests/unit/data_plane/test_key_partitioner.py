@@ -68,7 +68,7 @@ def test_the_codec_stays_and_another_one_begins_another_batch() -> None:
     assert [(piece.count, next(scan(piece.data)).attributes) for piece in group.pieces] == [(5, LZ4), (2, 0)]
 
 
-def test_records_without_a_key_stay_together_and_all_partitions_have_their_turn() -> None:
+def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
     sticky, places = StickyPartition(2), Counter[int]()
     for first in range(0, 400, 10):
         gathering = KeyPartitioner(first - 1)

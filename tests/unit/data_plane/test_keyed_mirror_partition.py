@@ -64,7 +64,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
     assert slot.partition.chain.bytes_held == 0
 
 
-def test_who_leaves_ends_its_round_and_drops_what_is_in_none() -> None:
+def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None:
     source, target = KeyedLog.of([("plain", 5), ("plain", 5)]), Target(PARTITIONS)
     slot = KeyedSlot(source, target, TargetLimits())
     slot.fetch(0)
@@ -83,7 +83,7 @@ def test_who_leaves_ends_its_round_and_drops_what_is_in_none() -> None:
     check(source, target)
 
 
-def test_a_refused_record_stops_the_copy_with_all_before_it_committed_and_nothing_behind() -> None:
+def test_keyed_partition_with_a_refused_record_commits_all_before_it_only() -> None:
     source, target = KeyedLog.of([("plain", 5), ("plain", 5), ("plain", 4)]), Target(PARTITIONS)
     refused = source.visible[7]
     target.refuses = frozenset({refused.value or b""})
@@ -134,7 +134,7 @@ def test_nothing_is_sent_where_the_transaction_is_not_yet() -> None:
     assert p.joining() == set()
 
 
-def test_what_is_passed_over_counts_with_the_round_or_at_once_without_one() -> None:
+def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     p, transactions = partition()
     control = [batch(records(0, 1), attributes=CONTROL | TRANSACTIONAL)]
     p.admit(control, AbortedTransactions())

@@ -28,7 +28,7 @@ def look(sighted: LagEstimator, row: PartitionProgress | None, end: int | None, 
     sighted.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
 
 
-def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> None:
+def test_lag_without_end_offsets_is_that_of_the_slot_while_fresh() -> None:
     sighted = LagEstimator()
     assert lag(sighted, UP_TO_DATE, 0) is None
     sighted.on_row(UP_TO_DATE, 0)
@@ -37,7 +37,7 @@ def test_without_a_look_it_is_what_the_slot_has_just_said_and_then_unknown() -> 
     assert lag(sighted, UP_TO_DATE, FRESH_S + 1) is None
 
 
-def test_of_a_slot_that_died_up_to_date_it_counts_from_the_look_that_first_saw_more() -> None:
+def test_lag_of_a_slot_that_died_up_to_date_counts_from_the_first_growth() -> None:
     sighted = LagEstimator()
     for now, end in ((100, 10), (110, 12), (120, 100)):
         look(sighted, UP_TO_DATE, end, now)
@@ -45,7 +45,7 @@ def test_of_a_slot_that_died_up_to_date_it_counts_from_the_look_that_first_saw_m
     assert lag(sighted, UP_TO_DATE, 200) == Lag(90, 90)
 
 
-def test_what_the_slot_said_is_not_taken_back() -> None:
+def test_lag_reported_by_the_slot_is_not_reduced() -> None:
     sighted = LagEstimator()
     row = replace(UP_TO_DATE, source_end=60, lag_records=50, lag_ms=2_000)
     look(sighted, row, 20, 100)
@@ -54,7 +54,7 @@ def test_what_the_slot_said_is_not_taken_back() -> None:
     assert lag(sighted, row, 130) == Lag(190, 132)
 
 
-def test_it_is_over_once_the_copy_has_moved_up_to_the_end_and_begins_anew_behind_it() -> None:
+def test_lag_ends_when_the_copy_reaches_the_end_and_then_starts_anew() -> None:
     sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 20, 100)
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=20)
@@ -65,7 +65,7 @@ def test_it_is_over_once_the_copy_has_moved_up_to_the_end_and_begins_anew_behind
     assert lag(sighted, later, 320) == Lag(1, 10)
 
 
-def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago() -> None:
+def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
     sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 20, 100)
     look(sighted, UP_TO_DATE, None, 110)
@@ -78,7 +78,7 @@ def test_what_was_not_answered_is_unknown_and_so_is_what_was_seen_too_long_ago()
     assert lag(sighted, UP_TO_DATE, 301) is None
 
 
-def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_away() -> None:
+def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None:
     sighted = LagEstimator()
     sighted.on_row(UP_TO_DATE, 0)
     look(sighted, UP_TO_DATE, 10, 5)
@@ -92,7 +92,7 @@ def test_a_row_that_is_only_written_again_says_nothing_new_of_a_source_that_is_a
     assert lag(sighted, more, 13 + FRESH_S) is None
 
 
-def test_while_a_look_is_not_answered_the_one_before_counts_as_long_as_a_row_does() -> None:
+def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     sighted = LagEstimator()
     look(sighted, UP_TO_DATE, 10, 100)
     sighted.asks(110)
@@ -119,7 +119,7 @@ def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
     assert lag(sighted, None, 25) == Lag(0, 0)
 
 
-def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> None:
+def test_lag_ignores_a_row_of_another_topic_id() -> None:
     sighted = LagEstimator()
     row = replace(UP_TO_DATE, source_topic_id="before", lag_records=5)
     sighted.on_row(row, 0)
@@ -130,7 +130,7 @@ def test_a_row_about_a_topic_that_is_another_one_now_tells_nothing_of_it() -> No
 
 
 @pytest.mark.parametrize("case", ["in-doubt", "target-truncated", "source-truncated"])
-def test_a_halted_partition_of_which_nobody_knows_what_is_there_has_none(case: str) -> None:
+def test_lag_of_a_halted_partition_with_unknown_position_is_unknown(case: str) -> None:
     sighted = LagEstimator()
     row = replace(UP_TO_DATE, phase="halted", case=case)
     sighted.on_row(row, 0)
@@ -149,7 +149,7 @@ def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=12))
-def test_it_is_all_that_the_source_has_beyond_the_copy_at_every_look(steps: list[tuple[int, int]]) -> None:
+def test_lag_is_the_source_end_minus_the_copy_after_every_read(steps: list[tuple[int, int]]) -> None:
     """Slots and looks in any order, with ends and places that only grow."""
     sighted, row, end = LagEstimator(), UP_TO_DATE, 10
     for now, (copied, written) in enumerate(steps):

@@ -76,7 +76,7 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
         assert len(numbers) == len(set(numbers))
 
 
-async def test_a_lane_that_rests_sends_nothing_and_goes_on_by_itself() -> None:
+async def test_paused_lane_sends_nothing_and_resumes_by_itself() -> None:
     made, stream = lane()
     made.connection.resting_until = time.monotonic() + 0.05
     made._ready[waiting(0, 3).outlets[0]] = LEADER
@@ -87,7 +87,7 @@ async def test_a_lane_that_rests_sends_nothing_and_goes_on_by_itself() -> None:
     assert time.monotonic() >= made.connection.resting_until
 
 
-async def test_a_lane_is_not_stuck_while_it_rests() -> None:
+async def test_paused_lane_is_not_stuck() -> None:
     made, _ = lane()
     made._ready[waiting(0, 1).outlets[0]] = LEADER
     made.pump()
@@ -118,21 +118,21 @@ def unanswered_at(made: ProduceConnection) -> int:
     return outlet.unanswered
 
 
-async def test_a_far_broker_has_more_batches_of_a_partition_unanswered_than_it_remembers() -> None:
+async def test_lane_to_a_far_broker_has_more_unanswered_batches_than_the_window() -> None:
     near, far = lane()[0], lane()[0]
     near.connection.round_trip_s, far.connection.round_trip_s = 0.001, 0.080
     assert unanswered_at(near) == WINDOW
     assert unanswered_at(far) == 50
 
 
-async def test_what_is_under_way_covers_the_round_trip_and_no_more() -> None:
+async def test_lane_bytes_in_flight_cover_one_round_trip() -> None:
     made, _ = lane()
     made.connection.round_trip_s = 0.080
     made._under_way = 8_000_000 - 1
     assert unanswered_at(made) == WINDOW
 
 
-async def test_what_was_answered_is_not_under_way_any_more_whatever_the_answer_was() -> None:
+async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
     made, _ = lane()
     made.connection.round_trip_s = 0.080
     assert unanswered_at(made) == 50
@@ -146,7 +146,7 @@ async def test_what_was_answered_is_not_under_way_any_more_whatever_the_answer_w
     assert made._under_way == 0, "a closed connection takes nothing"
 
 
-def test_a_time_of_the_targets_own_is_one_that_is_not_the_records() -> None:
+def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
     piece = waiting(0, 1).outlets[0].launch().piece
     assert not ProduceAnswer(0, 1).rewrote_times(piece)
     assert not ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(

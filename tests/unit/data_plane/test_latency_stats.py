@@ -18,7 +18,7 @@ def test_a_row_is_as_it_was_while_nothing_was_measured() -> None:
     assert LatencyStats().with_stats(ROW) is ROW
 
 
-def test_a_batch_counts_as_spread_between_its_first_and_its_largest_timestamp() -> None:
+def test_latency_of_a_batch_spreads_over_its_first_and_largest_timestamp() -> None:
     timings, p = LatencyStats(), partition()
     timings.fetched(p, [batch(records(0, 3)), batch(records(3, 1))], 700, 2000)  # timestamps 1000 to 1003
     row = timings.with_stats(ROW)

@@ -38,7 +38,7 @@ def test_a_steady_rate_is_found() -> None:
     assert at.rate == pytest.approx(700, rel=0.01)
 
 
-def test_the_first_look_says_nothing_about_a_rate() -> None:
+def test_load_rate_of_the_first_sample_is_zero() -> None:
     assert counted(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
 
 

@@ -103,7 +103,7 @@ async def test_an_answer_without_records_is_not_the_end() -> None:
     assert [batch.base_offset for batch in found] == list(range(5))
 
 
-async def test_who_says_that_it_does_not_lead_counts_as_the_leader_no_more() -> None:
+async def test_log_reader_forgets_a_leader_that_denies_to_lead() -> None:
     """Else a partition that has not begun, and so asks for no metadata anew, would ask the same broker for ever."""
     leading = Leading(LOG, [])
     cluster = cluster_led_by(leading)
@@ -130,7 +130,7 @@ def progress(at: int, offset: int) -> bytes:
     return batch_bytes([record(at, value, key=key)])
 
 
-async def test_committed_progress_is_not_passed_over_when_an_answer_holds_nothing() -> None:
+async def test_log_reader_keeps_committed_progress_after_an_empty_answer() -> None:
     """Else the copy would go on from before what is on the target already, and records would be there twice."""
     leading = Leading([progress(0, 10), progress(1, 20)], [False, True])
     log = CommittedProgressReader(cluster_led_by(leading), TP[0], "MirrorSourceConnector", "S")
@@ -160,7 +160,7 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
     assert await log.newest(("u", 0)) == 20
 
 
-async def test_a_topic_that_was_created_again_is_read_from_its_start_and_what_it_said_before_does_not_count() -> None:
+async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress() -> None:
     leading = Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(leading)
     log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
@@ -179,7 +179,7 @@ async def test_a_log_that_was_truncated_is_read_from_its_start(left: int) -> Non
     assert await log.newest(("u", 0)) == (10 if left else None)
 
 
-async def test_what_is_not_decided_yet_lies_ahead_of_a_copy_of_committed_records() -> None:
+async def test_log_match_of_committed_records_stops_at_the_last_stable_offset() -> None:
     """Else an open transaction that is committed later would never be copied."""
     ours = [batch_bytes(records(offset, 1), producer=(4000, 1, offset)) for offset in range(LAST_STABLE)]
     aligned = await match_logs(

@@ -36,7 +36,7 @@ def test_while_there_is_room_each_partition_is_asked_for_as_much_as_ever() -> No
     assert (flight.held, some(terms(flight)).each, some(terms(flight)).below) == (32 * MIB, MIB, 16 * MIB)
 
 
-def test_a_far_broker_is_asked_for_as_much_as_two_fetches_of_all_partitions_are() -> None:
+def test_memory_budget_for_a_far_broker_is_two_fetches_of_all_partitions() -> None:
     found = some(terms(MemoryBudget(CAP), each=4 * MIB))
     assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
 
@@ -49,7 +49,7 @@ def test_all_connections_together_are_asked_for_half_of_the_cap() -> None:
     assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
 
 
-def test_one_that_does_not_move_leaves_the_others_as_much_as_it_holds() -> None:
+def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
     flight = MemoryBudget(CAP)
     for _ in range(100):
         found = some(terms(flight))
@@ -92,7 +92,7 @@ def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None
     assert not some(terms(flight)).pressed
 
 
-def test_who_was_told_of_less_is_told_once_when_there_is_as_much_as_usual() -> None:
+def test_memory_budget_wakes_a_reduced_partition_once_at_the_usual_room() -> None:
     flight = MemoryBudget(CAP)
     flight.holds(1, 40 * MIB)
     flight.expects("other", 8 * MIB)
@@ -105,7 +105,7 @@ def test_who_was_told_of_less_is_told_once_when_there_is_as_much_as_usual() -> N
     assert flight.expects("other", 0), "what was asked for and did not come is room as well"
 
 
-def test_who_was_told_of_nothing_is_told_as_soon_as_there_is_a_little() -> None:
+def test_memory_budget_wakes_a_waiting_partition_at_the_first_free_room() -> None:
     flight = MemoryBudget(CAP)
     flight.holds(1, CAP)
     assert terms(flight) is None
@@ -113,7 +113,7 @@ def test_who_was_told_of_nothing_is_told_as_soon_as_there_is_a_little() -> None:
     assert flight.holds(1, CAP - CAP // 64)
 
 
-def test_who_leaves_holds_nothing() -> None:
+def test_memory_budget_of_a_partition_that_leaves_is_freed() -> None:
     flight = MemoryBudget(CAP)
     flight.holds("gone", 5)
     flight.holds("there", 7)
@@ -214,7 +214,7 @@ def test_large_batches_exceed_it_by_one_of_each_connection(slot: Slot, turns: li
 
 @given(slots(batch=1))
 @settings(deadline=None)
-def test_whoever_is_stuck_the_others_go_on(slot: Slot) -> None:
+def test_memory_budget_with_stuck_partitions_lets_the_others_go_on(slot: Slot) -> None:
     """A connection that has a partition which moves is always told to ask, and of that partition as well."""
     moving = {p for partitions in slot.fetched for p in partitions} - slot.stuck
     for turn in range(3 * slot.partitions):

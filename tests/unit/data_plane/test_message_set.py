@@ -87,7 +87,7 @@ def test_under_log_append_time_all_have_the_wrappers_time(codec: int) -> None:
     assert [r.timestamp for r in rebuilt(data)] == [99_000, 99_000]
 
 
-def test_no_decoder_of_frames_takes_the_lz4_of_format_0_and_yet_it_is_read() -> None:
+def test_message_set_v0_lz4_with_a_wrong_checksum_is_read() -> None:
     frame = cramjam.lz4.compress(b"content")
     with pytest.raises(cramjam.DecompressionError):
         cramjam.lz4.decompress(with_the_wrong_checksum(bytes(frame)))

@@ -196,7 +196,7 @@ class TestCounts:
 
 
 class TestSeries:
-    def test_a_partition_that_leaves_the_flow_takes_them_along(self) -> None:
+    def test_metrics_of_a_partition_that_leaves_the_flow_are_removed(self) -> None:
         driver = Driver()
         driver.assign(("t", 0), ("t", 1))
         driver.say(row(0), row(1))
@@ -214,7 +214,7 @@ class TestSeries:
         driver.acting = False
         assert driver.page() == {}
 
-    def test_one_slot_takes_over_from_another(self) -> None:
+    def test_metrics_counters_continue_when_another_slot_has_the_partition(self) -> None:
         driver = copying(read_bytes=10, counts_since=1)
         driver.say(Assignment(slot=0))
         driver.assign(("t", 0), slot=1)
@@ -231,7 +231,7 @@ class TestSeries:
 
 
 class TestLag:
-    def test_in_seconds_it_grows_on_while_a_slot_says_nothing(self) -> None:
+    def test_metrics_lag_seconds_grows_while_a_slot_is_silent(self) -> None:
         driver = copying(upstream=9, source_end=13, lag_records=3, lag_ms=1500)
         driver.look({("t", 0): 13})
         driver.now += 10_000
@@ -269,7 +269,7 @@ class TestLag:
         lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}
         assert lags == {("t", "0"): 0, ("t", "1"): 5, ("u", "0"): 7}
 
-    def test_a_slot_that_has_just_fallen_silent_has_the_driver_look_often(self) -> None:
+    def test_metrics_of_a_newly_silent_slot_need_frequent_end_offsets(self) -> None:
         driver = copying(upstream=9)
         assert driver.measures.unheard, "it has not spoken yet"
         driver.say(SlotStatus(slot=0, phase="started", run="r1"))
@@ -293,7 +293,7 @@ class TestLag:
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_stuck") == 1
 
-    def test_of_one_whose_slot_died_up_to_date_it_grows_from_the_look_that_saw_more(self) -> None:
+    def test_metrics_lag_of_a_dead_slot_counts_from_the_first_growth(self) -> None:
         driver = copying(upstream=9, lag_records=0)
         driver.now += 3_600_000
         driver.look({("t", 0): 100})
@@ -312,7 +312,7 @@ class TestLag:
         driver.now += 11_000
         assert "lockstep_lag_records" not in driver.page()
 
-    def test_of_one_that_an_operator_lets_rest_too_and_it_is_not_stuck(self) -> None:
+    def test_metrics_of_a_paused_partition_have_lag_and_are_not_stuck(self) -> None:
         driver = copying(phase="paused", upstream=9, lag_records=1)
         driver.look({("t", 0): 100}, resting={("t", 0)})
         assert driver.value("lockstep_lag_records") == 90
@@ -352,7 +352,7 @@ class TestStates:
         driver.say(SlotStatus(slot=0, phase="started", run="r2"))
         assert driver.value("kafka_connect_worker_connector_failed_task_count") == 0
 
-    def test_a_slot_that_is_not_started_again_is_failed_also_for_the_next_driver(self) -> None:
+    def test_metrics_of_a_failed_slot_are_failed_under_the_next_driver_too(self) -> None:
         driver = copying()
         driver.kept = {}
         driver.say(Restarts(owner="data-plane", subject="slot:0", count=2, phase="failed", asked=("", "")))

@@ -65,7 +65,7 @@ class TestTheTable:
 
     @pytest.mark.parametrize("happening", PartitionEvent)
     @pytest.mark.parametrize("phase", Phase)
-    def test_what_is_in_it_can_happen_and_anything_else_raises_and_changes_nothing(
+    def test_partition_event_changes_the_phase_by_the_table_or_raises(
         self, phase: Phase, happening: PartitionEvent
     ) -> None:
         p = partition()
@@ -89,7 +89,7 @@ class TestTheTable:
         for happening in (PartitionEvent.LEAVE, PartitionEvent.REST):
             assert all(happening in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
 
-    def test_one_that_is_refused_something_drains_and_then_stands_still_with_the_reason(self) -> None:
+    def test_partition_refused_by_the_target_drains_and_halts_with_the_reason(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         p.on(PartitionEvent.REFUSED, "timestamps")
@@ -100,7 +100,7 @@ class TestTheTable:
         row = p.row()
         assert (row.phase, row.reason, row.upstream, row.sequence) == ("halted", "timestamps", 1, 1)
 
-    def test_one_that_halts_because_the_target_refused_lets_go_of_what_was_not_sent(self) -> None:
+    def test_partition_refused_by_the_target_frees_unsent_batches(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         p.lost(p.chain.launch())
@@ -110,13 +110,13 @@ class TestTheTable:
         assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
         assert p.chain.bytes_held == 0
 
-    def test_one_that_leaves_is_released_even_if_it_was_refused_something_meanwhile(self) -> None:
+    def test_partition_that_leaves_is_released_also_after_a_refusal(self) -> None:
         p = partition()
         p.on(PartitionEvent.LEAVE)
         p.on(PartitionEvent.REFUSED, "timestamps")
         assert p.on(PartitionEvent.DRAINED) is Phase.RELEASED
 
-    def test_one_that_is_to_rest_says_so_once_what_flew_has_been_acknowledged(self) -> None:
+    def test_partition_to_be_paused_is_paused_once_appends_are_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         flight = p.outlets[0].launch()
@@ -128,7 +128,7 @@ class TestTheTable:
         assert (p.row().phase, p.row().upstream) == ("paused", 1)
 
     @pytest.mark.parametrize("happening", [PartitionEvent.FAILED, PartitionEvent.LEAVE])
-    def test_who_fails_or_leaves_sends_nothing_more(self, happening: PartitionEvent) -> None:
+    def test_partition_that_failed_or_leaves_sends_nothing_more(self, happening: PartitionEvent) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
         p.on(happening)
@@ -137,7 +137,7 @@ class TestTheTable:
 
 
 class TestAdmission:
-    def test_a_damaged_batch_is_refused_by_its_offsets_and_what_came_before_stays(self) -> None:
+    def test_damaged_batch_is_refused_with_its_offsets_and_earlier_ones_stay(self) -> None:
         p = partition()
         (damaged,) = scan(batch_bytes(records(4, 2))[:-1] + b"\x55")
         with pytest.raises(BatchRejected, match=r"offsets 4 to 5: its CRC does not match"):
@@ -159,12 +159,12 @@ class TestAdmission:
         with pytest.raises(BatchRejected, match="offsets from 0"):
             admit(p, wrong)
 
-    def test_what_is_passed_over_is_progress_at_once_when_nothing_is_on_its_way(self) -> None:
+    def test_skipped_records_are_progress_at_once_with_nothing_in_flight(self) -> None:
         p = partition()
         admit(p, batch(records(0, 1), attributes=CONTROL))
         assert (p.durable.upstream, p.row().upstream, p.durable.counters.skipped) == (0, 0, 1)
 
-    def test_what_is_passed_over_behind_a_piece_is_progress_with_it(self) -> None:
+    def test_skipped_records_behind_a_piece_are_progress_with_it(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 1), attributes=CONTROL))
         assert p.durable.upstream == -1
@@ -203,7 +203,7 @@ class TestWhereCountingArrives:
         p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), end)
         return p
 
-    def test_a_record_before_the_last_one_tells_where_the_last_is_gone(self) -> None:
+    def test_resume_by_an_earlier_record_finds_the_place_of_the_last_one(self) -> None:
         """Offsets 0 to 3 were appended, the target's cleaner has left 0 and 1."""
         p = self.resumed_at(LastAppend(3, 3, batch(records(0, 2), last_offset=2), behind=1))
         admit(p, batch(records(0, 6)))
@@ -219,7 +219,7 @@ class TestWhereCountingArrives:
             pytest.param([1, 2, 3, 4, 5], LastAppend(3, 3), id="none is left, the first is gone"),
         ],
     )
-    def test_a_source_that_has_lost_some_too_is_told(self, left: list[int], end: LastAppend) -> None:
+    def test_resume_with_records_lost_on_the_source_is_a_mismatch(self, left: list[int], end: LastAppend) -> None:
         p = self.resumed_at(end)
         with pytest.raises(RecordMismatch):
             admit(p, batch([r for r in records(0, 6) if r.offset in left]))
@@ -241,7 +241,7 @@ class TestWhereCountingArrives:
             pytest.param(record(1, b"value-1", timestamp=1001, headers=[("h", b"")]), id="headers"),
         ],
     )
-    def test_another_record_is_told_and_nothing_is_sent_or_written(self, other: Record) -> None:
+    def test_resume_with_another_record_is_a_mismatch_and_sends_nothing(self, other: Record) -> None:
         p = self.resumed(batch([*records(0, 1), other]))
         with pytest.raises(RecordMismatch, match=r"last record of ours, at its offset 1, is not the source's at 1"):
             admit(p, batch(records(0, 3)))
@@ -292,7 +292,7 @@ class TestLag:
         p.chain.on_ack(p.chain.launch(), 0)
         assert p.lag_ms(now_ms=1500) == 498
 
-    def test_in_time_counts_from_the_last_record_when_the_next_one_is_not_here_yet(self) -> None:
+    def test_lag_ms_counts_from_the_last_record_while_the_next_is_unread(self) -> None:
         p = partition()
         p.durable.source_end = 4
         admit(p, batch(records(0, 2)))
@@ -307,7 +307,7 @@ class TestLag:
         append(p, 0)
         assert p.lag_ms(now_ms) == 0
 
-    def test_in_time_is_zero_before_any_record_was_seen_and_for_records_without_a_time_or_of_the_future(self) -> None:
+    def test_lag_ms_is_zero_without_records_or_a_usable_timestamp(self) -> None:
         p = partition()
         p.durable.source_end = 2
         assert p.lag_ms(5000) == 0
@@ -323,7 +323,7 @@ def batch_crc(raw: bytes) -> bytes:
     return int(crc32c(raw[21:])).to_bytes(4, "big")
 
 
-def test_what_is_written_down_is_known_before_it_resumes_and_kept_when_it_cannot() -> None:
+def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
     p = MirrorPartition("t", 0, "A.t", 100)
     assert not p.durable.is_loaded
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)

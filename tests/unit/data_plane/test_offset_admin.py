@@ -26,7 +26,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tmp_path: Path) -> None:
+async def test_offset_change_while_slots_run_is_refused_with_the_reason(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
     here = OffsetAdmin(ctx)
@@ -41,7 +41,7 @@ async def test_while_slots_are_kept_nothing_is_changed_and_the_reason_is_said(tm
 
 
 @pytest.mark.usefixtures("soon")
-async def test_who_keeps_slots_sees_that_a_change_waits(tmp_path: Path) -> None:
+async def test_offset_change_that_waits_is_seen_by_the_slot_keeper(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     read_row(ctx, STOPPED)
     here = OffsetAdmin(ctx)
@@ -56,7 +56,7 @@ async def test_who_keeps_slots_sees_that_a_change_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-async def test_a_slot_that_still_speaks_and_a_connector_that_runs_again_are_reasons_too(tmp_path: Path) -> None:
+async def test_offset_change_with_a_live_slot_or_resumed_connector_is_refused(tmp_path: Path) -> None:
     ctx = flow_context(tmp_path, "data-plane")
     here = OffsetAdmin(ctx)
     with pytest.raises(ValueError, match="resumed meanwhile: stop it first"):

@@ -58,7 +58,7 @@ def test_the_row_begins_an_epoch_of_which_nothing_is_there(offset: int | None, b
     assert row.lag_records == 120 - 1 - row.upstream
 
 
-def test_the_same_again_changes_nothing_and_another_offset_takes_no_other_epoch() -> None:
+def test_altered_rows_repeated_are_unchanged_and_keep_their_epoch() -> None:
     (row,) = altered_rows([COPIED], "A", [change(10)])
     assert altered_rows([row], "A", [change(10)]) == []
     (again,) = altered_rows([row], "A", [change(50)])
@@ -68,7 +68,7 @@ def test_the_same_again_changes_nothing_and_another_offset_takes_no_other_epoch(
     assert reset_rows([reset]) == []
 
 
-def test_of_two_words_about_a_partition_the_last_counts_and_what_is_of_others_changes_nothing() -> None:
+def test_altered_rows_have_the_last_offset_and_ignore_foreign_partitions() -> None:
     (row,) = altered_rows([COPIED], "A", [change(10), change(20)])
     assert row.upstream == 20
     for foreign in (change(1, partition=4), change(1, cluster="C"), change(1, topic="x"), OffsetChange({"a": 1}, None)):
@@ -92,7 +92,7 @@ def test_an_offset_that_the_source_has_not_written_is_refused(end: int, offset: 
         refuse_beyond(changes, "A", {("orders", 3): end})
 
 
-def test_only_what_is_there_and_is_given_an_offset_has_to_be_looked_up() -> None:
+def test_offset_lookup_covers_existing_partitions_with_an_offset_only() -> None:
     topics = [
         MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=4, phase="failed"),
         MirroredTopic(source_topic="gone", target_topic="A.gone", partitions=4, phase="deleted"),
@@ -152,7 +152,7 @@ def test_what_was_left_half_way_is_done_by_the_same_again_and_nothing_else() -> 
     assert reset_rows([*reset_rows(rows[:1]), *rows[1:]]) == reset_rows(rows[1:])
 
 
-def test_rows_that_do_not_say_where_the_copy_ends_are_named_the_doubtful_ones_last() -> None:
+def test_not_located_rows_are_listed_with_doubtful_ones_last() -> None:
     topics = [MirroredTopic(source_topic="orders", target_topic="A.orders")]
     doubt, copied = COPIED, replace(COPIED, partition=4, phase="copying")
     known = replace(copied, located=True)

@@ -45,7 +45,7 @@ def rows(log: RunLog) -> list[OffsetRuns]:
 
 
 class TestOpenAndEnd:
-    def test_a_run_opens_at_the_first_record_and_grows_without_a_row_of_its_own(self) -> None:
+    def test_run_opens_at_the_first_record_and_grows_without_a_row(self) -> None:
         log = begun()
         for up in range(0, 1000, 10):
             log.add(up, up + 7, 10)
@@ -69,7 +69,7 @@ class TestOpenAndEnd:
         assert list(decode_runs(row)) == [Run(0, 7, 10)]
         assert log.due() == []
 
-    def test_what_is_known_already_is_not_added_again(self) -> None:
+    def test_run_log_ignores_records_that_it_has(self) -> None:
         log = begun()
         for stretch in ((0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)):
             log.add(*stretch)
@@ -103,7 +103,7 @@ def test_chunks_fill_one_after_the_other() -> None:
     assert [(row.chunk, len(row.runs)) for row in rows(log)] == [(2, 1)]
 
 
-def test_full_chunks_make_room_by_thinning_and_what_is_thinned_is_written_first() -> None:
+def test_run_log_with_full_chunks_thins_and_writes_thinned_chunks_first() -> None:
     partition = Copied(lag_max=5)
     partition.copies(list(of((CHUNK * RING + 1, 1, 1, 0))))
     partition.writes()

@@ -40,7 +40,7 @@ def sync_log(topic: Topic) -> OffsetSyncWriter:
     return OffsetSyncWriter(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
 
 
-async def test_mm2_162_what_waits_goes_in_one_append_the_oldest_and_the_newest_of_each_partition() -> None:
+async def test_mm2_162_waiting_syncs_go_in_one_append_oldest_and_newest() -> None:
     topic = Topic()
     log = sync_log(topic)
     for upstream in (1, 2, 3):
@@ -69,7 +69,7 @@ async def test_what_failed_is_sent_again_but_never_behind_a_newer_one() -> None:
     assert [upstream for _, _, upstream, _ in sent[1:]] == sorted(upstream for _, _, upstream, _ in sent[1:])
 
 
-async def test_it_ends_also_where_the_cluster_takes_nothing() -> None:
+async def test_offset_sync_writer_ends_while_the_cluster_refuses() -> None:
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True

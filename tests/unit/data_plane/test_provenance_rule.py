@@ -112,7 +112,7 @@ class TestTheChain:
         chain.on_ack(first, 104)
         assert chain.may_launch(WINDOW)
 
-    def test_what_bears_different_ids_is_never_merged(self) -> None:
+    def test_batches_with_different_producer_ids_are_never_merged(self) -> None:
         chain = self.chain(-1, -1, OTHER, OTHER, -1)
         merged = []
         for downstream in (100, 104, 108):
@@ -126,7 +126,7 @@ def of_ours(first: int, sequence: int, producer_id: int, epoch: int = 2) -> Batc
     return batch(records(first, 2), producer=(producer_id, epoch, sequence))
 
 
-def test_the_log_says_where_the_chain_ends_under_each_id() -> None:
+def test_chain_end_is_found_for_each_producer_id() -> None:
     log = [of_ours(100, 10, OURS), of_ours(102, 5, OTHER), of_ours(104, 50, 7), of_ours(106, 0, OTHER + 1)]
     end = last_append_in(LastAppend(9, 99, others=((OTHER, 4),)), log, OURS, 2, {OTHER, OTHER + 1})
     assert (end.sequence, end.others, end.downstream) == (11, ((OTHER, 6), (OTHER + 1, 1)), 107)
@@ -134,7 +134,7 @@ def test_the_log_says_where_the_chain_ends_under_each_id() -> None:
     assert appended_since(row, end.sequence, end.others) == 6
 
 
-def test_an_earlier_epoch_of_any_id_of_ours_does_not_count() -> None:
+def test_chain_end_ignores_an_earlier_epoch_of_our_producer_ids() -> None:
     end = last_append_in(LastAppend(9, 99), [of_ours(100, 5, OTHER, epoch=1)], OURS, 2, {OTHER})
     assert end == LastAppend(9, 99)
 

@@ -27,7 +27,7 @@ def test_a_worker_whose_jvm_is_gone_ends_without_a_traceback() -> None:
     assert (ended.stdout.split(), ended.stderr) == (["1", "1", "1"], "")
 
 
-def test_what_is_no_loss_of_the_jvm_is_raised() -> None:
+def test_pyspark_worker_raises_errors_other_than_the_loss_of_its_jvm() -> None:
     def serve(_: socket.socket, __: bool) -> int:  # PySpark's own signature
         raise LookupError("a mistake")
 

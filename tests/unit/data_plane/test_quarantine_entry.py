@@ -38,7 +38,7 @@ def queued(p: MirrorPartition) -> list[int]:
     return offsets
 
 
-def test_a_record_is_kept_whole_and_says_where_it_is_from() -> None:
+def test_quarantine_entry_has_the_whole_record_and_its_origin() -> None:
     refusal = refused_record(record(7, b"v", key=None, timestamp=5, headers=[("h", None), ("h", b"2")]), "too large")
     (entry,) = refusal.entries
     assert refusal.ranges == ((7, 7),)
@@ -116,7 +116,7 @@ def test_a_record_too_large_is_offered_alone() -> None:
         ((), [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
-def test_what_is_quarantined_is_passed_over_and_the_rest_is_copied(
+def test_quarantined_records_are_skipped_and_the_rest_is_copied(
     skips: tuple[tuple[int, int], ...], expected: list[int]
 ) -> None:
     p = resumed(replace(ROW, skips=skips))
@@ -134,7 +134,7 @@ def test_a_broken_batch_that_is_quarantined_whole_is_passed_over() -> None:
     assert queued(p) == [0, 1, 4]
 
 
-def test_counting_past_leaves_out_what_is_quarantined() -> None:
+def test_resume_count_leaves_out_quarantined_records() -> None:
     row = replace(ROW, skips=((1, 1),))
     p = MirrorPartition("t", 3, "a.t", 100)
     p.resumed(row, LastAppend(1, 1))  # offsets 0 and 2 are there

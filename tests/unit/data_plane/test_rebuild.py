@@ -89,11 +89,11 @@ def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st
 
 @settings(max_examples=50)
 @given(content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())))
-def test_what_is_read_is_what_was_written(content: list[Record], codec: int) -> None:
+def test_rebuilt_batch_reads_back_the_written_records(content: list[Record], codec: int) -> None:
     assert [Record(*r[:4], tuple(r.headers)) for r in read(batch(content, codec=codec))] == content
 
 
-def test_under_log_append_time_every_record_has_the_time_that_consumers_see() -> None:
+def test_rebuilt_batch_under_log_append_time_has_the_consumers_timestamps() -> None:
     source = batch(records(10, 3), attributes=LOG_APPEND_TIME, max_timestamp=77_000)
     (piece,) = rebuild(source, 10, TargetLimits())
     assert [r.timestamp for r in told([piece])] == [77_000] * 3

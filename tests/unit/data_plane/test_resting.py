@@ -33,7 +33,7 @@ def resuming(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
     return p.row(), p.phase
 
 
-def test_told_while_it_resumes_it_looks_first() -> None:
+def test_rest_while_resuming_reads_the_target_first() -> None:
     row, phase = resuming()
     assert (phase, row.located, row.upstream) == (Phase.RELEASED, True, 9)
 
@@ -54,7 +54,7 @@ def test_what_the_target_holds_beyond_is_counted_before_it_is_released() -> None
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
 
 
-def test_where_nobody_can_tell_it_is_released_with_the_reason_and_not_as_known() -> None:
+def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:
     p = partition()
     p.phase = Phase.RESUMING
     p.durable.load(ROW)
@@ -65,7 +65,7 @@ def test_where_nobody_can_tell_it_is_released_with_the_reason_and_not_as_known()
     assert (row.phase, row.case, row.reason, row.located) == ("halted", "in-doubt", "the log ends before", False)
 
 
-def test_one_that_has_halted_looks_again_before_it_says_where_it_is() -> None:
+def test_rest_of_a_halted_partition_reads_the_target_again() -> None:
     p = partition()
     p.on(PartitionEvent.REFUSED, "timestamps")
     assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
@@ -78,7 +78,7 @@ def test_one_that_has_halted_looks_again_before_it_says_where_it_is() -> None:
     assert (row.phase, row.reason, row.case, row.located) == ("stopped", "timestamps", "", True)
 
 
-def test_all_acknowledged_is_known_without_a_look() -> None:
+def test_rest_with_all_acknowledged_is_located_without_a_read() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     flight = p.outlets[0].launch()
@@ -90,7 +90,7 @@ def test_all_acknowledged_is_known_without_a_look() -> None:
     assert (p.row().located, p.row().upstream) == (True, 1)
 
 
-def test_where_another_may_have_appended_it_looks_even_if_all_was_acknowledged() -> None:
+def test_rest_with_a_possible_second_writer_reads_the_target() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     append(p, 0)
@@ -102,7 +102,7 @@ def test_where_another_may_have_appended_it_looks_even_if_all_was_acknowledged()
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
-def test_after_a_failure_the_answers_do_not_tell(failed_first: bool) -> None:
+def test_rest_after_a_failure_reads_the_target(failed_first: bool) -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     flight = p.outlets[0].launch()
@@ -131,7 +131,7 @@ def test_nor_while_records_are_still_counted_past() -> None:
     assert not p.sure
 
 
-def test_who_leaves_for_another_says_nothing_about_the_target() -> None:
+def test_released_partition_that_moves_to_another_slot_is_not_located() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
     append(p, 0)
@@ -140,7 +140,7 @@ def test_who_leaves_for_another_says_nothing_about_the_target() -> None:
     assert not p.row().located
 
 
-def test_told_to_leave_at_once_after_all_it_looks_no_more() -> None:
+def test_leave_after_rest_releases_without_a_read() -> None:
     p = partition()
     p.phase = Phase.RESUMING
     p.on(PartitionEvent.REST)
@@ -148,7 +148,7 @@ def test_told_to_leave_at_once_after_all_it_looks_no_more() -> None:
     assert not p.row().located
 
 
-def test_a_row_of_one_that_copies_is_never_located_whatever_it_resumed_from() -> None:
+def test_row_of_a_copying_partition_is_never_located() -> None:
     p = partition()
     p.phase = Phase.RESUMING
     p.resumed(replace(ROW, located=True), LastAppend(9, 9))

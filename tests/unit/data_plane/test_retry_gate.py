@@ -26,7 +26,7 @@ async def _waiting(company: RetryGate, changes: list[asyncio.Event], seconds: fl
     return waits
 
 
-async def test_one_that_gets_through_wakes_all_who_wait() -> None:
+async def test_retry_gate_wakes_all_waiting_after_one_success() -> None:
     company, changes = RetryGate(), [asyncio.Event() for _ in range(3)]
     waits = await _waiting(company, changes, LONG)
     await asyncio.sleep(0.05)
@@ -35,7 +35,7 @@ async def test_one_that_gets_through_wakes_all_who_wait() -> None:
     await asyncio.wait_for(asyncio.gather(*waits), 1.0)
 
 
-async def test_who_has_only_just_failed_waits_its_least_and_no_longer() -> None:
+async def test_retry_gate_holds_a_recent_failure_for_its_minimum_only() -> None:
     company, begun = RetryGate(), time.monotonic()
     waits = await _waiting(company, [asyncio.Event()], LONG)
     company.got_through()
@@ -73,7 +73,7 @@ async def test_nobody_waits_longer_than_at_most(monkeypatch: pytest.MonkeyPatch)
     company.got_through()
 
 
-async def test_who_is_cancelled_is_no_longer_woken() -> None:
+async def test_retry_gate_does_not_wake_a_cancelled_task() -> None:
     company, changed = RetryGate(), asyncio.Event()
     waits = await _waiting(company, [changed], LONG)
     await asyncio.sleep(0.05)

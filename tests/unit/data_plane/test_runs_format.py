@@ -126,7 +126,7 @@ def test_the_schema_knows_every_field_and_no_other() -> None:
         ({"runs": [[0, 0, 0]]}, "row.runs[0][2] is 0"),
     ],
 )
-def test_the_schema_tells_what_is_no_row(change: dict[str, Any], fault: str) -> None:
+def test_offset_runs_schema_refuses_a_malformed_row(change: dict[str, Any], fault: str) -> None:
     row = OffsetRuns(topic="t", partition=0, chunk=0, producer_id=4000, runs=((0, 0, 5),))
     assert fault in list(faults({**json.loads(row.encode()[1]), **change}, SCHEMA))
 

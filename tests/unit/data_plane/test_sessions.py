@@ -64,7 +64,7 @@ def describe(topic: str) -> Any:
     return m.DescribeProducersRequest(topics=(m.TopicRequest(name=topic, partition_indexes=(5,)),))
 
 
-async def test_what_is_asked_while_a_login_is_due_goes_out_behind_it_in_order() -> None:
+async def test_requests_during_a_login_are_sent_after_it_in_order() -> None:
     peer = Peer()
     first = peer.connection.ask(describe("a"))
     peer.connection._begin_login()
@@ -159,7 +159,7 @@ async def test_aiokafkas_own_requests_wait_too() -> None:
         await asked
 
 
-async def test_a_refused_login_ends_the_connection_and_tells_who_waits() -> None:
+async def test_refused_login_closes_the_connection_and_fails_waiting_requests() -> None:
     peer = Peer()
     peer.connection._begin_login()
     held = peer.connection.ask(describe("a"))

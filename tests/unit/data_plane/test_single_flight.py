@@ -24,7 +24,7 @@ class Work:
         self.finished += 1
 
 
-async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() -> None:
+async def test_single_flight_is_shared_by_concurrent_callers_only() -> None:
     work = Work()
     shared = SingleFlight(work)
     first = [asyncio.create_task(shared.done()) for _ in range(3)]
@@ -42,7 +42,7 @@ async def test_who_asks_at_the_same_time_shares_and_who_asks_later_does_not() ->
     assert work.finished == before + 1
 
 
-async def test_what_failed_has_failed_for_all_who_asked_before_it_began() -> None:
+async def test_single_flight_failure_reaches_all_callers_before_its_start() -> None:
     work = Work()
     work.fails = True
     shared = SingleFlight(work)
@@ -73,7 +73,7 @@ async def test_what_failed_has_failed_for_all_who_asked_before_it_began() -> Non
     assert work.begun == 5
 
 
-async def test_who_is_cancelled_leaves_the_work_to_the_next() -> None:
+async def test_single_flight_of_a_cancelled_caller_continues_for_the_next() -> None:
     work = Work()
     shared = SingleFlight(work)
     first, second = asyncio.create_task(shared.done()), asyncio.create_task(shared.done())

@@ -43,7 +43,7 @@ def test_a_slot_owes_what_the_target_was_not_asked(found: tuple[Row, ...], owed:
     assert SlotEnds().owed(rows(*found), 0, [TP]) is owed
 
 
-def test_what_nobody_can_tell_is_not_asked_for_ever() -> None:
+def test_slot_ends_does_not_repeat_a_locate_without_result() -> None:
     ends, found = SlotEnds(), rows(RELEASED, DOUBT)
     ends.ended(found, 0, [TP], Job(only_locates=True))
     assert not ends.owed(found, 0, [TP])
@@ -59,7 +59,7 @@ def test_what_was_not_written_down_is_owed_still() -> None:
     assert ends.owed(found, 0, [TP])
 
 
-def test_a_killed_slot_that_has_nothing_to_copy_any_more_is_released_once_it_is_silent() -> None:
+def test_killed_slot_without_partitions_is_released_once_it_is_silent() -> None:
     ends, found = SlotEnds(), rows(STARTED, Assignment(slot=0))
     assert list(ends.orphaned_rows(found, {}, 0.0)) == []
     assert list(ends.orphaned_rows(found, {}, SILENT_AFTER_S / 2)) == []

@@ -56,5 +56,5 @@ lockstep_data_plane.wire.connection.BrokerUnreachable: 127.0.0.1:1: refused
         pytest.param("x" * 900, "x" * 500, id="never longer than a line can be read"),
     ],
 )
-def test_the_line_that_says_why(text: str, cause: str) -> None:
+def test_slot_failure_is_the_line_of_the_first_cause(text: str, cause: str) -> None:
     assert _first_cause(text) == cause

@@ -28,19 +28,19 @@ def told(
     return [(now, ailment) for now, ailment in found if ailment is not None]
 
 
-def test_one_that_says_nothing_is_late_once_and_waits_for_ever() -> None:
+def test_silent_slot_is_late_once() -> None:
     ailing = SlotHealth(0.0)
     assert told(ailing, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
     assert ailing.late
 
 
-def test_one_that_started_in_time_freezes_when_it_falls_silent() -> None:
+def test_slot_started_in_time_is_frozen_when_it_falls_silent() -> None:
     ailing = SlotHealth(0.0)
     assert told(ailing, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert ailing.silent_s == FROZEN_AFTER_S + 1
 
 
-def test_one_that_started_late_freezes_as_any_other() -> None:
+def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
     ailing = SlotHealth(0.0)
     told(ailing, None, 0, 30)
     assert ailing.late
@@ -49,7 +49,7 @@ def test_one_that_started_late_freezes_as_any_other() -> None:
     assert ailing.started_at == 30.0
 
 
-def test_one_that_goes_on_talking_is_well() -> None:
+def test_slot_with_regular_status_has_no_problem() -> None:
     ailing = SlotHealth(0.0)
     for now in range(0, 600, 10):
         assert ailing.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
@@ -60,7 +60,7 @@ def test_silence_counts_from_when_the_target_was_back() -> None:
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["looked at all the time", "not looked at for a while"])
-def test_one_that_is_at_work_and_never_says_a_word_is_frozen(away: bool) -> None:
+def test_working_slot_without_a_status_is_frozen(away: bool) -> None:
     ailing = SlotHealth(0.0)
     found = []
     for now in range(500):
@@ -74,7 +74,7 @@ def test_one_that_is_at_work_and_never_says_a_word_is_frozen(away: bool) -> None
     assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_WORD_WITHIN_S + 1, SlotProblem.FROZEN)]
 
 
-def test_one_that_lost_its_place_waits_again() -> None:
+def test_slot_that_lost_its_executor_waits_again() -> None:
     ailing = SlotHealth(0.0)
     for now in range(1_000):
         ailing.at_work(now % 100 != 0, float(now))
@@ -82,7 +82,7 @@ def test_one_that_lost_its_place_waits_again() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_one_that_does_not_drain_is_told_of_once(late: bool) -> None:
+def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
     ailing = SlotHealth(0.0)
     if late:
         told(ailing, None, 0, 30)

@@ -66,7 +66,7 @@ def test_nothing_copied_is_no_span() -> None:
     assert slot.kept.spans == []
 
 
-def test_a_trouble_is_one_error_when_it_begins_and_one_span_when_it_is_over() -> None:
+def test_slot_trouble_is_one_error_and_one_span() -> None:
     slot = Slot()
     for trouble in ("", "cut", "cut", "cut", "", ""):
         slot.after(1, 0, trouble)

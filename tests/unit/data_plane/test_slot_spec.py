@@ -19,7 +19,7 @@ OTHER_LOGIN = "B.producer.security.protocol = SSL\n"
     ("lines", "beside", "left"),
     [("", True, {"A", "B"}), ("", False, set()), (OTHER_LOGIN, True, {"A"})],
 )
-def test_the_driver_says_what_it_reaches_as_its_slots_do(
+def test_slot_spec_leaves_to_the_driver_clusters_that_both_reach(
     tmp_path: Path, lines: str, beside: bool, left: set[str]
 ) -> None:
     file = tmp_path / "mm2.properties"

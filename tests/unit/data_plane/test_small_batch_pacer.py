@@ -32,7 +32,7 @@ def test_only_so_many_batches_a_second_wait_for_each_other(per_s: float, paced: 
     assert after(SmallBatchPacer(), per_s) is paced
 
 
-def test_an_answer_with_much_or_with_nothing_is_followed_by_the_next_question_at_once() -> None:
+def test_pacer_asks_at_once_after_a_large_or_an_empty_answer() -> None:
     often = SWARM_PER_S * 2
     assert after(SmallBatchPacer(), often, size=FEW_BYTES)
     assert not after(SmallBatchPacer(), often, size=FEW_BYTES + 1)
@@ -45,7 +45,7 @@ def test_a_swarm_that_is_over_is_forgotten() -> None:
     assert not swarm.paced(1, 500, 10.0)
 
 
-def test_who_takes_long_is_asked_less_often_up_to_a_bound() -> None:
+def test_pacer_pauses_less_for_slow_answers_up_to_a_bound() -> None:
     for took_s in (0.0002, 0.001, 0.0014):
         assert rest_s(took_s) == RESTS * took_s
     for took_s in (0.002, 0.004, 0.005):
@@ -70,7 +70,7 @@ def test_a_swarm_that_paused_begins_anew() -> None:
     assert not swarm.lasts(long + 5 * LOOK_S + LASTS_S / 2)
 
 
-def test_many_large_batches_are_much_and_no_swarm_to_be_fetched_by_one_connection() -> None:
+def test_pacer_with_many_large_batches_is_much_and_no_swarm() -> None:
     swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
     after(swarm, often, size=round(MUCH_BYTES / LOOK_S) // often + 1, seconds=long)
     assert swarm.much
@@ -79,7 +79,7 @@ def test_many_large_batches_are_much_and_no_swarm_to_be_fetched_by_one_connectio
     assert not swarm.much
 
 
-def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() -> None:
+def test_pacer_detects_much_at_once_after_a_silence() -> None:
     swarm = SmallBatchPacer()
     swarm.paced(1, 0, 10.0)
     swarm.paced(1, MUCH_BYTES - 1, 20.0)
@@ -89,7 +89,7 @@ def test_what_is_much_is_known_at_once_and_not_diluted_by_a_silence_before_it() 
     assert swarm.much
 
 
-def test_quiet_is_who_has_brought_nothing_for_long_and_not_who_has_not_been_asked() -> None:
+def test_pacer_is_quiet_after_long_without_records_if_it_was_asked() -> None:
     swarm = SmallBatchPacer()
     assert not swarm.quiet(1000.0)
     swarm.paced(0, 0, 1000.0)

@@ -23,13 +23,13 @@ def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
     assert len(dog.check([row(10)], {TP: 50}, 140)[0]) == 1
 
 
-def test_who_moves_however_slowly_is_not_stuck() -> None:
+def test_stall_detector_ignores_a_slow_partition() -> None:
     dog = CopyStallDetector(60)
     for second in range(0, 600, 50):
         assert dog.check([row(second)], {TP: 10_000}, second) == ([], [])
 
 
-def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_record_behind() -> None:
+def test_stall_detector_counts_an_idle_partition_from_its_first_lag() -> None:
     dog = CopyStallDetector(60)
     assert dog.check([row(9)], {TP: 10}, 0) == ([], [])
     assert dog.check([row(9)], {TP: 10}, 500) == ([], [])
@@ -38,7 +38,7 @@ def test_an_idle_source_is_not_a_stuck_copy_and_patience_begins_with_the_first_r
     assert dog.check([row(9)], {TP: 11}, 561)[0]
 
 
-def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_begins_when_it_goes_on() -> None:
+def test_stall_detector_counts_a_paused_partition_from_its_resume() -> None:
     dog = CopyStallDetector(60)
     dog.check([row(9)], {TP: 20}, 0)
     assert dog.check([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
@@ -46,7 +46,7 @@ def test_one_that_rests_because_somebody_wants_it_is_not_stuck_and_its_patience_
     assert dog.check([row(9)], {TP: 20}, 161)[0]
 
 
-def test_a_halted_partition_has_a_name_already_and_no_answer_says_nothing() -> None:
+def test_stall_detector_ignores_a_halted_partition_and_a_missing_answer() -> None:
     dog = CopyStallDetector(60)
     dog.check([row(9)], {TP: 20}, 0)
     assert dog.check([row(9)], {}, 100) == ([], [])

@@ -78,7 +78,7 @@ def test_what_only_served_the_submitting_is_left_out(written: Submission) -> Non
     assert found["spark.kubernetes.executor.podTemplateFile"] == "/opt/spark/pod-template/pod-spec-template.yml"
 
 
-def test_executors_call_the_driver_by_the_address_that_the_pod_was_told(written: Submission) -> None:
+def test_submitted_driver_address_is_that_of_the_pod(written: Submission) -> None:
     found = settings_for(joined(SparkSettings(), written), 2, Pod())
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.1.2.3"
     assert found["spark.kubernetes.executor.useDriverPodIP"] == "true"
@@ -95,7 +95,7 @@ def test_the_file_may_say_more_and_the_same_but_nothing_else() -> None:
         joined(SparkSettings(conf={"spark.executor.memory": "2g"}), given)
 
 
-def test_a_secret_that_is_disputed_is_not_told() -> None:
+def test_submitted_secret_that_conflicts_is_not_shown() -> None:
     file = SparkSettings(conf={"spark.authenticate.secret": "a1"})
     with pytest.raises(InvalidSubmission) as told:
         joined(file, submission(spark_authenticate_secret="b2"))
@@ -103,7 +103,7 @@ def test_a_secret_that_is_disputed_is_not_told() -> None:
     assert "b2" not in str(told.value)
 
 
-def test_what_is_pinned_cannot_be_submitted() -> None:
+def test_submitted_pinned_key_is_refused() -> None:
     with pytest.raises(InvalidSubmission, match=r"^spark\.dynamicAllocation\.enabled, .* is always false"):
         joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="true"))
     with pytest.raises(InvalidSubmission, match=r"^spark\.executor\.cores, "):

@@ -42,7 +42,7 @@ class TestWhatWasRemoved:
             pytest.param([ours(98, 8), ours(100, 10)], 102, -1, id="read from our last record on"),
         ],
     )
-    def test_is_the_last_offset_behind_all_that_is_known_of_ours(
+    def test_target_tail_end_is_the_last_offset_after_all_known_appends(
         self, log: list[Batch], end: int, removed: int
     ) -> None:
         tail = read(*log, end=end)
@@ -53,7 +53,7 @@ class TestWhatWasRemoved:
         assert end == LastAppend(20, 129, others=((OTHER, 3),))
         assert (end.last, end.behind) == (ours(100, 10), 9 + 4)
 
-    def test_is_nothing_of_ours_where_the_leader_remembers_no_more(self) -> None:
+    def test_target_tail_is_empty_where_the_leader_forgot_the_producer(self) -> None:
         assert read(ours(100, 10), end=130).remembered({OURS: 11}) == LastAppend(11, 101)
 
     def test_an_emptied_batch_counts_behind_the_last_record_that_is_left(self) -> None:
@@ -86,11 +86,11 @@ class TestWhereOurLastRecordLay:
             pytest.param(ours(98, 8, epoch=0), id="of another epoch"),
         ],
     )
-    def test_something_else_says_that_the_log_was_truncated_and_has_grown_again(self, there: Batch) -> None:
+    def test_target_tail_with_foreign_records_was_truncated_and_grew_again(self, there: Batch) -> None:
         with pytest.raises(TargetShort, match=r"at offset 99 what producer .* it was truncated and has grown again"):
             read(there, end=200)
 
-    def test_a_chain_that_begins_says_nothing_of_what_lies_before_it(self) -> None:
+    def test_target_tail_of_a_new_chain_ignores_what_is_before_it(self) -> None:
         assert read(ours(98, 8, producer_id=7), end=100, row=BEGINS).end == LastAppend(-1, 99)
 
 
@@ -115,12 +115,12 @@ class TestBeforeAChainThatBegins:
             pytest.param(ours(98, 0, epoch=4), 4, id="of a later epoch"),
         ],
     )
-    def test_nothing_may_be_that_only_a_row_of_it_tells_of(self, there: Batch, epoch: int) -> None:
+    def test_target_tail_with_appends_missing_from_the_row_is_unaccounted(self, there: Batch, epoch: int) -> None:
         with pytest.raises(Unaccounted, match="of which our row does not tell") as found:
             read(there, ours(90, 0, producer_id=7), end=100, row=BEGINS)
         assert found.value.epoch == epoch
 
-    def test_a_row_that_tells_of_some_is_not_asked(self) -> None:
+    def test_target_tail_with_appends_in_the_row_is_accounted(self) -> None:
         assert read(ours(90, 0), ours(98, 8), end=100).end == LastAppend(9, 99)
 
 
@@ -163,7 +163,9 @@ class TestRemains:
             ),
         ],
     )
-    def test_what_is_left_and_where_some_are_gone(self, log: list[Batch], left: list[int], gone_before: int) -> None:
+    def test_target_remnant_has_remaining_records_and_where_others_are_gone(
+        self, log: list[Batch], left: list[int], gone_before: int
+    ) -> None:
         remains = TargetRemnant(ROW, LastAppend(13, 103))
         for each in log:
             remains.add(each)

@@ -14,7 +14,7 @@ OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"
 
 
 @pytest.mark.parametrize("kept_s", [0.01, 0.5, 60.0, 300.0])
-def test_a_fetch_is_given_up_once_the_broker_was_silent_beyond_what_it_was_asked_to_wait(kept_s: float) -> None:
+def test_fetch_times_out_after_its_wait_plus_the_request_timeout(kept_s: float) -> None:
     patience = Timeouts(request_s=40.0)
     assert not patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 40, kept_s)
     assert patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)

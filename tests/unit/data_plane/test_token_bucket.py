@@ -29,7 +29,7 @@ def test_what_was_not_used_is_saved_for_a_second_only() -> None:
     assert throttle.wait(50.0) == pytest.approx(0.5)
 
 
-def test_a_slot_takes_of_a_limit_what_its_partitions_are_of_all() -> None:
+def test_rate_limit_of_a_slot_is_its_share_of_the_partitions() -> None:
     limits = RateLimits(PerTopic(1000, ((NameFilter(("logs.*",)), 100),)))
     assert limits.any
     limits.share({"orders": 1, "logs-1": 2}, {"orders": 4, "logs-1": 2})
@@ -42,7 +42,7 @@ def test_a_slot_takes_of_a_limit_what_its_partitions_are_of_all() -> None:
     assert limits.wait("orders", 2.0) == 0
 
 
-def test_a_slot_without_partitions_and_a_flow_without_limits_wait_for_nothing() -> None:
+def test_rate_limit_without_partitions_or_without_a_limit_never_waits() -> None:
     idle = RateLimits(PerTopic(10))
     idle.share({}, {"orders": 4})
     assert idle.wait("orders", 0.0) == 0

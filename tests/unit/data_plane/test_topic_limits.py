@@ -21,7 +21,7 @@ def with_codec(codec: str | None, *, recompress: bool = False) -> DataPlaneSetti
     return DataPlaneSettings(compression_type=codec, compression=CompressionSettings(recompress=recompress))
 
 
-def test_without_a_word_a_topic_takes_what_kafka_takes_and_batches_stay() -> None:
+def test_topic_limits_default_to_those_of_kafka_without_recompression() -> None:
     assert target_limits(AS_THEY_COME, TOPIC) == TargetLimits(1_048_588, 0, recompress=False, levels=JAVAS_LEVELS)
 
 

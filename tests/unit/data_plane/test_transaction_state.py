@@ -52,7 +52,7 @@ class TestWhatCounts:
             transactions.stage = stage
             assert p.outlets[0].may_launch(WINDOW) == (stage is TransactionStage.OPEN)
 
-    def test_a_batch_bears_the_bit_and_its_crc(self) -> None:
+    def test_transactional_batch_has_its_bit_and_a_valid_crc(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)))
         transactions.opened(0.0)
@@ -61,7 +61,7 @@ class TestWhatCounts:
         assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
         assert crc_is_right(sent.data)
 
-    def test_what_is_appended_counts_with_the_commit_and_not_before(self) -> None:
+    def test_transaction_progress_counts_only_after_the_commit(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)), batch(records(3, 2)))
         transactions.opened(0.0)
@@ -93,7 +93,7 @@ class TestWhatCounts:
         receipts, _ = p.acknowledged(p.outlets[0].launch(), 112)
         assert [r.foreign for r in receipts] == [3]
 
-    def test_bytes_of_what_is_held_are_let_go_and_still_counted(self) -> None:
+    def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:
         p, transactions = partition()
         sent = batch(records(0, 3))
         admit(p, sent)
@@ -103,7 +103,7 @@ class TestWhatCounts:
         p.committed()
         assert p.row().bytes == len(sent.data)
 
-    def test_what_is_passed_over_behind_what_is_held_counts_with_it(self) -> None:
+    def test_transaction_progress_includes_skipped_records(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
         transactions.opened(0.0)
@@ -125,7 +125,7 @@ class TestWhatCounts:
         assert not transactions.held
         assert p.row().upstream == -1
 
-    def test_a_failure_of_the_source_keeps_what_was_good_until_the_target_fails_too(self) -> None:
+    def test_transaction_survives_a_source_failure_but_not_a_target_failure(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
         transactions.opened(0.0)
@@ -187,7 +187,7 @@ class TestWhenItEnds:
         assert transactions.due_in(10.5, idle=True, caught_up=True) == pytest.approx(1.5)
         assert transactions.due_in(12.5, idle=False, caught_up=False) == 0.0
 
-    def test_the_longer_it_takes_to_end_one_the_longer_the_next_stays_open(self) -> None:
+    def test_transaction_stays_open_longer_the_longer_the_last_commit_was(self) -> None:
         transactions = self.held()
         transactions.ending(11.0)
         transactions.committed()

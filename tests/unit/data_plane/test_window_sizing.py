@@ -33,7 +33,7 @@ def test_a_slow_line_is_not_filled_until_its_answers_come_too_late() -> None:
     assert window(0.080, 0, LONG_S) == WINDOW
 
 
-def test_what_is_asked_of_all_partitions_covers_two_round_trips() -> None:
+def test_window_of_all_partitions_covers_two_round_trips() -> None:
     assert 8 * partition_bytes(MIB, 0.080, 8, 4 * ROOM) >= 0.080 * 200_000_000
 
 

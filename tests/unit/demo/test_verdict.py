@@ -67,7 +67,7 @@ def binding(principal: str, operation: AclOperation, topic: str = "A.orders") ->
     return AclBinding(ResourceType.TOPIC, topic, literal, principal, "*", operation, AclPermissionType.ALLOW)
 
 
-def test_acls_hold_when_readers_may_read_the_copy_and_writers_may_not_write_it() -> None:
+def test_acl_verdict_holds_with_read_and_without_write_on_the_copy() -> None:
     copied = [binding("User:billing", AclOperation.READ), binding("User:support", AclOperation.DESCRIBE)]
     assert judge_acls([*copied, binding("User:other", AclOperation.READ, "B.shipments")]).held
     assert not judge_acls([*copied, binding("User:shop", AclOperation.WRITE)]).held

@@ -44,14 +44,14 @@ def test_a_record_in_another_partition_is_lost_and_doubled() -> None:
     assert (found.lost, found.doubled) == (1, 1)
 
 
-def test_a_record_before_one_that_it_should_follow_is_displaced() -> None:
+def test_count_of_a_record_out_of_order_is_displaced() -> None:
     found = count({0: [1, 3, 5, 7]}, {0: [3, 1, 5, 7]})
     assert (found.lost, found.doubled, found.displaced) == (0, 0, 1)
     assert not found.equal
 
 
 @given(NUMBERS, st.lists(st.integers(0, 60)))
-def test_what_is_not_the_source_is_never_called_equal_and_the_sums_add_up(wanted: list[int], found: list[int]) -> None:
+def test_count_is_equal_only_for_equal_logs_and_its_sums_match(wanted: list[int], found: list[int]) -> None:
     counted = count({0: wanted}, {0: found})
     assert counted.equal == (wanted == found)
     assert len(found) == len(wanted) - counted.lost + counted.doubled
@@ -72,7 +72,7 @@ def test_the_json_names_fault_times_lost_and_doubled() -> None:
     }  # fmt: skip
 
 
-def test_what_did_not_recover_is_no_good_outcome_and_the_table_says_so() -> None:
+def test_outcome_without_recovery_is_not_good_and_is_in_the_table() -> None:
     assert outcome().good
     assert not outcome(lost=1).good
     assert not outcome(failed="NeverHappened: x").good

@@ -11,7 +11,7 @@ def test_each_record_once_everywhere_is_equal_and_none_came_back() -> None:
     assert came_back(found) == {}
 
 
-def test_a_record_that_went_round_is_equal_everywhere_and_is_found_in_its_origins_own_log() -> None:
+def test_origin_of_a_record_that_went_round_is_found_in_its_own_log() -> None:
     found = [{0: [A, B, A]}, {0: [A, A, B]}]
     assert all(each.equal for each in counts(found).values()), "else this test shows nothing"
     assert came_back(found) == {0: 1}

@@ -29,17 +29,17 @@ class TestUpstreams:
         assert Upstream("A", 2, "B.A.heartbeats") in found
         assert [one.alias for one in found] == ["B", "A", "C", "D"]
 
-    def test_one_that_does_not_beat_itself_is_shown_by_what_came_through_it(self) -> None:
+    def test_upstream_without_own_heartbeats_is_known_by_those_through_it(self) -> None:
         assert upstreams(DEFAULT, ["B.A.heartbeats"], "B") == (
             Upstream("B", 1, "B.A.heartbeats"),
             Upstream("A", 2, "B.A.heartbeats"),
         )
 
-    def test_one_that_beats_is_shown_by_its_own_though_others_came_a_shorter_way(self) -> None:
+    def test_upstream_with_own_heartbeats_is_known_by_them(self) -> None:
         found = upstreams(DEFAULT, ["B.A.D.heartbeats", "B.C.E.A.heartbeats"], "B")
         assert Upstream("A", 2, "B.C.E.A.heartbeats") in found
 
-    def test_heartbeats_have_their_way_in_the_name_under_the_identity_policy_too(self) -> None:
+    def test_heartbeats_under_identity_have_their_path_in_the_name(self) -> None:
         policy = IdentityReplicationPolicy("B")
         found = upstreams(policy, ["orders", "heartbeats", "B.heartbeats", "B.A.heartbeats"], "B")
         assert [(one.alias, one.hops) for one in found] == [("B", 1), ("A", 2)]

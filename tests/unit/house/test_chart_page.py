@@ -17,7 +17,7 @@ VALUES_TEXT = VALUES.read_text(encoding="utf-8")
 PAGE_TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_the_table_is_what_values_yaml_says() -> None:
+def test_chart_page_table_matches_values_yaml() -> None:
     assert filled(PAGE_TEXT, VALUES_TEXT) == PAGE_TEXT, "python -m tools.docs.chart writes it anew"
 
 
@@ -34,7 +34,7 @@ def test_comments_are_read_as_descriptions() -> None:
     assert undescribed(text) == ["b.e"]
 
 
-def test_the_schema_knows_every_value_and_values_yaml_every_one_of_the_schema() -> None:
+def test_chart_schema_and_values_yaml_have_the_same_keys() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert set(yaml.safe_load(VALUES_TEXT)) | {"status"} == set(schema["properties"])
     # global is shared with other charts; the others are the resource's.

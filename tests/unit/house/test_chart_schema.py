@@ -15,7 +15,7 @@ def test_it_follows_from_the_fields() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == whole(), STALE
 
 
-def test_what_stands_at_the_top_is_known_unless_another_kind_does() -> None:
+def test_chart_schema_top_level_keys_are_closed_unless_another_kind() -> None:
     schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     (rule,) = (one for one in schema["allOf"] if "apiVersion" not in one["if"]["properties"])
     assert rule["if"]["properties"]["kind"]["enum"] == ["", *API_VERSIONS]

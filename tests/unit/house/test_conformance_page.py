@@ -103,7 +103,7 @@ def test_tests_are_found_in_classes_and_among_coroutines(tmp_path: Path) -> None
     }
 
 
-def test_what_is_partly_shown_is_not_tested() -> None:
+def test_conformance_page_shows_a_partly_proven_behaviour_as_partly() -> None:
     table = Table({"Some": {1: "one", 2: "two", 3: "three", 4: "four"}}, {3: "of Java"}, {1: "half of it"})
     tests = [test for test in TESTS if test.numbers in ((1,), (2,))]
     text = page(table, tests)

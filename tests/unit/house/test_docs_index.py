@@ -101,7 +101,7 @@ def test_each_module_that_is_named_is_there(page: Path) -> None:
     assert not [named for named in MODULE.findall(text_of(page)) if not is_module(named)]
 
 
-def test_links_and_headings_are_told_from_code(tmp_path: Path) -> None:
+def test_docs_index_ignores_links_and_headings_in_code(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# The `a_b` [word](x.md), again!\n\n## Twice\n\n## Twice\n\n[one](#twice-1) [two\nlines](page.md#nowhere)"

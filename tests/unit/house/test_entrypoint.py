@@ -48,7 +48,7 @@ def test_a_submitted_driver_is_the_service_with_the_submitters_file(path: str) -
     }
 
 
-def test_an_executor_is_told_by_its_environment(path: str) -> None:
+def test_entrypoint_executor_is_set_by_its_environment(path: str) -> None:
     names = ["MEMORY", "CORES", "ID", "POD_IP", "POD_NAME"]
     variables = {f"SPARK_EXECUTOR_{name}": name.lower() for name in names}
     more = {"SPARK_DRIVER_URL": "spark://d", "SPARK_APPLICATION_ID": "app", "SPARK_RESOURCE_PROFILE_ID": "0"}

@@ -22,7 +22,7 @@ def test_folder_distribution_and_import_bear_one_name(member: Path) -> None:
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
-def test_every_member_is_typed_and_says_what_it_is(member: Path) -> None:
+def test_member_is_typed_and_has_a_docstring(member: Path) -> None:
     assert (_package(member) / "py.typed").exists()
     assert (_package(member) / "__init__.py").read_text().startswith('"""')
 

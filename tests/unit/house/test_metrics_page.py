@@ -62,7 +62,7 @@ def test_the_page_has_a_table_for_everybody() -> None:
     assert set(re.findall(r"<!-- metrics of ([a-z -]+) -->", PAGE.read_text())) == set(DECLARED)
 
 
-def test_what_the_page_tells_to_watch_exists() -> None:
+def test_metrics_page_watches_existing_metrics_only() -> None:
     (section,) = (part for part in PAGE.read_text().split("\n## ") if part.startswith("What to watch"))
     named = set(re.findall(r"lockstep_\w+", section))
     assert len(named) > 10

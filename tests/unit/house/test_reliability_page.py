@@ -31,7 +31,7 @@ def test_each_fault_has_a_row_in_the_last_run_and_no_other_has() -> None:
     assert [row[0] for row in in_transactions[1:]] == [fault.name for fault in IN_TRANSACTIONS]
 
 
-def test_its_columns_are_those_that_are_printed_and_each_cell_has_its_figure() -> None:
+def test_reliability_page_has_the_printed_columns_with_a_figure_each() -> None:
     for head, *rows in tables_of("The last run"):
         assert tuple(head) == COLUMNS
         for row in rows:

@@ -15,7 +15,7 @@ def test_the_page_shows_the_fields_as_they_are_declared() -> None:
     assert all(f"<!-- fields of {kind} -->" in page for kind in KINDS)
 
 
-def test_every_field_says_what_becomes_of_it() -> None:
+def test_strimzi_page_has_the_use_of_every_field() -> None:
     def silent(fields: Fields, path: str) -> Iterator[str]:
         for name, field in fields.items():
             said = field.becomes if field.use is Use.USED else field.why or field.use is Use.CHART

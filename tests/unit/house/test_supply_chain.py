@@ -32,7 +32,7 @@ def bill() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_every_locked_package_is_in_the_bill_with_every_hash_and_the_bill_is_always_the_same() -> None:
+def test_bill_has_every_locked_package_with_its_hashes_and_is_stable() -> None:
     text = bill()
     assert text == bill()
     found = json.loads(text)
@@ -77,7 +77,7 @@ UNPROBED = answer({"name": "idna", "version": "3.6", "vulns": []})
         (answer(), PROBED, ["click"], 2, "not audited: click"),
     ],
 )
-def test_an_audit_is_clean_only_where_advisories_are_known_and_every_package_was_looked_up(
+def test_audit_is_clean_only_with_advisories_for_every_package(
     lock: Any, probe: Any, locked: list[str], code: int, words: str
 ) -> None:
     verdict = AUDIT.judge(lock, probe, locked)

@@ -42,7 +42,7 @@ def test_a_selector_selects_as_prometheus_does(operator: str, text: str, selecte
     assert {one for one in ("A", "B", "") if selector.selects({"l": one} if one else {})} == selected
 
 
-def test_what_is_not_declared_is_found() -> None:
+def test_undeclared_metrics_and_labels_are_found() -> None:
     declared = {"a": frozenset({"flow"})}
     assert undeclared('sum by (namespace, flow) (a{job="x", flow="y"})', declared) == []
     assert undeclared('sum by (topic) (a{state="x"}) + b', declared) == [
@@ -53,7 +53,7 @@ def test_what_is_not_declared_is_found() -> None:
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert.name)
-def test_an_alert_names_what_pages_show_and_says_what_to_do(alert: Alert) -> None:
+def test_alert_uses_declared_metrics_and_has_a_remedy(alert: Alert) -> None:
     assert undeclared(alert.expression, LABELS) == []
     assert alert.severity in ("warning", "critical")
     assert alert.annotations.keys() == {"summary", "description", "runbook_url"}
@@ -72,7 +72,7 @@ def test_each_alert_has_its_section_and_no_section_is_of_none() -> None:
     ]
 
 
-def test_each_section_says_what_it_means_where_to_look_and_what_to_do() -> None:
+def test_alert_page_section_has_meaning_place_and_remedy() -> None:
     for section in ALERTS_PAGE.read_text().split("\n## ")[1:]:
         if section.startswith("Lockstep "):
             for part in ("**Means.**", "**Look at.**", "**Do.**"):
@@ -93,7 +93,7 @@ def test_every_query_selects_by_the_variables() -> None:
             assert ("flow" in used) or "flow" not in LABELS[selector.metric], title
 
 
-def test_panels_are_told_apart_and_do_not_overlap() -> None:
+def test_dashboard_panels_are_distinct_and_do_not_overlap() -> None:
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     assert len({panel["title"] for panel in PANELS}) == len(PANELS)
     for panel in PANELS:
@@ -111,7 +111,7 @@ def test_panels_are_told_apart_and_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("panel", SHOWN, ids=lambda panel: panel["title"])
-def test_a_panel_says_what_it_is_and_has_what_grafana_wants(panel: dict[str, Any]) -> None:
+def test_dashboard_panel_has_a_description_and_what_grafana_needs(panel: dict[str, Any]) -> None:
     assert len(panel["description"]) > 20
     assert panel["type"] in ("stat", "timeseries", "table", "state-timeline")
     assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
@@ -124,7 +124,7 @@ def test_a_panel_says_what_it_is_and_has_what_grafana_wants(panel: dict[str, Any
     assert [step["value"] for step in steps[1:]] == sorted(step["value"] for step in steps[1:])
 
 
-def test_the_dashboard_stands_alone() -> None:
+def test_dashboard_needs_no_input() -> None:
     assert BOARD["id"] is None
     assert BOARD["uid"] == "lockstep"
     assert "__inputs" not in BOARD, "a dashboard that Grafana's sidecar loads is not asked for its inputs"

@@ -65,7 +65,7 @@ def test_scopes_are_read(text: str, scope: Scope) -> None:
         ("partition:orders-x", "'x', which is no number"),
     ],
 )
-def test_what_is_no_scope_is_told_what_is(text: str, why: str) -> None:
+def test_scope_with_a_bad_form_is_refused_with_the_valid_forms(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Scope.parse(text)
 
@@ -73,7 +73,7 @@ def test_what_is_no_scope_is_told_what_is(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     "verb", [command_vocabulary.PAUSE, command_vocabulary.RESUME, command_vocabulary.STOP, command_vocabulary.RESTART]
 )
-def test_what_is_wanted_of_the_work_each_connectors_owner_answers(verb: str) -> None:
+def test_command_about_work_is_answered_by_the_owner_of_the_connector(verb: str) -> None:
     assert asked(verb, FLOW) == OWNERS
     assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"topic-sync"}
     assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
@@ -96,7 +96,7 @@ def test_a_refresh_is_everybodys_or_a_connectors() -> None:
 @pytest.mark.parametrize(
     "verb", [command_vocabulary.OFFSETS_LIST, command_vocabulary.OFFSETS_ALTER, command_vocabulary.OFFSETS_RESET]
 )
-def test_offsets_are_asked_of_who_keeps_them(verb: str) -> None:
+def test_command_about_offsets_is_answered_by_their_owner(verb: str) -> None:
     assert asked(verb, Scope.for_connector(Connector.SOURCE)) == {"data-plane"}
     assert asked(verb, Scope.for_connector(Connector.CHECKPOINT)) == {"checkpoint"}
     with pytest.raises(ValueError, match="only for connector"):
@@ -110,7 +110,7 @@ def test_a_topic_is_paused_not_stopped() -> None:
         asked(command_vocabulary.PAUSE, Scope.parse("group:g"))
 
 
-def test_an_unknown_verb_is_told_which_there_are() -> None:
+def test_unknown_verb_is_refused_with_the_known_verbs() -> None:
     with pytest.raises(UnknownVerb, match="no command 'dance'; there are refresh, pause, resume"):
         asked("dance", FLOW)
 
@@ -124,7 +124,7 @@ def test_services_are_parts_of_connectors() -> None:
     assert {s for s in command_vocabulary.SERVICES if connector_of(s) is Connector.SOURCE} == SOURCE
 
 
-def test_commands_about_a_group_go_to_its_partition_and_all_others_to_the_first() -> None:
+def test_commands_about_a_group_go_to_its_partition_others_to_the_first() -> None:
     assert Scope.parse("group:orders-app").commands_partition == partition_for(b"orders-app", 6)
     assert {Scope.parse(text).commands_partition for text in ("", "topic:t", "connector:MirrorSourceConnector")} == {0}
 

@@ -108,7 +108,7 @@ def test_mm2_137_a_tombstone_is_always_taken(partition: Any) -> None:
     assert one.is_of(SOURCE) == (partition == PARTITION[SOURCE])
 
 
-def test_mm2_138_what_is_right_is_taken_and_nothing_is_right_too() -> None:
+def test_mm2_138_valid_and_empty_source_offsets_are_accepted() -> None:
     assert asked(SOURCE) == ()
     assert asked(SOURCE, (PARTITION[SOURCE], {"offset": 123})) == (OffsetChange(PARTITION[SOURCE], 123),)
 
@@ -155,7 +155,7 @@ def test_mm2_047_a_tombstone_is_always_taken(partition: Any) -> None:
     assert asked(CHECKPOINT, (partition, None)) == (OffsetChange(partition, None),)
 
 
-def test_mm2_048_what_is_right_is_taken_and_nothing_is_right_too() -> None:
+def test_mm2_048_valid_and_empty_checkpoint_offsets_are_accepted() -> None:
     assert asked(CHECKPOINT) == ()
     assert asked(CHECKPOINT, (PARTITION[CHECKPOINT], {"offset": 0})) == (OffsetChange(PARTITION[CHECKPOINT], 0),)
 
@@ -197,7 +197,7 @@ def test_mm2_078_a_tombstone_is_always_taken(partition: Any) -> None:
     assert asked(HEARTBEAT, (partition, None)) == (OffsetChange(partition, None),)
 
 
-def test_mm2_079_what_is_right_is_taken_and_nothing_is_right_too() -> None:
+def test_mm2_079_valid_and_empty_heartbeat_offsets_are_accepted() -> None:
     assert asked(HEARTBEAT) == ()
     assert asked(HEARTBEAT, (PARTITION[HEARTBEAT], {"offset": 0})) == (OffsetChange(PARTITION[HEARTBEAT], 0),)
 
@@ -208,7 +208,7 @@ def test_mm2_079_what_is_right_is_taken_and_nothing_is_right_too() -> None:
 @pytest.mark.parametrize(
     "request_", [None, [], {}, {"offsets": {}}, {"offsets": [1]}, {"offsets": [{"partition": {}}]}]
 )
-def test_what_is_no_request_is_told_what_is(request_: Any) -> None:
+def test_malformed_offsets_request_is_refused_with_the_valid_form(request_: Any) -> None:
     with pytest.raises(RefusedOffsets, match=r"a request is|needs a partition and an offset"):
         changes_of(SOURCE, request_)
     with pytest.raises(RefusedOffsets, match="a partition is an object"):
@@ -250,7 +250,7 @@ def test_records_of_the_source_connector_are_those_of_progress(
     assert record_of("n", one) == encode_source_progress(cluster, topic, partition, offset, "n")
 
 
-def test_what_is_listed_can_be_asked_for_again() -> None:
+def test_listed_offsets_can_be_requested_again() -> None:
     changes = asked(SOURCE, (PARTITION[SOURCE], {"offset": 7}), (PARTITION[SOURCE] | {"partition": 3}, None))
     assert listing(changes) == {"offsets": [{"partition": PARTITION[SOURCE], "offset": {"offset": 7}}]}
     assert changes_of(SOURCE, listing(changes)) == changes[:1]
@@ -275,12 +275,12 @@ def test_what_was_written_is_read_again_and_only_by_its_connector(connector: Con
         (b'["mine",{}]', b"7", None),
     ],
 )
-def test_rubbish_of_ours_is_found_so_that_it_can_be_reset(key: bytes, value: bytes | None, offset: int | None) -> None:
+def test_malformed_own_offset_is_found_and_can_be_reset(key: bytes, value: bytes | None, offset: int | None) -> None:
     found = change_in("mine", key, value)
     assert found is not None
     assert found.offset == offset
 
 
 @pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
-def test_what_is_no_offset_is_passed_over(key: bytes | None) -> None:
+def test_record_that_is_no_offset_is_skipped(key: bytes | None) -> None:
     assert change_in("mine", key, b'{"offset":1}') is None

@@ -152,7 +152,7 @@ def test_a_row_under_anothers_key_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"[]", b"7", b"{}", b'{"id":1,"kind":2}', b"\xff"])
-def test_what_is_no_event_and_no_command_raises_value_error(value: bytes) -> None:
+def test_malformed_event_or_command_raises_value_error(value: bytes) -> None:
     with pytest.raises(ValueError, match=r"not an event|Expecting value|utf-8"):
         decode_event(value)
     with pytest.raises(ValueError, match=r"not a command|Expecting value|utf-8"):

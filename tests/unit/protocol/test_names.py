@@ -25,7 +25,7 @@ def test_blanks_round_an_alias_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "A", "A>B", "->", "A->", "->B", " -> B"])
-def test_what_is_no_flow_is_refused_with_how_to_write_one(text: str) -> None:
+def test_malformed_flow_is_refused_with_the_valid_form(text: str) -> None:
     with pytest.raises(ValueError, match="write it as SOURCE->TARGET"):
         Flow.parse(text)
 

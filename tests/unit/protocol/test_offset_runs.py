@@ -191,7 +191,7 @@ def test_killed_after_a_new_generation_began(stretches: list[Stretch], data: st.
     assert {p: t.downstream for p, t in translated(read(partition.log), new) if t is not None} == new
 
 
-def test_rows_of_a_generation_that_ended_do_not_come_back_with_the_next_slot() -> None:
+def test_rows_of_an_ended_generation_are_not_used_by_the_next_slot() -> None:
     """The target was emptied, so nothing of the old runs holds; their chunk stays in the topic until its place is
     used."""
     partition = Copied()
@@ -241,11 +241,11 @@ def test_mm2_166_where_nothing_was_appended_the_first_record_has_a_place(
     assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
 
-def test_mm2_166_the_group_of_an_empty_partition_stands_at_0() -> None:
+def test_mm2_166_group_of_an_empty_partition_is_at_0() -> None:
     assert RunMap.build(waiting(-1, -1)).translate(UpstreamOffset(0)) == Translation(DownstreamOffset(0), False, 0)
 
 
-def test_what_is_passed_over_before_the_first_record_is_decided() -> None:
+def test_records_skipped_before_the_first_one_have_a_translation() -> None:
     """Two rows of one epoch, in either order: between what they say nothing lies downstream."""
     rows = waiting(99, 56), waiting(103, 56)
     for first, second in (rows, rows[::-1]):
@@ -255,7 +255,7 @@ def test_what_is_passed_over_before_the_first_record_is_decided() -> None:
         assert known.translate(UpstreamOffset(105)) == Translation(DownstreamOffset(57), True, 0)
 
 
-def test_a_partition_that_was_halted_before_it_began_says_nothing() -> None:
+def test_partition_halted_before_its_begin_has_no_translation() -> None:
     assert RunMap.build(waiting(99, -1, phase="halted")).translate(UpstreamOffset(100)) is None
 
 

@@ -21,7 +21,7 @@ FLOW = Flow("source", "target")
 names = st.text("abA._-", max_size=12)
 
 
-def test_mm2_001_internal_topics_are_told_by_their_names() -> None:
+def test_mm2_001_internal_topics_are_known_by_name() -> None:
     for topic in ("__consumer_offsets", ".hiddentopic", "mm2-offsets.CLUSTER.internal", "A.checkpoints.internal"):
         assert DEFAULT.is_internal_topic(topic), topic
     for topic in ("mm2-offsets_CLUSTER_internal", "foo.internal", "foo-internal", "_t", "mm2", "heartbeats"):
@@ -29,7 +29,7 @@ def test_mm2_001_internal_topics_are_told_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda s, i: IdentityReplicationPolicy("A", s, i)])
-def test_mm2_002_003_004_internal_topics_take_the_separator_unless_told_not_to(
+def test_mm2_002_003_004_internal_topics_have_the_separator_by_default(
     policy: type[DefaultReplicationPolicy],
 ) -> None:
     dotted, custom = policy("__", False), policy("__", True)
@@ -157,7 +157,7 @@ def test_mm2_115_116_identity_sees_cycles_of_heartbeats_only() -> None:
             assert is_cycle(policy, topic, FLOW, also_source=also_source), topic
 
 
-def test_mm2_128_a_policy_that_names_a_source_but_no_upstream_topic_makes_no_cycle() -> None:
+def test_mm2_128_policy_without_upstream_topic_makes_no_cycle() -> None:
 
     class Forgetful(DefaultReplicationPolicy):
         def upstream_topic(self, topic: str) -> str | None:
@@ -166,7 +166,7 @@ def test_mm2_128_a_policy_that_names_a_source_but_no_upstream_topic_makes_no_cyc
     assert not is_cycle(Forgetful(), "other.topic1", FLOW)
 
 
-def test_an_empty_separator_takes_names_apart_as_java_does() -> None:
+def test_empty_separator_splits_names_as_java_does() -> None:
     policy = IdentityReplicationPolicy("us", "")
     assert policy.format_remote_topic("us", "heartbeats") == "usheartbeats"
     assert (policy.topic_source("usheartbeats"), policy.upstream_topic("usheartbeats")) == ("u", "sheartbeats")

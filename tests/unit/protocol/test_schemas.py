@@ -56,7 +56,7 @@ def test_every_field_is_in_its_schema_and_no_other() -> None:
     assert schema("command")["properties"].keys() == {"version"} | {f.name for f in fields(Command)}
 
 
-def test_a_schema_that_there_is_not_is_told_which_there_are() -> None:
+def test_unknown_schema_is_refused_with_the_known_schemas() -> None:
     with pytest.raises(KeyError, match=r"no schema of 'topics' in version 1; there are acl-binding\.v1"):
         schema("topics")
 
@@ -88,7 +88,7 @@ def test_every_event_and_command_is_valid(event: Event, command: Command) -> Non
         ("command", {"version": 1, "id": "c"}, "row lacks verb"),
     ],
 )
-def test_what_is_no_such_row_is_told(kind: str, value: Any, fault: str) -> None:
+def test_schema_names_the_fault_of_a_malformed_row(kind: str, value: Any, fault: str) -> None:
     assert any(fault in found for found in faults(value, schema(kind)))
 
 

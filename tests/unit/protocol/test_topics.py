@@ -21,7 +21,7 @@ DEFAULT = DefaultReplicationPolicy()
 IDENTITY = IdentityReplicationPolicy("primary")
 
 
-def test_mm2_005_heartbeats_topics_are_told_from_names_that_only_look_like_one() -> None:
+def test_mm2_005_heartbeats_topics_are_distinguished_from_similar_names() -> None:
     heartbeats = {"heartbeats", "source1.heartbeats", "source2.source1.heartbeats"}
     others = {"heartbeats!", "!heartbeats", "source1heartbeats", "source1-heartbeats"}
     assert heartbeats_among(DEFAULT, heartbeats | others) == heartbeats
@@ -97,7 +97,7 @@ def test_mm2_011_a_cluster_without_mirrored_heartbeats_has_no_upstream() -> None
     assert upstream(DEFAULT, ["heartbeats", "topic1", "source6.topic"]) == frozenset()
 
 
-def test_mm2_013_prefixed_topics_are_remote_and_plain_and_internal_ones_are_not() -> None:
+def test_mm2_013_prefixed_topics_are_remote_plain_and_internal_are_not() -> None:
     remote = {"source1.topic4", "source1.source2.topic5", "source3.source4.source5.topic6"}
     others = {"topic1", "topic2", "topic3", "source1.checkpoints.internal", "__consumer_offsets", ".hidden.topic"}
     assert remote_among(DEFAULT, remote | others) == remote
@@ -115,7 +115,7 @@ def test_mm2_014_under_identity_every_topic_is_remote_but_local_heartbeats() -> 
     assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, "nobody said from where"
 
 
-def test_mm2_015_another_separator_decides_what_is_remote() -> None:
+def test_mm2_015_separator_decides_which_topics_are_remote() -> None:
     topics = {"topic1", "source1.topic2", "source1__topic4", "source1__source2__topic5"}
     assert remote_among(DefaultReplicationPolicy("__"), topics) == {"source1__topic4", "source1__source2__topic5"}
 

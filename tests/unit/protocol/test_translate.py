@@ -132,7 +132,7 @@ def test_the_same_names_match(pattern: str, matching: list[str], others: list[st
         ("a{99999999999}", "too large: "),
     ],
 )
-def test_what_cannot_be_said_is_refused_with_where(pattern: str, why: str) -> None:
+def test_untranslatable_pattern_is_refused_with_its_place(pattern: str, why: str) -> None:
     with pytest.raises(UntranslatablePattern) as caught:
         to_python(pattern)
     assert caught.value.pattern == pattern

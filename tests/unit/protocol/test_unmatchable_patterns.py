@@ -75,7 +75,7 @@ _pattern = st.recursive(
 
 
 @given(_pattern)
-def test_what_is_said_to_match_none_matches_none(pattern: str) -> None:
+def test_pattern_found_unmatchable_matches_no_legal_name(pattern: str) -> None:
     try:
         needed, names = needed_but_illegal(pattern), NameFilter((pattern,))
     except UntranslatablePattern:

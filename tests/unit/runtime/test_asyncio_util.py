@@ -16,7 +16,7 @@ async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:
     assert await set_within(event, None)
 
 
-async def test_one_that_does_not_is_not_waited_for() -> None:
+async def test_set_within_times_out_for_an_event_that_is_not_set() -> None:
     assert not await set_within(asyncio.Event(), 0.001)
 
 

@@ -69,7 +69,7 @@ def test_a_refusal_is_one_line_with_what_to_do(why: str, sentence: str) -> None:
     assert refused_login(why, USER) == sentence
 
 
-def test_a_name_that_the_cluster_told_is_distinguished_from_ones_own() -> None:
+def test_unresolved_advertised_name_differs_from_the_bootstrap_name() -> None:
     why = (
         "b-1.inside:9092/1: Failed to resolve 'b-1.inside:9092': Name or service not known (after 3ms in state CONNECT)"
     )
@@ -81,7 +81,7 @@ def test_a_name_that_the_cluster_told_is_distinguished_from_ones_own() -> None:
     assert advertised_by_no_name("b-1.inside:9092/1: Connect to ipv4#10.0.0.1:9092 failed", "outside:9092") is None
 
 
-def test_who_logs_in_is_told_without_a_password() -> None:
+def test_login_name_has_no_password() -> None:
     conf = {"sasl.mechanism": "PLAIN", "sasl.username": "mirror", "sasl.password": "hush"}
     assert login_name(conf) == "user mirror (PLAIN)"
     assert login_name({"sasl.mechanism": "OAUTHBEARER"}) == "the bearer of our token (OAUTHBEARER)"

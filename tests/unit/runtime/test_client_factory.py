@@ -42,7 +42,7 @@ async def test_admin_and_producer_say_so(broken: dict[str, str]) -> None:
     await producer.stop()  # it never began
 
 
-async def test_the_loop_goes_on_while_a_client_takes_its_token() -> None:
+async def test_event_loop_runs_while_a_client_gets_its_token() -> None:
     """confluent-kafka sleeps for a second then."""
     callback = TokenCallback(TokenSource(TokenSettings(token="opaque")))
     bearer: dict[str, Any] = {
@@ -64,7 +64,7 @@ async def test_the_loop_goes_on_while_a_client_takes_its_token() -> None:
     await producer.stop()
 
 
-def test_a_mistake_of_ours_stays_one() -> None:
+def test_create_client_raises_a_bad_setting_unchanged() -> None:
     with pytest.raises(KafkaException):
         create_client(AdminClient, {**NOWHERE, "nonsense": "1"}, "B")
 

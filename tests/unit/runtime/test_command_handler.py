@@ -52,18 +52,18 @@ class Desk:
         ("heartbeat", {"dance"}),
     ],
 )
-def test_each_takes_what_is_asked_of_it(tmp_path: Path, service: str, taken: set[str]) -> None:
+def test_command_handler_accepts_verbs_of_its_service(tmp_path: Path, service: str, taken: set[str]) -> None:
     desk = Desk(tmp_path, service)
     assert {verb for verb in ("pause", "offsets-list", "refresh", "dance") if desk.takes(verb, SOURCE)} == taken
 
 
-def test_who_is_named_takes_it_whatever_it_is(tmp_path: Path) -> None:
+def test_command_handler_accepts_any_verb_sent_to_its_service(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
     assert desk.takes("pause", "topic:orders", service="heartbeat")
     assert not desk.takes("pause", "flow", service="checkpoint")
 
 
-def test_what_is_about_a_group_is_for_who_divides_groups(tmp_path: Path) -> None:
+def test_command_about_a_group_is_for_the_service_that_divides_groups(tmp_path: Path) -> None:
     assert not Desk(tmp_path, "topic-sync").takes("pause", "group:g", partition=3)
     assert Desk(tmp_path, "checkpoint", divided=True).takes("pause", "group:g", partition=3)
 
@@ -100,7 +100,7 @@ async def test_offsets_are_changed_only_while_the_connector_is_stopped(tmp_path:
     assert desk.carried_out == [("offsets-list", SOURCE), (verb, SOURCE)]
 
 
-async def test_what_is_paused_is_not_refreshed(tmp_path: Path) -> None:
+async def test_refresh_of_a_paused_connector_is_refused(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "acl-sync")
     read_row(desk.ctx, Wanted(scope=SOURCE, phase="paused"))
     kind, reason, _ = await desk.judged("refresh", "")
@@ -123,7 +123,7 @@ async def test_what_the_file_lets_rest_no_command_starts(tmp_path: Path, service
     assert (await desk.judged("refresh", ""))[1].endswith(f"Connector is stopped by {place}")
 
 
-async def test_a_file_that_says_running_leaves_it_to_commands(tmp_path: Path) -> None:
+async def test_state_running_in_the_file_lets_commands_decide(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "topic-sync", lines="A->B.lockstep.state = running\n")
     assert desk.ctx.to_run
     read_row(desk.ctx, Wanted(scope=SOURCE, phase="paused"))
@@ -148,7 +148,7 @@ def test_an_event_of_a_newer_release_ends_it_too(tmp_path: Path) -> None:
         Desk(tmp_path, "heartbeat").desk.answered([Record("events", 0, 0, key, as_of_a_newer_release(value), 0)])
 
 
-def test_what_is_no_command_and_no_event_is_passed_over(tmp_path: Path) -> None:
+def test_command_handler_skips_malformed_records(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
     for value in (b"nonsense", b"[]", b'{"id":"c","verb":"v","version":"x"}', None):
         desk.desk.received([Record("commands", 0, 0, b"", value, 0)])

@@ -11,14 +11,14 @@ from lockstep_runtime.kafka.admin import connects
 SOON = timedelta(seconds=5)
 
 
-async def test_an_address_that_takes_connections_has_nothing_wrong() -> None:
+async def test_connects_to_a_listening_address() -> None:
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     assert await connects("127.0.0.1", port, SOON) is None
     server.close()
 
 
-async def test_a_name_that_nobody_knows_and_a_port_that_is_closed_are_told_apart() -> None:
+async def test_connects_distinguishes_an_unknown_name_and_a_closed_port() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         assert await connects("127.0.0.1", unused.getsockname()[1], SOON) == "connection refused"

@@ -17,7 +17,7 @@ def test_there_is_time_left_for_acts_under_way() -> None:
     assert HEARD_WITHIN <= SESSION_TIMEOUT / 2
 
 
-def test_a_row_bears_the_term_of_its_share(tmp_path: Path) -> None:
+def test_row_has_the_term_of_its_share(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
     assert ctx._term_of(ORDERS) == 7
     assert ctx._term_of(CHECKPOINT) == 7
@@ -26,7 +26,7 @@ def test_a_row_bears_the_term_of_its_share(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [ORDERS, CHECKPOINT, Restarts(owner="checkpoint-0"), Leader(service="x", instance="y")])
-def test_who_does_not_lead_the_share_may_not_write_its_rows(tmp_path: Path, row: Row) -> None:
+def test_row_of_a_share_without_leadership_is_refused(tmp_path: Path, row: Row) -> None:
     """With term 0 it would count, whoever leads: only rows that need no term may have none."""
     ctx = leading(tmp_path, "checkpoint", (3, 9), divided=True)
     if isinstance(row, Leader):
@@ -36,7 +36,7 @@ def test_who_does_not_lead_the_share_may_not_write_its_rows(tmp_path: Path, row:
             ctx._term_of(row)
 
 
-def test_who_was_not_heard_from_lately_may_write_nothing(tmp_path: Path) -> None:
+def test_row_without_a_recent_group_heartbeat_is_refused(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "heartbeat", (0, 5))
     assert ctx.heard
     ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
@@ -45,7 +45,7 @@ def test_who_was_not_heard_from_lately_may_write_nothing(tmp_path: Path) -> None
         ctx._term_of(FlowPulse(source="A", target="B", phase="beating"))
 
 
-def test_an_event_bears_the_term_of_the_share_it_is_about(tmp_path: Path) -> None:
+def test_event_has_the_term_of_the_share_it_is_about(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
     assert ctx._term_about("orders") == 7
     only_3 = leading(tmp_path, "checkpoint", (3, 9), divided=True)

@@ -54,7 +54,7 @@ def test_commands_change_the_phase_and_nothing_else(verb: str, phase: str) -> No
     assert after(known, verb, "c1") == Wanted(scope=SOURCE, phase=phase, restart="r1")
 
 
-def test_a_restart_keeps_the_phase_and_is_told_by_its_id() -> None:
+def test_restart_keeps_the_phase_and_has_its_id() -> None:
     known = Wanted(scope=SOURCE, phase="paused")
     asked = after(known, RESTART, "c1")
     assert (asked.phase, asked.restart) == ("paused", "c1")
@@ -81,7 +81,7 @@ def test_commands_about_nothing_there_is_are_doubted() -> None:
     assert doubts(STOP, Scope.parse(SOURCE), {}) == ""
 
 
-def test_what_the_file_states_counts_beside_the_rows_and_the_most_restrained_of_all() -> None:
+def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:
     stated = StatedPhase(phase="paused", key="mm2.properties:5: A->B.lockstep.state")
     states = StatedPhases(source=stated)
     by_file = DesiredState({}, states)

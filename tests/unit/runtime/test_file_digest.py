@@ -8,7 +8,7 @@ from pathlib import Path
 from lockstep_runtime.util.file_digest import FileDigest, contents
 
 
-def test_what_is_in_a_file_counts_not_how_it_came_there(tmp_path: Path) -> None:
+def test_file_digest_is_of_the_content_behind_links(tmp_path: Path) -> None:
     """As the kubelet does it: `..data` is a link to a folder, and is swapped for another one."""
     for name, text in (("first", "1"), ("second", "2"), ("third", "2")):
         (tmp_path / name).mkdir()
@@ -38,7 +38,7 @@ def test_a_file_that_is_gone_is_another_content(tmp_path: Path) -> None:
     assert contents([file]) != there
 
 
-def test_only_what_is_the_same_twice_counts() -> None:
+def test_file_digest_differs_only_after_two_equal_reads() -> None:
     one, two, three = ({Path("f"): text} for text in "123")
     steady = FileDigest(one)
     assert [steady.differs(seen) for seen in (one, two, three, three, three)] == [False, False, False, True, True]

@@ -70,7 +70,7 @@ async def test_a_life_ends_in_order_and_the_next_begins_at_once(tmp_path: Path) 
     assert runner.ended == 2
 
 
-async def test_who_waits_after_a_failure_goes_on_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flow_renewal_ends_a_wait_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runner = Lives(tmp_path)
     runner._backoff.first = 60.0
     runner._backoff.limit = 60.0

@@ -59,7 +59,9 @@ async def closes_within(seconds: float, reader: asyncio.StreamReader) -> bytes:
         b"GET /live HTTP/1.1\r\nHost: x\r\n" + b"\r\n".join(b"A%d: 1" % number for number in range(300)),
     ],
 )
-async def test_what_is_no_request_is_refused_in_silence(head: bytes, caplog: pytest.LogCaptureFixture) -> None:
+async def test_malformed_http_request_is_refused_without_a_log_line(
+    head: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async with served(AccessPolicy()) as address:
         answer = await sent(address, head + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n")
@@ -122,7 +124,7 @@ async def test_a_client_that_is_gone_when_it_is_refused_is_no_news(caplog: pytes
     assert not [record for record in caplog.records if record.levelno >= logging.INFO]
 
 
-async def test_a_page_that_raises_is_answered_and_said(
+async def test_http_page_that_raises_is_answered_with_500_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -170,7 +172,7 @@ async def test_a_slow_head_over_tls_is_refused(tmp_path: Path, monkeypatch: pyte
         assert (await sent(address, LIVE[:-2], trusted)).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_an_answer_that_nobody_takes_is_given_up(
+async def test_http_answer_that_is_not_read_times_out(
     monkeypatch: pytest.MonkeyPatch, ended: list[GuardedConnection]
 ) -> None:
     monkeypatch.setattr(guard, "ANSWERED_WITHIN_S", 0.3)

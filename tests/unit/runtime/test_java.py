@@ -49,7 +49,7 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
     assert f"JAVA_HOME={tmp_path}" in sentence
 
 
-def test_no_java_anywhere_is_one_sentence_that_says_how(tmp_path: Path) -> None:
+def test_missing_java_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
     sentence = missing_java({"PATH": str(tmp_path)})
     assert sentence is not None
     assert "none on PATH" in sentence

@@ -62,7 +62,7 @@ def test_without_partition_0_we_stand_by() -> None:
     assert me.phase_of() is LeadPhase.IDLE
 
 
-def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_the_partition() -> None:
+def test_leadership_lost_to_a_later_row_is_claimed_again() -> None:
     me = Leadership("topic-sync")
     me.assigned({0})
     me.claimed(0, 7)
@@ -75,7 +75,7 @@ def test_a_later_row_of_another_takes_the_lead_and_we_claim_again_while_we_hold_
     assert me.term() == 9
 
 
-def test_what_is_revoked_is_given_up_at_once_and_a_late_acknowledgement_changes_nothing() -> None:
+def test_leadership_of_a_revoked_partition_ends_despite_a_late_ack() -> None:
     me = Leadership("topic-sync")
     me.assigned({0})
     me.revoked()
@@ -104,7 +104,7 @@ def test_rows_of_other_services_do_not_matter() -> None:
     assert me.leads()
 
 
-def test_others_who_claimed_since_a_term_are_known_also_when_we_did_again() -> None:
+def test_leadership_claims_of_others_since_a_term_are_known() -> None:
     me = Leadership("data-plane")
     assert not me.others_since(0, "one")
     me.saw_leader("data-plane", "one", 7)

@@ -11,7 +11,7 @@ def test_each_cause_is_counted_and_what_has_none_is_not() -> None:
     assert [sayings.count(one) for one in (WRITE, WRITE, READ, "away", WRITE, "away")] == [1, 2, 1, 0, 3, 0]
 
 
-def test_what_is_over_is_news_when_it_comes_again() -> None:
+def test_log_dedup_logs_a_cause_again_after_its_end() -> None:
     sayings = LogDedup()
     sayings.count(WRITE)
     sayings.count(READ)

@@ -56,7 +56,7 @@ async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> No
     await scene.until(["begins", "ends", "begins", "ends"])
 
 
-async def test_what_is_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
+async def test_main_loop_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
     going = asyncio.create_task(scene.work.run_forever())
@@ -64,7 +64,7 @@ async def test_what_is_paused_at_the_start_does_not_begin(tmp_path: Path) -> Non
     going.cancel()
 
 
-async def test_who_pauses_itself_only_ends_when_stopped(tmp_path: Path) -> None:
+async def test_main_loop_that_pauses_itself_ends_only_when_stopped(tmp_path: Path) -> None:
     scene = Scene(tmp_path, pauses_itself=True)
     going = asyncio.create_task(scene.work.run_forever())
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))
@@ -146,7 +146,7 @@ class Resting(Scene):
             self.said.append("is roused")
 
 
-async def test_while_it_is_stopped_it_does_what_is_left_to_do(tmp_path: Path) -> None:
+async def test_main_loop_that_is_stopped_runs_its_rest_work(tmp_path: Path) -> None:
     scene = Resting(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
     going = asyncio.create_task(scene.work.run_forever())

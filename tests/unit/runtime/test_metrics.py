@@ -24,7 +24,7 @@ def shown(metrics: Metrics) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
 
 
-def test_a_counter_begins_at_zero_and_bears_its_suffix() -> None:
+def test_counter_begins_at_zero_and_has_its_suffix() -> None:
     metrics = Metrics()
     done = metrics.series(DONE, "A->B")
     assert shown(metrics) == {("done_total", "A->B"): 0}
@@ -98,7 +98,7 @@ def test_parts_of_the_source_connector_count_as_none(service: str) -> None:
     assert page["lockstep_acting", "A->T", service] == 1
 
 
-def test_the_page_tells_what_this_process_and_those_it_started_hold() -> None:
+def test_memory_metrics_cover_this_process_and_its_children() -> None:
     metrics = Metrics()
     metrics.ask(lambda: memory_samples("data-plane", resident()))
     child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1)
@@ -112,11 +112,11 @@ def test_the_page_tells_what_this_process_and_those_it_started_hold() -> None:
     assert held[("lockstep_memory_bytes", "spark", "data-plane")] > 1_000_000
 
 
-def test_where_there_is_no_proc_nothing_is_told_of_memory(tmp_path: Path) -> None:
+def test_memory_metrics_without_proc_are_empty(tmp_path: Path) -> None:
     assert resident(tmp_path) == {}
 
 
-def test_the_page_tells_when_certificates_end() -> None:
+def test_certificate_metrics_have_their_ends() -> None:
     metrics = Metrics()
     ends = [CertificateEnds("A", KEYSTORE, (5.0, 7.0))]
     metrics.ask(lambda: certificate_samples(Flow("A", "B"), ends, 6.0))

@@ -28,7 +28,7 @@ TOPIC, GROUP, CLUSTER = (
         (CLUSTER, "describe ACLs of", "topic resources", ("cluster", "", "Describe")),
     ],
 )
-def test_what_was_asked_tells_what_is_lacking(
+def test_missing_operation_follows_from_the_request(
     code: int, asked: str, resource: str, lacks: tuple[str, str, str]
 ) -> None:
     assert missing_operation(code, asked, resource) == lacks
