@@ -100,7 +100,7 @@ def jobs_verdict(objects: Objects, folder: Path) -> Result:
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_a_schema_can_tell_helm_refuses(case: str, tmp_path: Path) -> None:
+def test_helm_refuses_what_the_schema_refuses(case: str, tmp_path: Path) -> None:
     assert check(written(tmp_path, WRONG[case])).exit_code == 2
     assert "values don't meet the specifications of the schema" in refused(WRONG[case])
 
@@ -113,7 +113,7 @@ def test_the_rest_the_job_refuses_before_anything_is_made(case: str, tmp_path: P
 
 
 @pytest.mark.parametrize("case", RIGHT)
-def test_what_the_services_take_the_chart_takes(case: str, tmp_path: Path) -> None:
+def test_chart_accepts_what_the_services_accept(case: str, tmp_path: Path) -> None:
     taken = check(written(tmp_path, RIGHT[case]), "--alone")
     assert taken.exit_code == 0, taken.output
     told = jobs_verdict(rendered(RIGHT[case]), tmp_path)
@@ -127,7 +127,7 @@ def test_a_values_file_of_the_chart_can_be_checked_as_it_is(values: Path) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
-def test_the_job_takes_every_seed_without_its_secrets(seed: Path, tmp_path: Path) -> None:
+def test_job_accepts_every_seed_without_its_secrets(seed: Path, tmp_path: Path) -> None:
     told = jobs_verdict(rendered(seed), tmp_path)
     assert told.exit_code == 0, told.output
 
@@ -136,7 +136,7 @@ VERSIONS = sorted({*API_VERSIONS["KafkaMirrorMaker2"], "kafka.strimzi.io/v1beta1
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_chart_takes_the_api_versions_that_the_services_take(version: str, tmp_path: Path) -> None:
+def test_chart_accepts_the_api_versions_of_the_services(version: str, tmp_path: Path) -> None:
     resource = {**(v1(**EVERYTHING) if version.endswith("/v1") else GOOD), "apiVersion": version}
     taken = check(written(tmp_path, resource))
     if version in API_VERSIONS["KafkaMirrorMaker2"]:

@@ -54,7 +54,7 @@ def pod_of(one: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["v1", "executors", "everything", "alpha", "mirror-maker-1"])
-def test_every_object_bears_the_resources_labels_and_annotations(name: str) -> None:
+def test_every_object_has_the_labels_and_annotations_of_the_resource(name: str) -> None:
     given = yaml.safe_load(CI[name].read_text())
     values = {"metadata": {**given["metadata"], "labels": {"team": "data"}, "annotations": {"contact": "me"}}}
     objects = rendered(CI[name], values)
@@ -85,7 +85,7 @@ def test_what_belongs_to_others_is_not_passed_on() -> None:
 
 
 @pytest.mark.parametrize("name", CI)
-def test_every_pod_is_restricted_and_only_who_needs_it_has_a_token(name: str) -> None:
+def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> None:
     objects = rendered(CI[name])
     pods = [pod_of(one) for one in [*objects.workloads(), *objects.of("Pod").values()]]
     for text in (text for file, text in objects.config().items() if file.startswith("executor-")):
@@ -125,7 +125,7 @@ def test_every_volume_that_is_mounted_is_there_and_no_path_twice(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CI)
-def test_ports_have_names_that_kubernetes_takes(name: str) -> None:
+def test_port_names_are_valid_in_kubernetes(name: str) -> None:
     """Which their schemas do not say: at most 15 characters."""
     objects = rendered(CI[name])
     containers = [container for one in objects.workloads() for container in pod_of(one)["spec"]["containers"]]
@@ -257,7 +257,7 @@ def test_a_release_without_a_name_of_the_resource_has_its_own() -> None:
     assert all(one["metadata"].get("namespace", NAMESPACE) == NAMESPACE for one in objects.all)
 
 
-def test_what_the_resource_says_is_no_template() -> None:
+def test_resource_values_are_not_rendered_as_templates() -> None:
     pod = {"volumes": [{"name": "v", "emptyDir": {"sizeLimit": "{{ 1 }}"}}]}
     container = {"env": [{"name": "A", "value": "{{ .Release.Name }}"}, {"name": "B", "value": "{{"}]}
     values = resource({"from": "A", "to": "B", **EVERYTHING}, template={"pod": pod, "connectContainer": container})

@@ -137,7 +137,7 @@ def test_a_service_can_be_left_out_and_nothing_at_all_is_refused() -> None:
     assert "nothing would run" in refused(nothing)
 
 
-def test_flows_that_kubernetes_cannot_tell_apart_have_names_of_their_own() -> None:
+def test_flows_with_equal_kubernetes_names_have_distinct_workloads() -> None:
     flows = resource(*({"from": alias, "to": "T", "sourceConnector": {}} for alias in ("a_b", "A-B", "c")))
     objects = rendered(flows)
     names = [workload["metadata"]["name"] for workload in objects.workloads()]

@@ -162,7 +162,7 @@ def moments(dice: random.Random) -> Sequence[tuple[str, float]]:
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-def test_whatever_is_killed_when_mm2_goes_on_behind_the_last_record_on_the_target(
+def test_handback_after_kills_lets_mm2_continue_behind_the_last_record(
     tmp_path: Path, brokers: tuple[Broker, Broker]
 ) -> None:
     seed = int(os.environ.get("LOCKSTEP_SEED") or random.randrange(1 << 30))

@@ -212,7 +212,7 @@ def test_both_clients_see_the_same_topics_and_clusters(java: Any, mirrored: Mirr
         theirs.close()
 
 
-def test_what_java_says_of_clusters_and_topics_is_so(java: Any, mirrored: Mirrored) -> None:
+def test_clusters_and_topics_by_java_match_ours(java: Any, mirrored: Mirrored) -> None:
     utils, conf = java.org.apache.kafka.connect.mirror.RemoteClusterUtils, mirrored.conf
     assert replication_hops(conf, mirrored.source) == utils.replicationHops(conf, mirrored.source) == 1
     assert replication_hops(conf, mirrored.before) == utils.replicationHops(conf, mirrored.before) == 2

@@ -114,7 +114,7 @@ def test_a_truststore_may_be_a_keystore(stores: Stores) -> None:
         ("p12", None, None, "is encrypted, or no PKCS12 or JKS store at all: set its password"),
     ],
 )
-def test_a_wrong_password_is_said(
+def test_wrong_keystore_password_is_named(
     stores: Stores, kind: str, password: str | None, key_password: str | None, sentence: str
 ) -> None:
     file = getattr(stores, kind)

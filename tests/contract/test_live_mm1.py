@@ -137,9 +137,7 @@ def test_by_key_each_puts_records_where_the_other_does(tmp_path: Path, brokers: 
     assert len({r.partition for r in found}) == 4
 
 
-def test_one_that_was_killed_is_waited_for_and_read_again_from_its_commit(
-    tmp_path: Path, brokers: tuple[Broker, Broker]
-) -> None:
+def test_killed_mm1_is_waited_for_and_its_commit_is_the_start(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
     """While the broker still counts the dead one among the group's members nothing is copied; what it copied after its
     last commit comes again, as it would by itself."""
     turns = Turns(tmp_path, brokers)
@@ -159,7 +157,7 @@ def test_one_that_was_killed_is_waited_for_and_read_again_from_its_commit(
     assert turns.doubled() == again
 
 
-def test_one_that_is_started_beside_us_takes_over_and_we_go_on_behind_it(
+def test_mm1_started_beside_us_gets_the_partitions_and_gives_them_back(
     tmp_path: Path, brokers: tuple[Broker, Broker]
 ) -> None:
     turns = Turns(tmp_path, brokers)

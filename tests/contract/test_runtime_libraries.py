@@ -29,7 +29,7 @@ def test_the_heartbeat_that_is_wrapped_is_where_it_was() -> None:
     assert "self._thread" in inspect.getsource(ThreadDelegateConsumer)
 
 
-def test_an_app_that_stops_waits_for_its_consumers_thread_by_the_name_that_is_replaced() -> None:
+def test_faust_thread_stop_calls_the_method_that_is_replaced() -> None:
     assert "self._thread.stop()" in inspect.getsource(ServiceThread.stop)
     assert "self.is_stopped.wait()" in inspect.getsource(WorkerThread.stop)
 
@@ -44,12 +44,12 @@ def test_what_wakes_a_consumers_thread_has_the_names_that_are_replaced() -> None
     assert "backoff = self._fetcher_timeout" in inspect.getsource(Fetcher._get_actions_per_node)
 
 
-def test_what_is_queued_for_a_consumers_thread_wakes_it_without_a_keepalive() -> None:
+def test_faust_method_queue_wakes_its_thread_without_a_keepalive() -> None:
     for wakes in (MethodQueue.call, ServiceThread._stopped_set):
         assert "call_soon_threadsafe(" in inspect.getsource(wakes)
 
 
-def test_aiokafkas_clients_make_their_connections_by_the_name_that_is_replaced() -> None:
+def test_aiokafka_client_connects_by_the_function_that_is_replaced() -> None:
     assert aiokafka.client.create_conn is not None
     assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient._get_conn)
     assert "await create_conn(" in inspect.getsource(aiokafka.client.AIOKafkaClient.bootstrap)
@@ -57,7 +57,7 @@ def test_aiokafkas_clients_make_their_connections_by_the_name_that_is_replaced()
     assert list(ours.parameters) == list(theirs.parameters)
 
 
-def test_a_login_goes_through_send_and_its_answer_tells_of_the_session() -> None:
+def test_aiokafka_login_uses_send_and_has_the_session_lifetime() -> None:
     source = inspect.getsource(AIOKafkaConnection._do_sasl_handshake)
     assert "self.send(SaslHandShakeRequest(" in source
     assert "self.send(SaslAuthenticateRequest(" in source
@@ -72,7 +72,7 @@ def test_a_heartbeat_answers_whether_the_group_still_counts_us() -> None:
     assert "return False" in source
 
 
-def test_a_member_that_the_group_does_not_know_any_more_loses_its_id_at_the_heartbeat() -> None:
+def test_aiokafka_member_unknown_to_the_group_loses_its_id_at_heartbeat() -> None:
     assert "UnknownMemberIdError" in inspect.getsource(GroupCoordinator._do_heartbeat)
     assert "self.member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID" in inspect.getsource(GroupCoordinator.reset_generation)
     assert JoinGroupRequest.UNKNOWN_MEMBER_ID == UNKNOWN_MEMBER

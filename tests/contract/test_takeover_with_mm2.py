@@ -237,7 +237,7 @@ def _worker(folder: Path, moved: Moved) -> ConnectWorker:
 # -- killed ------------------------------------------------------------------------------------------------------------
 
 
-def test_of_a_killed_mm2_what_it_copied_since_it_wrote_last_is_doubled_and_nothing_lost(
+def test_takeover_from_a_killed_mm2_doubles_its_last_records_loses_none(
     tmp_path: Path, brokers: tuple[Broker, Broker], mark: str
 ) -> None:
     """Its workers are members until their session ends (10 s). By default it writes every minute; here more often."""
@@ -325,7 +325,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("ended", ["stopped", "killed"])
-def test_a_group_that_mm2_checkpointed_goes_on_being_translated_and_is_never_beyond_the_truth(
+def test_checkpointed_group_of_mm2_is_translated_on_and_never_too_far(
     tmp_path: Path, brokers: tuple[Broker, Broker], mark: str, ended: str
 ) -> None:
     """By MM2, by us, and where MM2 was stopped in order by MM2 again, on the syncs that both have written. Of a killed

@@ -45,7 +45,7 @@ def lockstep_json(*arguments: str, code: int = 0) -> Any:
     return json.loads(lockstep(*arguments, "--output", "json", code=code))
 
 
-def test_a_connector_is_paused_and_resumed_and_says_so(file: Path, heartbeat: ServiceProcess) -> None:
+def test_pause_and_resume_of_a_connector_are_confirmed(file: Path, heartbeat: ServiceProcess) -> None:
     (flow,) = lockstep_json("pause", str(file), HEARTBEAT)["flows"]
     (answer,) = flow["answers"]
     assert (answer["service"], answer["kind"], answer["detail"]["wanted"]) == ("heartbeat", "Paused", "paused")
@@ -55,13 +55,13 @@ def test_a_connector_is_paused_and_resumed_and_says_so(file: Path, heartbeat: Se
     assert f"{HEARTBEAT} is to be running" in lockstep("resume", str(file), HEARTBEAT)
 
 
-def test_who_does_not_run_is_named(file: Path, heartbeat: ServiceProcess) -> None:
+def test_command_names_a_service_that_does_not_run(file: Path, heartbeat: ServiceProcess) -> None:
     said = lockstep("refresh", str(file), "--timeout", "1", code=3)
     assert f"{FLOW}  heartbeat: refreshed" in said
     assert f"{FLOW}  topic-sync: no answer to refresh. No replica of it runs for this flow: start it." in said
 
 
-def test_status_tells_who_runs_and_who_does_not(file: Path, heartbeat: ServiceProcess) -> None:
+def test_status_names_services_with_and_without_replicas(file: Path, heartbeat: ServiceProcess) -> None:
     (flow,) = lockstep_json("status", str(file), "--flow", FLOW, code=1)["flows"]
     replicas = {line["service"]: line["replicas"] for line in flow["services"]}
     assert (replicas["heartbeat"], replicas["topic-sync"]) == (1, 0)
@@ -99,7 +99,7 @@ def test_watch_goes_on_until_it_is_interrupted_and_ends_cleanly(file: Path, hear
     assert (running.returncode, complaints) == (0, "")
 
 
-def test_a_flow_that_never_ran_and_a_cluster_that_is_gone_are_said(
+def test_command_names_a_flow_that_never_ran_and_an_unreachable_cluster(
     file: Path, heartbeat: ServiceProcess, tmp_path: Path
 ) -> None:
     text = file.read_text()
@@ -128,7 +128,7 @@ def test_probe_reaches_both_clusters_and_sees_a_heartbeat(file: Path, heartbeat:
     assert f"{FLOW}  failed  canary through unmirrored: {FLOW} does not mirror unmirrored" in said
 
 
-def test_probe_names_a_cluster_that_is_gone_and_heartbeats_that_do_not_come(
+def test_probe_names_an_unreachable_cluster_and_missing_heartbeats(
     file: Path, heartbeat: ServiceProcess, tmp_path: Path
 ) -> None:
     text, target = file.read_text(), FLOW.partition("->")[2]

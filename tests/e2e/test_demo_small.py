@@ -14,7 +14,7 @@ from tools.demo.__main__ import arguments
 DEMO_WITHIN = 280.0  # half a minute on a quiet machine; other tests may share the cores
 
 
-def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_demo_proves_its_claims_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "tools.demo", "--duration", "5"],
         capture_output=True,
@@ -32,7 +32,7 @@ def test_the_demo_proves_what_it_says_and_leaves_nothing_behind(tmp_path: Path) 
     assert [one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if _of(one, tmp_path)] == []
 
 
-def test_what_make_was_given_counts_unless_the_command_line_says_otherwise() -> None:
+def test_demo_arguments_override_those_of_make() -> None:
     assert vars(arguments([], {})) == {"duration": 30.0, "keep": False}
     assert vars(arguments([], {"DURATION": "120", "KEEP": "1"})) == {"duration": 120.0, "keep": True}
     assert vars(arguments(["--duration", "5"], {"DURATION": "120", "KEEP": ""})) == {"duration": 5.0, "keep": False}

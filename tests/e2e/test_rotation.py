@@ -378,7 +378,7 @@ def test_a_client_certificate_and_an_authority_are_replaced(scene: Scene, author
 
 
 @pytest.mark.long  # half a minute
-def test_a_slot_takes_up_what_is_replaced_on_its_own_host(
+def test_slot_renews_credentials_replaced_on_its_own_host(
     clusters: Clusters, authority: Authority, tmp_path: Path
 ) -> None:
     """One that no driver tells anything: as on another host, where files are replaced after the driver's."""

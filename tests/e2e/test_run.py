@@ -84,7 +84,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert len(message.strip().splitlines()) == 1
 
 
-def test_without_java_one_sentence_says_so(tmp_path: Path) -> None:
+def test_run_without_java_is_refused_in_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD)
     message = refused(file, {**os.environ, "JAVA_HOME": str(tmp_path)})
@@ -133,7 +133,7 @@ COPY = "data-plane copy"
 RECORDS = 200
 
 
-def test_all_services_become_ready_send_spans_are_started_again_when_killed_and_end_with_sigterm(
+def test_run_services_become_ready_restart_after_a_kill_and_end_on_sigterm(
     pair: Pair, start: Callable[[str], LockstepRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(pair.a.bootstrap, unique_name("run"))
@@ -207,7 +207,7 @@ def check_pages(run: LockstepRun) -> None:
 
 
 @pytest.mark.long
-def test_mm2_033_a_service_that_is_switched_off_is_not_started_and_two_ctrl_c_end_the_others_at_once(
+def test_mm2_033_run_skips_a_disabled_service_and_two_ctrl_c_end_it(
     pair: Pair, start: Callable[[str], LockstepRun]
 ) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))

@@ -120,7 +120,7 @@ def _gauges(there: Deployment) -> dict[int, float]:
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_no_less_is_said_than_what_a_reader_of_the_target_lacks(tmp_path: Path) -> None:
+def test_status_lag_is_at_least_what_a_reader_of_the_target_lacks(tmp_path: Path) -> None:
     seed, moments = int(os.environ.get("SEED") or random.randrange(10**6)), int(os.environ.get("MOMENTS") or 10)
     print(f"SEED={seed}")  # noqa: T201 - pytest shows it with the failure
     dice = random.Random(seed)

@@ -88,7 +88,7 @@ def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]
     assert run.left() == []
 
 
-def test_a_crashed_service_is_started_again_with_back_off_and_that_is_said(supervised: Callable[..., Run]) -> None:
+def test_crashed_service_restarts_with_backoff_and_is_named(supervised: Callable[..., Run]) -> None:
     run = supervised("crashing", "polite")
     run.until_said("crashing ended with exit code 7, starting again in 1 s (1st time)")
     run.until_said("crashing ended with exit code 7, starting again in 2 s (2nd time)")
@@ -119,7 +119,7 @@ def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervi
     assert "misconfigured ended with exit code 2: its configuration cannot be used" in run.text()
 
 
-def test_a_service_that_could_use_its_configuration_before_is_started_again(supervised: Callable[..., Run]) -> None:
+def test_service_with_a_configuration_broken_later_is_restarted(supervised: Callable[..., Run]) -> None:
     """It crashes, and a secret is half written when it comes back."""
     run = supervised("polite", "rotating")
     run.until_said("rotating ended with exit code 2: its configuration cannot be used now, starting again in 2 s")

@@ -136,7 +136,7 @@ def ends(m: Migration) -> list[dict[int, int]]:
     return [end_offsets(m.target, topic) for topic in (progress_topic(m.flow), m.offsets_topic, state_topic(m.flow))]
 
 
-def test_a_flow_is_taken_over_and_handed_back_the_second_time_without_writing(migration: Migration) -> None:
+def test_takeover_and_handback_write_nothing_the_second_time(migration: Migration) -> None:
     m = migration
     write(m.target, m.offsets_topic, [(b"another connector's", b"\xff"), (b'["x",{"y":1}]', b"{}")])
     m.mm2_copied(1, 1, connector="somebody")

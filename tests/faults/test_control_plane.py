@@ -75,7 +75,7 @@ def test_another_acts_within_ten_seconds(subject: Subject, tmp_path: Path, numbe
     assert subject.said_twice() == []
 
 
-def test_what_is_done_but_not_said_when_its_leader_dies_is_done_and_said_once(subject: Subject, tmp_path: Path) -> None:
+def test_act_of_a_leader_killed_before_its_event_has_one_event(subject: Subject, tmp_path: Path) -> None:
     """Killed when its act can be seen on the cluster, and before it has heard of that itself."""
     assert subject.b.proxy is not None
     with Replicas(subject, tmp_path / "proxied", 2, proxied=True) as replicas:
@@ -99,9 +99,7 @@ def test_what_is_done_but_not_said_when_its_leader_dies_is_done_and_said_once(su
             assert len(set(groups)) == len(groups), f"a checkpoint at {place} was written twice: {Counter(groups)}"
 
 
-def test_a_command_whose_leader_dies_before_it_answers_is_carried_out_and_answered_once(
-    subject: Subject, tmp_path: Path
-) -> None:
+def test_command_of_a_leader_killed_before_its_answer_has_one_answer(subject: Subject, tmp_path: Path) -> None:
     """`pause`: the act is a row, the answer an event. Where that row is another service's to write, `refresh`, and the
     act is what a round does."""
     assert subject.b.proxy is not None
@@ -179,7 +177,7 @@ def test_a_leader_that_wakes_changes_nothing(subject: Subject, tmp_path: Path) -
     assert subject.said_twice() == []
 
 
-def test_each_group_has_exactly_one_who_writes_it(pair: Pair, tmp_path: Path) -> None:
+def test_each_group_has_exactly_one_writer(pair: Pair, tmp_path: Path) -> None:
     """Three replicas, all of which have groups, while one of them comes and goes."""
     subject = Checkpoints(pair.a, pair.b)
     subject.prepare()

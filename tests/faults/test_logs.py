@@ -175,9 +175,7 @@ def test_a_target_restored_from_an_older_backup(own: tuple[Broker, Broker], tmp_
             assert wait_for_value(mirror.data_plane, 50, name, topic=topics[1]) == 50
 
 
-def test_records_that_left_the_source_after_they_were_copied_and_before_that_was_written_down(
-    pair: Pair, tmp_path: Path
-) -> None:
+def test_records_deleted_on_the_source_between_copy_and_row(pair: Pair, tmp_path: Path) -> None:
     mark = uuid.uuid4().hex[:6]
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     with Mirror.one_flow(tmp_path, mark, a, b) as mirror:
@@ -202,7 +200,7 @@ def test_records_that_left_the_source_after_they_were_copied_and_before_that_was
         assert len(read_topic(flow.target, flow.remote(topics[1]))) == 100
 
 
-def test_a_target_whose_retention_has_removed_what_was_appended_and_not_written_down(
+def test_records_deleted_on_the_target_by_retention_before_their_row(
     pair: Pair, own: tuple[Broker, Broker], tmp_path: Path
 ) -> None:
     """A target that remembers us says how much there was; else somebody has to decide."""

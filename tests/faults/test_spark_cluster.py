@@ -186,7 +186,7 @@ def test_a_frozen_slot_is_ended_and_another_goes_on(there: There, topic: str, tm
     assert there.mirror.flow.events("SlotFrozen")
 
 
-def test_a_slot_that_waits_for_a_place_says_so(there: There, tmp_path: Path, pair: Pair) -> None:
+def test_slot_without_a_free_core_is_named(there: There, tmp_path: Path, pair: Pair) -> None:
     """More slots than Spark has cores: those that have a place copy their part, and the other is named."""
     mark = f"w{uuid.uuid4().hex[:6]}"
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2

@@ -115,7 +115,7 @@ def replicated(clusters: Clusters, topic: str) -> str:
     return topic
 
 
-def test_the_replica_of_our_own_rack_is_read_and_the_leader_where_that_fails(clusters: Clusters) -> None:
+def test_replica_of_the_own_rack_is_read_and_the_leader_if_it_fails(clusters: Clusters) -> None:
     flow, follower = clusters.out, clusters.three[1]
     topic = replicated(clusters, unique_name("out-rack"))
 
@@ -185,7 +185,7 @@ def test_leaders_that_move_every_five_seconds_on_either_side_cost_nothing(cluste
     assert clusters.mirror.data_plane.running
 
 
-def test_topics_begin_at_once_although_the_leaders_of_the_progress_topic_have_moved(clusters: Clusters) -> None:
+def test_topics_begin_at_once_after_leaders_of_the_progress_topic_moved(clusters: Clusters) -> None:
     """Who led it when other partitions began is remembered, and may be wrong by now."""
     flow, progress = clusters.back, progress_topic(clusters.back.flow)
     before = create_topic(clusters.one.bootstrap, f"back-{MARK}-before", partitions=PARTITIONS)
@@ -202,7 +202,7 @@ def test_topics_begin_at_once_although_the_leaders_of_the_progress_topic_have_mo
     assert flow.compared(after).equal
 
 
-def test_a_log_that_is_cut_and_grows_again_on_a_broker_that_stays_connected_is_named(clusters: Clusters) -> None:
+def test_log_truncated_by_unclean_election_and_grown_again_is_named(clusters: Clusters) -> None:
     """An unclean election while the former leader sleeps: it wakes as a follower, and what was copied from it is gone
     from its log, which by then is longer than before."""
     flow, (former, _, late) = clusters.out, clusters.three

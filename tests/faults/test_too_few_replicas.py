@@ -86,7 +86,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(targets, stack.enter_context(mirror))
 
 
-def test_too_few_replicas_slow_the_fetching_down_and_are_told_of(scene: Scene) -> None:
+def test_too_few_replicas_slow_down_fetching_and_are_named(scene: Scene) -> None:
     flow, mirror, away = scene.flow, scene.mirror, scene.targets[-1]
     topic = create_topic(flow.source, unique_name(MARK), partitions=PARTITIONS)
     remote = flow.remote(topic)

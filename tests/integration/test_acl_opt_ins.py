@@ -188,7 +188,7 @@ async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:
     assert [e.detail["principal"] for e in scene.told("AclDeleted")] == ["User:gone"]
 
 
-async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) -> None:
+async def test_replaced_leader_revokes_nothing(scene: AclScene) -> None:
     """It has not read yet that another one leads, and thinks that it acts: its own rows tell it."""
     binding = AclBinding(name=scene.remote(), principal="User:anna", operation="READ", permission="ALLOW")
     add(scene.b, acl(scene.remote()))
@@ -213,7 +213,7 @@ async def test_a_leader_that_was_replaced_takes_nothing_back(scene: AclScene) ->
 
 
 @pytest.mark.long
-def test_a_leader_that_wakes_takes_nothing_back(scene: AclScene) -> None:
+def test_leader_that_wakes_revokes_nothing(scene: AclScene) -> None:
     """It froze having looked once; another one took the ACL back, and made it again when it was granted again."""
     asked = ("lockstep.acls.delete = true", EVERY_SECOND)
     flow = str(scene.flow)

@@ -36,7 +36,7 @@ def broker(alias: str, properties: Mapping[str, str], bindings: Iterable[AclBind
         yield one
 
 
-def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: AclScene) -> None:
+def test_mm2_117_118_reader_of_a_topic_may_read_its_remote_topic(scene: AclScene) -> None:
     topic = scene.topic
     add(
         scene.a,
@@ -67,7 +67,7 @@ def test_mm2_117_118_who_may_read_a_topic_may_read_its_remote_topic(scene: AclSc
         assert process.stop() == 0
 
 
-def test_what_is_there_is_not_added_again_and_nothing_is_revoked(scene: AclScene) -> None:
+def test_existing_acl_is_not_added_again_and_none_is_revoked(scene: AclScene) -> None:
     add(scene.a, acl(scene.topic))
     with scene.service("sync.topic.acls.interval.seconds = 1") as process:
         scene.in_phase("in-sync")
@@ -92,9 +92,7 @@ def test_a_new_topic_does_not_wait_for_the_interval(scene: AclScene) -> None:
         assert page["lockstep_acls_added_total"] == [({"flow": str(scene.flow)}, 1)]
 
 
-def test_mm2_119_a_cluster_without_authorizer_is_said_once_and_the_target_left_alone(
-    tmp_path: Path, broker_b: Broker
-) -> None:
+def test_mm2_119_cluster_without_authorizer_is_logged_once(tmp_path: Path, broker_b: Broker) -> None:
     with broker("bare", {}) as bare:
         scene = AclScene(tmp_path, bare, broker_b)
         add(broker_b, acl(scene.remote(), principal="User:local"))
@@ -139,7 +137,7 @@ def test_a_missing_permission_names_operation_resource_and_cluster(
         assert process.running
 
 
-async def test_mm2_149_150_a_right_that_is_missing_is_no_error_where_it_is_not_needed(strict: Broker) -> None:
+async def test_mm2_149_150_missing_permission_is_an_error_only_where_needed(strict: Broker) -> None:
     """CREATE on the cluster is not needed where it is granted on the topic, and neither where the topic is there. Where
     it is needed it is named, rather than passed over."""
     admin = Admin("S", {"bootstrap.servers": strict.bootstrap})

@@ -34,7 +34,7 @@ def controller_of(broker: Broker) -> str:
     return f"127.0.0.1:{broker._quorum.controllers[broker.node]}"
 
 
-async def test_a_controllers_address_is_told_from_a_brokers(broker_a: Broker) -> None:
+async def test_controller_address_is_distinguished_from_a_broker_address(broker_a: Broker) -> None:
     address = controller_of(broker_a)
     with pytest.raises(
         ClusterUnreachable, match=r"cluster A at 127.0.0.1:\d+ .* is a KRaft controller's, which serves"

@@ -257,7 +257,7 @@ def test_partitions_grow(scene: Scene) -> None:
     assert len(scene.flow.wait_copied(topic, within=WITHIN)) == 140
 
 
-def test_a_topic_created_again_is_told_by_its_id(scene: Scene) -> None:
+def test_recreated_topic_is_known_by_its_id(scene: Scene) -> None:
     topic = scene.topic("again")
     produce(scene.flow.source, topic, told(50))
     scene.flow.wait_copied(topic, within=WITHIN)
@@ -294,7 +294,7 @@ def test_heartbeats_arrive(scene: Scene) -> None:
     until(beating, what="three heartbeats")
 
 
-def test_who_may_read_a_topic_may_read_its_copy(scene: Scene) -> None:
+def test_reader_of_a_topic_may_read_its_copy(scene: Scene) -> None:
     topic = scene.topic("acl")
     rule = AclBinding(
         *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:anna", "*"),
@@ -387,7 +387,7 @@ def test_without_ids_a_topic_created_again_and_shorter_shows_as_truncated(withou
     flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
 
 
-def test_without_ids_a_topic_created_again_and_longer_is_taken_for_the_same(without_ids: Mirror) -> None:
+def test_recreated_longer_topic_without_ids_is_taken_as_the_same(without_ids: Mirror) -> None:
     """What no id tells, nobody sees: as much of the new log as the old one had is not copied."""
     flow = without_ids.flow
     topic = create_topic(flow.source, f"{flow.flow.source[1:]}-longer")

@@ -54,7 +54,7 @@ def mirror(tmp_path: Path, broker_a: Broker, broker_b: Broker, request: pytest.F
         yield running
 
 
-def test_what_is_no_longer_selected_stays_and_goes_on_where_it_was_left(mirror: Changing) -> None:
+def test_deselected_topic_is_kept_and_continues_when_selected_again(mirror: Changing) -> None:
     there = mirror.flow
     kept, dropped = mirror.topic("kept"), mirror.topic("dropped")
     for topic in (kept, dropped):
@@ -111,7 +111,7 @@ def test_another_name_of_the_copy_is_another_copy(mirror: Changing) -> None:
     assert len(there.copy_of(topic)) == 300, "the former one stays"
 
 
-def test_mm2_177_with_latest_only_what_is_new_is_copied(mirror: Changing) -> None:
+def test_mm2_177_latest_copies_only_new_records(mirror: Changing) -> None:
     there = mirror.flow
     for process in (mirror.data_plane, mirror.topic_sync):
         process.stop(within=30)

@@ -156,7 +156,7 @@ def test_mm2_034_038_050_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Sc
         assert process.stop() == 0
 
 
-def test_mm2_166_a_lagging_group_goes_on_at_the_very_record_by_the_data_plane_s_runs(scene: Scene) -> None:
+def test_mm2_166_lagging_group_is_at_the_exact_record_by_runs(scene: Scene) -> None:
     """Rows as the data plane writes them: a one-way flow whose source has a marker behind every 20 records, and a
     second partition without any."""
     source, target = f"{scene.topic}-tx", f"{scene.remote}-tx"
@@ -228,7 +228,7 @@ def test_a_group_that_moved_comes_back_at_the_very_record(tmp_path: Path, broker
         assert consumer.next().value() == b"17", "nothing is read again, and nothing left out"
 
 
-def test_mm2_035_without_groups_there_is_the_checkpoints_topic_and_nothing_in_it(scene: Scene) -> None:
+def test_mm2_035_checkpoints_topic_without_groups_is_empty(scene: Scene) -> None:
     with scene.service() as process:
         process.hear("topic created", topic=scene.checkpoints)
         assert process.ready()
@@ -273,7 +273,7 @@ def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Bro
         until(lambda: scene.emitted() == [(10, 9)])
 
 
-def test_mm2_108_110_170_offset_syncs_may_lie_on_the_target_and_their_topic_is_created_there(
+def test_mm2_108_110_170_offset_syncs_topic_may_be_on_the_target(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     scene = Scene(tmp_path, broker_a, broker_b, location="target")
@@ -357,7 +357,7 @@ def test_a_group_on_the_target_is_never_rewound(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_group_beyond_its_place_on_the_target_is_named_and_follows_where_it_is_to(scene: Scene) -> None:
+def test_group_beyond_its_place_is_named_and_follows_if_set(scene: Scene) -> None:
     """Rewound on the source: kept, and set back once the file says so. Ahead on the target: left alone either way."""
     scene.sync((0, 0), (100, 90), (900, 890))
     scene.sync((0, 0), (500, 490), partition=1)
@@ -460,9 +460,7 @@ def test_mm2_039_040_a_group_that_consumes_other_topics_gets_no_checkpoint(scene
 
 
 @pytest.mark.long
-def test_mm2_026_without_the_right_to_read_what_was_written_it_starts_all_the_same(
-    tmp_path: Path, broker_a: Broker
-) -> None:
+def test_mm2_026_checkpoint_starts_without_permission_to_read_checkpoints(tmp_path: Path, broker_a: Broker) -> None:
     strict = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -491,9 +489,7 @@ def test_mm2_026_without_the_right_to_read_what_was_written_it_starts_all_the_sa
 
 
 @pytest.mark.long
-def test_without_the_right_to_read_topics_that_are_empty_it_does_not_say_that_they_recovered(
-    tmp_path: Path, broker_a: Broker
-) -> None:
+def test_checkpoint_without_permission_to_read_has_no_recovery_event(tmp_path: Path, broker_a: Broker) -> None:
     strict = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -586,7 +582,7 @@ def test_mm2_172_kill_9_neither_loses_nor_repeats_a_checkpoint(scene: Scene) -> 
 
 
 @pytest.mark.long
-def test_mm2_056_checkpoints_do_not_go_back_when_compaction_has_thinned_the_syncs(
+def test_mm2_056_checkpoints_do_not_go_back_after_compaction_of_syncs(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints, with a cleaner that really runs."""
@@ -658,7 +654,7 @@ def test_mm2_036_172_groups_are_moved_also_when_the_source_is_gone(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_a_group_that_is_gone_is_said_to_be(scene: Scene) -> None:
+def test_deleted_group_is_named(scene: Scene) -> None:
     scene.sync((0, 0))
     scene.commit(0)
     with scene.service():

@@ -45,7 +45,7 @@ def checkpoints(broker: Broker, alias: str, *records: Record) -> dict[str, str]:
     return {"bootstrap.servers": broker.bootstrap}
 
 
-def test_a_group_goes_on_where_its_last_checkpoint_says(broker_b: Broker, alias: str) -> None:
+def test_group_continues_at_its_last_checkpoint(broker_b: Broker, alias: str) -> None:
     conf = checkpoints(
         broker_b, alias, record("billing", 1, 5, 4), record("billing", 0, 9, 9), record("billing", 1, 7, 6, "mine")
     )
@@ -59,7 +59,7 @@ def test_a_group_goes_on_where_its_last_checkpoint_says(broker_b: Broker, alias:
     assert translate_offsets(conf, alias, "bill") == []
 
 
-def test_what_is_no_checkpoint_is_counted_and_told(
+def test_malformed_checkpoint_is_counted_and_logged(
     broker_b: Broker, alias: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     conf = checkpoints(
@@ -80,7 +80,7 @@ def test_a_checkpoint_of_a_later_version_is_named_with_its_place(broker_b: Broke
     assert caught.value.offset == 1
 
 
-def test_a_missing_checkpoints_topic_is_told_with_those_there_are(broker_b: Broker, alias: str) -> None:
+def test_missing_checkpoints_topic_is_named_with_the_existing_ones(broker_b: Broker, alias: str) -> None:
     conf = checkpoints(broker_b, alias)
     assert remote_consumer_offsets(conf, alias, "billing").checkpoints == (), "an empty topic is no mistake"
     with pytest.raises(CheckpointsTopicMissing) as caught:
@@ -92,7 +92,7 @@ def test_a_missing_checkpoints_topic_is_told_with_those_there_are(broker_b: Brok
 
 
 @pytest.mark.long
-def test_a_read_that_takes_too_long_says_how_far_it_came(broker_b: Broker, proxy_b: Proxy, alias: str) -> None:
+def test_read_that_times_out_has_its_progress(broker_b: Broker, proxy_b: Proxy, alias: str) -> None:
     """MM2 returns the part it has, as if it were all."""
     count = 20_000
     written = (record(f"group-{n}", 0, n, n) for n in range(count))

@@ -323,7 +323,7 @@ class Struck:
 
 
 @pytest.mark.timeout(3600)
-def test_a_command_reaches_its_state_or_says_what_to_do_whatever_is_killed_when(
+def test_command_reaches_its_state_or_names_a_remedy_under_kills(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1_000_000))

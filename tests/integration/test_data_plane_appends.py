@@ -28,7 +28,7 @@ OF_NOW = {"message.timestamp.after.max.ms": "3600000"}
 ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
-def test_what_somebody_else_writes_in_between_is_told_of_and_the_copy_goes_on(there: MirroredFlow) -> None:
+def test_foreign_records_in_between_are_named_and_the_copy_continues(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-foreign"))
     remote = ""
     sent: list[Record] = []

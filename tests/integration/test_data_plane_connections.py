@@ -125,7 +125,7 @@ def fetching_from(
     )
 
 
-async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothing(
+async def test_consumer_over_its_quota_waits_and_loses_nothing(
     broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
     topic = create_topic(broker.bootstrap)
@@ -151,7 +151,7 @@ async def test_a_consumer_over_its_quota_leaves_the_broker_alone_and_loses_nothi
     assert cluster.quota.news() > 0
 
 
-async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_nothing(
+async def test_producer_over_its_quota_waits_and_doubles_nothing(
     broker: Broker, client_id: str, asked: list[tuple[float, float]]
 ) -> None:
     topic = create_topic(broker.bootstrap)
@@ -181,7 +181,7 @@ async def test_a_producer_over_its_quota_leaves_the_broker_alone_and_doubles_not
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
 
 
-async def test_single_records_come_over_one_connection_much_over_two_and_nothing_over_one(
+async def test_connections_for_single_records_are_one_and_for_much_two(
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(broker_a.bootstrap, partitions=PARTITIONS)
@@ -315,7 +315,7 @@ async def test_a_session_holds_and_what_follows_names_only_what_moved(
     assert sum(map(len, moved)) == PARTITIONS + 3, "and nothing is named that has not moved"
 
 
-async def test_the_broker_is_told_the_leader_epochs_and_refuses_a_later_one_and_a_log_that_is_not_its_own(
+async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(broker_a.bootstrap)
@@ -341,7 +341,7 @@ async def test_the_broker_is_told_the_leader_epochs_and_refuses_a_later_one_and_
         await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
 
 
-async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_not_given_up(
+async def test_fetch_held_by_the_broker_for_its_wait_does_not_time_out(
     broker_a: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(broker_a.bootstrap)
@@ -358,7 +358,7 @@ async def test_a_fetch_that_the_broker_keeps_for_as_long_as_it_was_asked_to_is_n
         assert len({each.session_id for each in idle.asked[1:]}) == 1
 
 
-async def test_who_does_not_answer_within_the_time_of_the_file_is_given_up(broker_a: Broker, proxy_a: Proxy) -> None:
+async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: Broker, proxy_a: Proxy) -> None:
     topic = create_topic(broker_a.bootstrap)
     cluster = connect_cluster("a", {"bootstrap.servers": proxy_a.bootstrap, "request.timeout.ms": "1000"}, "test")
     written, read = copying(topic), copying(topic)
@@ -402,7 +402,7 @@ def _is_code(codes: list[int], code: int) -> bool:
 
 
 @pytest.mark.long
-async def test_connections_that_the_broker_closes_for_being_idle_are_opened_again_without_a_word() -> None:
+async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
     with Broker("idle", properties={"connections.max.idle.ms": "700"}) as broker:
         topic = create_topic(broker.bootstrap)
         cluster = connect_cluster("idle", {"bootstrap.servers": broker.bootstrap}, "test")
@@ -489,7 +489,7 @@ async def test_an_address_that_is_silent_is_given_up_for_the_next(broker_a: Brok
             await alone.refresh([])
 
 
-async def test_where_all_brokers_known_are_gone_the_bootstrap_addresses_are_tried_again(broker_a: Broker) -> None:
+async def test_bootstrap_addresses_are_used_again_when_all_brokers_are_gone(broker_a: Broker) -> None:
     before = broker_a.proxy
     assert before is not None
     topic = create_topic(broker_a.bootstrap)

@@ -47,7 +47,7 @@ def of_slots(flow: MirroredFlow, topic: str) -> dict[int, set[int]]:
     return {row.slot: {number for name, number in row.partitions if name == topic} for row in rows}
 
 
-def test_lag_of_slots_that_froze_up_to_date_grows_from_what_the_driver_sees(mirror: Mirror, flow: MirroredFlow) -> None:
+def test_lag_of_frozen_slots_grows_by_the_end_offsets_of_the_driver(mirror: Mirror, flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name(MARK))
     produce(flow.source, topic, [Record(value=b"before")])
     flow.wait_written_down(topic)
@@ -78,9 +78,7 @@ def test_lag_of_slots_that_froze_up_to_date_grows_from_what_the_driver_sees(mirr
     wait_until(none_waits, within=WITHIN, every=0.25, what="no record waits")
 
 
-def test_what_is_new_goes_where_less_is_moved_and_two_that_move_much_are_parted(
-    mirror: Mirror, flow: MirroredFlow
-) -> None:
+def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mirror, flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name(MARK), partitions=4)
     flow.wait_mirrored(topic, partitions=4)
     before = wait_until(

@@ -41,7 +41,7 @@ def copied(number: int) -> MirrorPartition:
     return partition
 
 
-async def test_others_go_on_between_the_rows_of_many_partitions_and_the_newest_row_comes_last(
+async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
     broker_b: Broker, settings: FlowSettings
 ) -> None:
     ledger = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
@@ -69,7 +69,7 @@ async def test_others_go_on_between_the_rows_of_many_partitions_and_the_newest_r
     assert flow.mm2_progress("orders") == now
 
 
-async def test_what_is_in_quarantine_already_is_not_put_there_again(broker_b: Broker, settings: FlowSettings) -> None:
+async def test_quarantined_record_is_not_written_again(broker_b: Broker, settings: FlowSettings) -> None:
     """The second of three is not taken at first: the first one is there then, and stays there once."""
     topic, small = quarantine_topic(settings.flow), {"max.message.bytes": "1000"}
     create_topic(broker_b.bootstrap, topic, configs=small)

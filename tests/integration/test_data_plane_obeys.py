@@ -44,7 +44,7 @@ def runs(flow: MirroredFlow) -> dict[int, str]:
 
 
 @pytest.mark.long
-def test_a_paused_topic_drains_stands_still_and_goes_on_with_the_very_next_record(there: MirroredFlow) -> None:
+def test_paused_topic_drains_and_resumes_at_the_next_record(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-paused"), partitions=2)
     with Traffic(there.source, topic, partitions=2, rate=300):
         wait_until(lambda: len(there.progress(topic)) == 2, within=90, every=0.25)
@@ -60,7 +60,7 @@ def test_a_paused_topic_drains_stands_still_and_goes_on_with_the_very_next_recor
     wait_phase(there, topic, "copying", 2)
 
 
-def test_restart_is_the_way_out_of_a_halted_partition_once_the_cause_is_mended(there: MirroredFlow) -> None:
+def test_restart_resumes_a_halted_partition_after_its_cause_is_removed(there: MirroredFlow) -> None:
     topic = small_target(there, "restarted")
     produce(there.source, topic, [*numbered(5), *numbered(1, size=2 * TAKES), *numbered(5, stem=b"after")])
     there.wait_event("PartitionHalted", f"{topic}-0")
@@ -73,7 +73,7 @@ def test_restart_is_the_way_out_of_a_halted_partition_once_the_cause_is_mended(t
 
 
 @pytest.mark.long
-def test_slots_pause_stop_and_begin_anew_and_the_partitions_of_others_go_on(flow: MirroredFlow) -> None:
+def test_slot_pause_stop_and_restart_leave_other_partitions_running(flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name("there-slots"), partitions=4)
     with Traffic(flow.source, topic, partitions=4, rate=200):
         wait_until(lambda: len(flow.progress(topic)) == 4, within=90, every=0.25)
@@ -101,7 +101,7 @@ def test_slots_pause_stop_and_begin_anew_and_the_partitions_of_others_go_on(flow
     assert flow.events("SlotFailed") == []
 
 
-def test_mm2_137_138_a_copy_goes_on_behind_an_altered_offset_and_begins_again_after_a_reset(flow: MirroredFlow) -> None:
+def test_mm2_137_138_copy_continues_after_alter_and_restarts_after_reset(flow: MirroredFlow) -> None:
     back, forward, reset = (create_topic(flow.source, unique_name(f"there-{stem}")) for stem in ("to", "fro", "reset"))
     for topic in (back, forward, reset):
         produce(flow.source, topic, numbered(100))
@@ -163,7 +163,7 @@ def test_a_slot_that_fails_too_often_waits_for_a_restart(pair: Pair, tmp_path: P
 
 
 @pytest.mark.long
-def test_kills_while_it_pauses_rests_and_goes_on_lose_and_double_nothing(pair: Pair, tmp_path: Path) -> None:
+def test_kills_during_pause_and_resume_lose_and_double_nothing(pair: Pair, tmp_path: Path) -> None:
     mark = unique_name("resting").replace("-", "")
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     with Mirror.one_flow(tmp_path, mark, a, b) as mirror:

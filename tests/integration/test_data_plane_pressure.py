@@ -91,7 +91,7 @@ def test_a_target_that_does_not_answer_stops_the_fetching_at_the_cap(
     assert worker.memory_info().rss - resident < RSS_SLACK
 
 
-def test_an_append_that_is_unanswered_for_longer_than_the_file_says_is_read_and_goes_on_over_another_connection(
+def test_append_without_an_answer_is_located_and_continues_elsewhere(
     pair: Pair, tmp_path_factory: pytest.TempPathFactory, proxy_b: Proxy
 ) -> None:
     mark, pieces = f"u{uuid.uuid4().hex[:6]}", 40

@@ -74,7 +74,7 @@ def test_every_codec_in_big_batches_and_alone(there: MirroredFlow, codec: str) -
     assert len(there.wait_copied(alone)) == 60
 
 
-def test_single_records_that_wait_are_merged_and_stay_the_same_records_in_order(there: MirroredFlow) -> None:
+def test_waiting_single_records_are_merged_in_order(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-swarm"))
     # Before the topic is seen, so that all of it waits.
     produce(
@@ -87,7 +87,7 @@ def test_single_records_that_wait_are_merged_and_stay_the_same_records_in_order(
     assert len(copied) < SWARM / 20
 
 
-def test_transactions_under_read_uncommitted_are_copied_without_their_markers(there: MirroredFlow) -> None:
+def test_transactions_under_read_uncommitted_are_copied_without_markers(there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-transactions"))
     for number in range(6):
         chunk = [Record(key=b"k", value=b"t%d-%d" % (number, i)) for i in range(20)]

@@ -69,7 +69,7 @@ def test_only_workers_move_records(mirror: Mirror, pair: Pair, there: MirroredFl
 
 
 @pytest.mark.long
-def test_a_jvm_that_is_killed_while_it_starts_is_not_taken_for_a_missing_java(pair: Pair, tmp_path: Path) -> None:
+def test_jvm_killed_at_its_start_is_not_reported_as_missing_java(pair: Pair, tmp_path: Path) -> None:
     mark = unique_name("killed").replace("-", "")
     flow = f"a{mark}->b{mark}"
     clusters = (f"a{mark}", pair.a.bootstrap), (f"b{mark}", pair.b.bootstrap)
@@ -127,7 +127,7 @@ asyncio.run(main())
 
 
 @pytest.mark.long
-def test_spark_tells_whether_a_slot_that_says_nothing_is_at_work(tmp_path: Path) -> None:
+def test_spark_reports_if_a_silent_slot_is_at_work(tmp_path: Path) -> None:
     file = two_cluster_file(tmp_path, ("A", "127.0.0.1:1"), ("B", "127.0.0.1:2"), "A->B.enabled = true")
     ran = subprocess.run([sys.executable, "-c", ASKED, str(file)], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["asked"]), ran.stderr

@@ -50,7 +50,7 @@ def test_timestamps_the_target_refuses_halt_the_partition_by_their_offsets(there
     assert len(read_topic(there.target, there.remote(topic))) == 5
 
 
-def test_null_keys_for_a_compacted_target_halt_the_partition_by_their_offsets(there: MirroredFlow) -> None:
+def test_null_keys_for_a_compacted_target_halt_the_partition_by_offsets(there: MirroredFlow) -> None:
     topic = pair_of_topics(there, "keyless", source={}, target={"cleanup.policy": "compact"})
     produce(there.source, topic, good(3))
     there.wait_copied(topic)
@@ -61,7 +61,7 @@ def test_null_keys_for_a_compacted_target_halt_the_partition_by_their_offsets(th
     assert "offset 4: " not in reason
 
 
-def test_a_target_that_stamps_its_own_time_is_told_of_once(there: MirroredFlow) -> None:
+def test_target_with_log_append_time_is_named_once(there: MirroredFlow) -> None:
     topic = pair_of_topics(there, "stamped", source={}, target={"message.timestamp.type": "LogAppendTime"})
     plain = create_topic(there.source, unique_name("there-not-stamped"))
     old = [Record(key=b"k", value=b"%d" % n, timestamp_ms=1_000_000 + n) for n in range(20)]

@@ -82,7 +82,7 @@ def test_mm2_177_a_topic_is_copied_from_the_time_that_its_setting_names(there: M
     assert [r.same_as() for r in copied] == [r.same_as() for r in source[50:]]
 
 
-def test_batches_larger_than_the_target_takes_are_split(there: MirroredFlow) -> None:
+def test_batches_larger_than_the_target_limit_are_split(there: MirroredFlow) -> None:
     topic = small_target(there, "split")
     for codec in ("none", "lz4", "zstd"):
         big = {"linger.ms": "100", "batch.size": "400000"}
@@ -90,7 +90,7 @@ def test_batches_larger_than_the_target_takes_are_split(there: MirroredFlow) -> 
     assert len(there.wait_copied(topic)) == 600
 
 
-def test_a_record_larger_than_the_target_takes_halts_its_partition_only(there: MirroredFlow) -> None:
+def test_record_larger_than_the_target_limit_halts_its_partition_only(there: MirroredFlow) -> None:
     topic = small_target(there, "too-large", partitions=2)
     alone = {"linger.ms": "0", "batch.num.messages": "1"}
     records = [*numbered(7), *numbered(1, size=2 * TAKES), *numbered(7, stem=b"after")]

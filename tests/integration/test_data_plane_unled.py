@@ -49,9 +49,7 @@ def test_a_target_that_was_away_finds_the_same_slots(mirror: Mirror, there: Mirr
 
 
 @pytest.mark.long
-def test_who_is_told_to_end_while_the_target_is_away_takes_its_slots_along(
-    pair: Pair, proxy_b: Proxy, tmp_path: Path
-) -> None:
+def test_driver_stopped_while_the_target_is_away_ends_its_slots(pair: Pair, proxy_b: Proxy, tmp_path: Path) -> None:
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap, proxy_b.bootstrap)
     with Mirror.one_flow(tmp_path, MARK, a, b) as one:
         topic = create_topic(one.flow.source, unique_name(MARK), partitions=2)
@@ -66,7 +64,7 @@ def test_who_is_told_to_end_while_the_target_is_away_takes_its_slots_along(
 
 
 @pytest.mark.long
-def test_a_driver_that_froze_leaves_its_slots_to_who_leads_then(pair: Pair, tmp_path: Path) -> None:
+def test_frozen_driver_leaves_its_slots_to_the_new_leader(pair: Pair, tmp_path: Path) -> None:
     """They end by themselves, for their driver can tell them nothing."""
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     with Mirror.one_flow(tmp_path, MARK, a, b) as one:

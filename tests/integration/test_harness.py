@@ -106,7 +106,7 @@ def test_a_compacted_topic_has_gaps(broker_a: Broker, topic_name: str) -> None:
     assert len({record.key for record in left}) == 50 + 5 + 1, "kept for good, shared keys, and the one that rolls"
 
 
-def test_a_comparison_counts_what_is_missing_doubled_and_reordered() -> None:
+def test_comparison_counts_missing_doubled_and_reordered_records() -> None:
     one, two, three = (Record(value=value, partition=0) for value in (b"1", b"2", b"3"))
     assert clusters.compare([one, two, three], [one, two, three]).equal
     assert clusters.compare([one, two, three], [one, three]).missing == 1
@@ -206,7 +206,7 @@ async def test_delay_and_refusal(broker_a: Broker, proxy_a: Proxy) -> None:
     assert await round_trip() < 0.4
 
 
-async def test_eventually_says_what_did_not_happen() -> None:
+async def test_eventually_names_what_did_not_happen() -> None:
     answers = iter([0, None, 3])
     assert await eventually(lambda: next(answers), every=0.001) == 3
     with pytest.raises(NeverHappened, match=r"not within 0.05 s: the moon \(last: False\)"):

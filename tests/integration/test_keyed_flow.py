@@ -170,9 +170,7 @@ def test_preserve_and_key_go_on_from_each_other(tmp_path: Path, pair: Pair) -> N
         place.check_each_once_and_in_order()
 
 
-def test_partitions_that_are_added_there_count_from_then_on_and_a_pause_keeps_its_place(
-    tmp_path: Path, pair: Pair
-) -> None:
+def test_added_partitions_count_from_then_on_and_a_pause_keeps_its_place(tmp_path: Path, pair: Pair) -> None:
     place = Place(tmp_path, pair, 3, 2)
     place.write(500)
     with place.lockstep("key") as lockstep:
@@ -202,7 +200,7 @@ def test_partitions_that_are_added_there_count_from_then_on_and_a_pause_keeps_it
     place.check_each_once_and_in_order()
 
 
-def test_a_refused_record_is_put_aside_with_nothing_doubled_or_ends_the_run(tmp_path: Path, pair: Pair) -> None:
+def test_refused_record_is_quarantined_without_doubles_or_ends_the_run(tmp_path: Path, pair: Pair) -> None:
     place = Place(tmp_path, pair, 2, 3)
     set_configs(place.a, place.topic, {"message.timestamp.after.max.ms": str(2**63 - 1)})
     set_configs(place.b, place.topic, {"message.timestamp.after.max.ms": "3600000"})

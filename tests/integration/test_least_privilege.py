@@ -260,9 +260,7 @@ ALONE += [("B", one) for one in TARGET if needed_by_itself(one, TARGET)]
 
 
 @pytest.mark.long
-def test_what_only_the_first_start_needs_is_named_piece_by_piece_until_all_work(
-    pair: GuardedPair, tmp_path: Path
-) -> None:
+def test_permissions_of_a_first_start_are_named_until_all_work(pair: GuardedPair, tmp_path: Path) -> None:
     scene = Scene(pair, tmp_path, NEWCOMER, Flow("leastE", "leastF"))
     brokers = {"A": pair.a, "B": pair.b}
     lists = {"A": source_grants(scene.settings), "B": target_grants(scene.settings)}
@@ -323,7 +321,7 @@ def keep_busy(bootstrap: str, topic: str, ended: threading.Event) -> None:
         commit_offset(bootstrap, topic, topic, 0, number)
 
 
-def test_a_mirror_works_with_exactly_what_is_listed_and_asks_for_nothing_else(busy: Scene) -> None:
+def test_mirror_needs_exactly_the_listed_permissions(busy: Scene) -> None:
     busy.check_whole()
 
 
@@ -366,9 +364,7 @@ def always_needed() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("alias", "grant"), always_needed())
-def test_what_is_taken_away_is_named_in_a_few_lines_and_all_recovers_once_it_is_granted(
-    busy: Scene, alias: str, grant: Grant
-) -> None:
+def test_revoked_permission_is_named_and_granted_again_recovers(busy: Scene, alias: str, grant: Grant) -> None:
     broker = busy.pair.a if alias == "A" else busy.pair.b
     wanted, before = command(grant, busy, broker), busy.logged()
     with without(broker, USER, narrowed(grant)):
@@ -399,7 +395,7 @@ def test_what_only_a_second_start_needs_is_named_and_waited_for(busy: Scene) -> 
 
 
 @pytest.mark.long
-def test_a_command_without_its_permission_says_so(busy: Scene) -> None:
+def test_command_without_its_permission_names_it(busy: Scene) -> None:
     for operation, topic, words in (
         ("Write", "mm2-lockstep-commands", ("pause",)),
         ("Read", "mm2-offsets", ("offsets", "list")),

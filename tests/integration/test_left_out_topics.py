@@ -43,7 +43,7 @@ def events(broker: Broker, flow: Flow, kind: str) -> list[Event]:
     return [event for event in decoded if event.kind == kind]
 
 
-def test_a_topic_left_out_by_its_name_is_named_once_and_mirrored_where_the_target_shows_that_it_is_no_copy(
+def test_topic_left_out_by_its_name_is_named_and_mirrored_if_no_copy(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     mark = uuid.uuid4().hex[:6]
@@ -95,7 +95,7 @@ def test_one_cluster_under_two_aliases_copies_no_copies(tmp_path: Path, broker_a
         assert len(service.said("one cluster under two aliases")) == 2
 
 
-def test_a_users_topic_that_ends_in_heartbeats_keeps_its_name_where_that_is_asked_for(
+def test_user_topic_ending_in_heartbeats_keeps_its_name_if_set(
     tmp_path: Path, broker_a: Broker, broker_b: Broker
 ) -> None:
     mark = uuid.uuid4().hex[:6]

@@ -63,7 +63,7 @@ class Place:
         until(lambda: self.committed() == self._written, what="the group stands at the end")
 
 
-def test_the_group_says_where_it_begins_and_a_kill_doubles_nothing(tmp_path: Path, pair: Pair) -> None:
+def test_legacy_flow_begins_at_the_group_offset_and_a_kill_doubles_nothing(tmp_path: Path, pair: Pair) -> None:
     place = Place(tmp_path, pair)
     place.write(100)
     commit_offset(place.a, place.group, place.topic, 0, 40)

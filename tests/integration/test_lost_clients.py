@@ -81,7 +81,7 @@ async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
     assert len(made) == 2
 
 
-async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
+async def test_upstream_monitor_continues_with_another_consumer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = first_lost(monkeypatch, "lockstep_heartbeat.upstream_monitor.Consumer", Consumer)
@@ -98,7 +98,7 @@ async def test_who_listens_to_heartbeats_goes_on_with_another_consumer(
 
 @pytest.mark.long
 @pytest.mark.timeout(180)
-async def test_who_asks_while_its_brokers_start_is_answered_afterwards(topic_name: str) -> None:
+async def test_requests_during_a_broker_start_are_answered_afterwards(topic_name: str) -> None:
     """A broker that has just started can answer that there is none: some of these clients are then lost."""
     with Broker("restarted") as broker:
         create_topic(broker.bootstrap, topic_name)

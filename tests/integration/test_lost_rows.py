@@ -188,7 +188,7 @@ def test_a_count_that_the_source_cannot_reach_is_not_believed(there: MirroredFlo
 
 
 @pytest.mark.long
-def test_one_that_never_comes_is_for_somebody_to_decide(there: MirroredFlow) -> None:
+def test_row_that_never_comes_halts_for_a_decision(there: MirroredFlow) -> None:
     halts, goes_on = without_a_row(there, "there-lost"), without_a_row(there, "there-doubt")
     there.wait_event("PartitionHalted", f"{halts}-0", within=SOON)
     wait_until(lambda: there.progress(halts)[0].phase == "halted", within=SOON, every=0.25)

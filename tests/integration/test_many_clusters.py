@@ -154,7 +154,7 @@ def test_in_a_ring_each_topic_goes_round_once_and_never_comes_home(renamed: Rena
         assert found == {RING_TOPIC, f"{before}.{RING_TOPIC}", f"{before}.{first}.{RING_TOPIC}"}, home
 
 
-def test_in_a_ring_heartbeats_tell_who_is_upstream_and_how_far(renamed: Renamed) -> None:
+def test_heartbeats_in_a_ring_give_upstream_clusters_and_hops(renamed: Renamed) -> None:
     for place, home in enumerate(RING):
         before, first = RING[place - 1], RING[place - 2]
         conf = {"bootstrap.servers": renamed.ring[home]}
@@ -170,7 +170,7 @@ def _has_beats(conf: dict[str, str], wanted: set[str]) -> bool:
     return wanted <= heartbeat_topics(conf)
 
 
-def test_mm2_167_a_hub_has_one_name_from_two_spokes_and_hands_each_to_the_other_only(renamed: Renamed) -> None:
+def test_mm2_167_hub_has_a_topic_of_two_spokes_and_gives_each_to_the_other(renamed: Renamed) -> None:
     hub = renamed.hub[HUB]
     for spoke, other in permutations(SPOKES):
         source = renamed.hub[spoke], HUB_TOPIC

@@ -18,7 +18,7 @@ RECORDS = 300
 RATE, DELAY_S = 300.0, 0.5
 
 
-def test_mm2_081_179_180_the_data_planes_page_tells_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
+def test_mm2_081_179_180_data_plane_page_has_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-metrics"), partitions=2)
     produce(there.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(RECORDS)])
     there.wait_copied(topic)
@@ -81,7 +81,7 @@ def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
     wait_until(lambda: lags() == [0, 0, 0], within=COPIED_WITHIN, every=0.1, what="no record waits")
 
 
-def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: MirroredFlow) -> None:
+def test_topic_sync_page_has_topics_and_rounds(mirror: Mirror, there: MirroredFlow) -> None:
     topic = create_topic(there.source, unique_name("there-metrics"))
     there.wait_mirrored(topic)
     page = wait_for_all_declared(mirror.topic_sync, "topic-sync")
@@ -91,7 +91,7 @@ def test_topic_syncs_page_tells_of_topics_and_rounds(mirror: Mirror, there: Mirr
     assert values(page, "kafka_connect_worker_rebalance_rebalancing") == [0]
 
 
-def test_a_page_tells_when_certificates_end_before_any_cluster_answers(tmp_path: Path) -> None:
+def test_page_has_certificate_ends_before_any_cluster_answers(tmp_path: Path) -> None:
     authority = Authority()
     client = authority.certify("mirror", days=(-1, 7))
     trusted, own = tmp_path / "ca.pem", client.pem(tmp_path / "own.pem")

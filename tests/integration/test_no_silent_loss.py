@@ -176,9 +176,7 @@ def test_a_target_topic_created_again(there: MirroredFlow, policy: str) -> None:
     wait_values(there, topic, numbered(70) if policy == "restart" else numbered(20, first=50))
 
 
-def test_records_that_the_target_refuses_are_quarantined_and_the_rest_is_copied(
-    mirror: Mirror, there: MirroredFlow
-) -> None:
+def test_records_refused_by_the_target_are_quarantined_others_copied(mirror: Mirror, there: MirroredFlow) -> None:
     topic = unique_name("there-quarantine")
     create_topic(there.target, there.remote(topic), configs={"cleanup.policy": "compact", "max.message.bytes": "20000"})
     create_topic(there.source, topic)

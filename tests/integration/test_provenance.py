@@ -27,7 +27,7 @@ client = cache(admin)
 SameNames = tuple[MirroredFlow, MirroredFlow]
 
 
-def test_what_is_written_on_both_sides_is_on_both_sides_once(
+def test_records_written_on_both_sides_are_on_both_sides_once(
     same_names: SameNames, topic_name: str, tmp_path: Path
 ) -> None:
     onward, backward = same_names
@@ -54,9 +54,7 @@ def test_what_is_written_on_both_sides_is_on_both_sides_once(
     assert not backward.events("PartitionHalted", topic)
 
 
-def test_mm2_169_183_without_offset_syncs_records_are_copied_and_there_is_no_topic_for_them(
-    same_names: SameNames, topic_name: str
-) -> None:
+def test_mm2_169_183_without_offset_syncs_there_is_no_topic_for_them(same_names: SameNames, topic_name: str) -> None:
     onward, backward = same_names
     topic = f"same-{topic_name}"
     create_topic(backward.source, topic)
@@ -74,7 +72,7 @@ def _written(both: list[str], topic: str) -> list[int]:
 
 
 @pytest.mark.long
-def test_producers_that_live_shortly_are_told_apart_from_the_mirror(same_names: SameNames, topic_name: str) -> None:
+def test_short_lived_producers_are_distinguished_from_the_mirror(same_names: SameNames, topic_name: str) -> None:
     """Each brings a producer id that nobody has seen before."""
     onward, _ = same_names
     topic = f"same-{topic_name}"

@@ -52,9 +52,7 @@ def handback(mirror: Mirror, *arguments: str, code: int = 0) -> str:
     return lockstep("handback", mirror.config, "--flow", str(mirror.flow), "--yes", *arguments, code=code)
 
 
-def test_a_stopped_flow_says_where_it_ends_and_copies_nothing_whenever_it_was_killed(
-    mirror: Mirror, topic: str
-) -> None:
+def test_stopped_flow_after_a_kill_locates_its_end_and_copies_nothing(mirror: Mirror, topic: str) -> None:
     flow = mirror.flow
     last = last_on_target(flow, topic)
 
@@ -92,7 +90,7 @@ def _refused_for_good(mirror: Mirror) -> str:
     return "" if "ask again" in said or "the flow runs" in said else said
 
 
-def test_what_is_altered_right_after_a_kill_is_altered(mirror: Mirror, topic: str) -> None:
+def test_offset_altered_right_after_a_kill_is_altered(mirror: Mirror, topic: str) -> None:
     """It interrupts the slots that find out where they are; the others find it out behind that."""
     flow = mirror.flow
     last = last_on_target(flow, topic)
@@ -111,9 +109,7 @@ def _ends(flow: MirroredFlow, topic: str) -> dict[int, int]:
     return {number: row.upstream for number, row in flow.progress(topic).items() if row.located or row.begins}
 
 
-def test_a_paused_flow_finds_out_as_well_and_a_slot_that_is_not_wanted_any_more_is_spoken_for(
-    mirror: Mirror, topic: str
-) -> None:
+def test_paused_flow_after_a_kill_locates_ends_also_of_a_removed_slot(mirror: Mirror, topic: str) -> None:
     flow = mirror.flow
     last = last_on_target(flow, topic)
     file = mirror.config

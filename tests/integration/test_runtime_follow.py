@@ -153,7 +153,7 @@ async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
         assert _numbers([r for r in seen if r.partition == number]) == list(range(number, 20, 2)), "each once, in order"
 
 
-async def test_who_is_lost_goes_on_with_another_client_where_it_stood(
+async def test_lost_client_is_replaced_and_continues_at_its_offset(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A client that fetches nothing and whose questions nobody answers, while the cluster is there for another one."""
@@ -228,7 +228,7 @@ async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topi
             await follower.caught_up()
 
 
-async def test_a_missing_topic_is_said_to_be_missing(broker_b: Broker) -> None:
+async def test_missing_topic_is_reported_as_missing(broker_b: Broker) -> None:
     with pytest.raises(TopicMissing):
         await asyncio.wait_for(replay(conf(broker_b), unique_name("missing"), on_records=lambda _: None), 30.0)
 
@@ -259,7 +259,7 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
 
 
-async def test_mm2_151_152_a_topic_that_cannot_be_created_is_an_error_with_its_cause(
+async def test_mm2_151_152_topic_that_cannot_be_created_is_an_error_with_cause(
     broker_b: Broker, topic_name: str
 ) -> None:
     wrong = [ControlTopic(topic_name, 1, 1, {"cleanup.policy": "shred"})]

@@ -30,7 +30,7 @@ HELD_UP_S = 20.0
 wait_until = partial(eventually.wait_until, every=0.5)
 
 
-def test_who_is_given_nothing_while_brokers_do_not_know_the_topic_acts_soon_after(
+def test_member_without_partitions_of_an_unknown_topic_leads_soon_after(
     file: Path, flow: Flow, broker_b: Broker
 ) -> None:
     commands = commands_topic(flow)
@@ -46,7 +46,7 @@ def test_who_is_given_nothing_while_brokers_do_not_know_the_topic_acts_soon_afte
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_who_hears_nothing_of_its_group_joins_anew_and_acts_again(file: Path, flow: Flow) -> None:
+def test_member_without_group_heartbeats_joins_again_and_leads_again(file: Path, flow: Flow) -> None:
     with ServiceProcess("lockstep_heartbeat", file, str(flow)) as service:
 
         def acts() -> bool:
@@ -77,7 +77,7 @@ def member(file: Path, flow: Flow, broker_b: Broker, tmp_path: Path) -> FaustMem
 
 
 @pytest.mark.timeout(60)
-async def test_who_leaves_is_not_held_up_by_what_does_not_end(member: FaustMembership) -> None:
+async def test_member_that_leaves_is_not_held_up_by_a_running_task(member: FaustMembership) -> None:
     """Neither by what Faust waits for in our loop, nor by its consumer's thread."""
     over = threading.Event()
 
@@ -103,7 +103,7 @@ async def test_who_leaves_is_not_held_up_by_what_does_not_end(member: FaustMembe
 
 
 @pytest.mark.timeout(60)
-async def test_a_group_that_takes_nobody_in_is_joined_anew(
+async def test_group_join_without_an_answer_is_tried_again(
     member: FaustMembership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def start() -> None:

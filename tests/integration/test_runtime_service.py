@@ -91,7 +91,7 @@ def test_each_command_is_answered_once_also_after_a_restart(file: Path, flow: Fl
         assert [len(answers(broker_b, flow, known)) for known in ("r1", "d1", "all", "last")] == [1, 1, 1, 1]
 
 
-def test_what_is_wanted_outlives_the_process(file: Path, flow: Flow, broker_b: Broker) -> None:
+def test_wanted_phase_outlives_the_process(file: Path, flow: Flow, broker_b: Broker) -> None:
     """The heartbeat connector is paused, killed, started, and resumed; the flow's other connectors are not its own."""
     with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
         wait_until(lambda: service.status(str(flow))["last_beat_ms"])
@@ -113,9 +113,7 @@ def test_what_is_wanted_outlives_the_process(file: Path, flow: Flow, broker_b: B
         assert answers(broker_b, flow, "t1") == []
 
 
-def test_mm2_047_048_078_079_offsets_without_a_function_are_records_and_nothing_else(
-    file: Path, flow: Flow, broker_b: Broker
-) -> None:
+def test_mm2_047_048_078_079_heartbeat_offsets_are_plain_records(file: Path, flow: Flow, broker_b: Broker) -> None:
     """Those of the heartbeat connector; of the checkpoint connector they are the same, by the same code."""
     name = "connector:MirrorHeartbeatConnector"
     mine = {"sourceClusterAlias": flow.source, "targetClusterAlias": flow.target}
@@ -151,7 +149,7 @@ def test_mm2_047_048_078_079_offsets_without_a_function_are_records_and_nothing_
 
 
 @pytest.mark.long
-def test_another_replica_acts_within_ten_seconds_after_a_kill_and_at_once_after_an_end(
+def test_other_replica_leads_10_s_after_a_kill_and_at_once_after_an_end(
     file: Path, flow: Flow, broker_b: Broker
 ) -> None:
     one = ServiceProcess(HEARTBEAT, file, str(flow), instance="one")
@@ -202,7 +200,7 @@ def late() -> Iterator[Broker]:
 @pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("module", [HEARTBEAT, "lockstep_topic_sync", "lockstep_checkpoint"])
-def test_processes_under_one_instance_name_are_told_apart(
+def test_processes_with_the_same_instance_name_are_distinguished(
     file: Path, flow: Flow, broker_b: Broker, module: str
 ) -> None:
     """Each keeps to a name of its own soon, so that the lead does not go to and fro."""
@@ -236,7 +234,7 @@ def test_processes_under_one_instance_name_are_told_apart(
     assert [event.detail["taken"] for event in events if event.kind == "InstanceRenamed"] == ["same", "same"]
 
 
-def test_a_target_that_is_away_at_the_start_is_named_once_and_used_when_it_comes(
+def test_target_away_at_the_start_is_named_once_and_used_when_it_comes(
     tmp_path: Path, flow: Flow, broker_a: Broker, late: Broker
 ) -> None:
     file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, late.bootstrap))
@@ -296,7 +294,7 @@ def test_sigterm_ends_it_within_ten_seconds_while_its_target_is_away(
         assert time.monotonic() - began < 10.0
 
 
-def test_sigquit_says_where_its_threads_stand_and_it_goes_on(file: Path, flow: Flow) -> None:
+def test_sigquit_prints_the_threads_and_the_service_continues(file: Path, flow: Flow) -> None:
     with ServiceProcess(HEARTBEAT, file, str(flow)) as service:
         service.hear("leading")
         os.kill(service.pid, signal.SIGQUIT)
@@ -328,7 +326,9 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_2(file: Path, flow: Flow) -
         (["--config", "nowhere.properties"], "nowhere.properties"),
     ],
 )
-def test_what_cannot_be_started_says_why_without_a_traceback(file: Path, arguments: list[str], expected: str) -> None:
+def test_service_that_cannot_start_has_its_reason_without_a_traceback(
+    file: Path, arguments: list[str], expected: str
+) -> None:
     with ServiceProcess(HEARTBEAT, file, arguments=arguments) as service:
         assert service.wait() == 2
         assert expected in service.text()

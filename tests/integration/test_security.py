@@ -242,7 +242,7 @@ async def test_a_connection_that_does_not_renew_its_session_is_ended(sides: Side
 
 
 @pytest.mark.long
-def test_a_user_who_is_revoked_is_one_line_and_over_when_mended(tmp_path: Path, sides: Sides) -> None:
+def test_revoked_user_is_one_line_and_recovers(tmp_path: Path, sides: Sides) -> None:
     scene = Mirrored(tmp_path, sides, "TLS", "SCRAM-SHA-512")
     for source, topic, _, _ in scene.topics():
         create_topic(source, topic)
@@ -278,7 +278,7 @@ def test_a_user_who_is_revoked_is_one_line_and_over_when_mended(tmp_path: Path, 
         ("ELSEWHERE", "Hostname mismatch, certificate is not valid for 'localhost'): reach the brokers by a name"),
     ],
 )
-def test_a_certificate_that_is_not_accepted_is_one_line_and_over_when_mended(
+def test_certificate_not_accepted_is_one_line_and_recovers(
     tmp_path: Path, sides: Sides, listener: str, sentence: str
 ) -> None:
     with Proxy() as proxy:

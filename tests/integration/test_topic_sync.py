@@ -203,7 +203,7 @@ def test_a_new_topic_is_mirrored_within_five_seconds(
     assert line["flow"] == str(FLOW)
 
 
-def test_what_is_excluded_internal_or_from_the_target_is_left_alone(
+def test_excluded_internal_and_own_topics_are_not_mirrored(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     left = [f"{topic}-unwanted", f"{TARGET}.{topic}", f"mm2-lockstep-{topic}", f"other-{topic}"]
@@ -238,7 +238,7 @@ def test_a_remote_topic_with_more_partitions_keeps_them(
     assert events(broker_b, topic, "TopicCreated") == []
 
 
-def test_mm2_174_176_configs_follow_the_source_and_manual_changes_are_reverted(
+def test_mm2_174_176_configs_follow_the_source_and_changes_are_reverted(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     remote = f"{SOURCE}.{topic}"
@@ -303,7 +303,7 @@ def test_nothing_is_written_while_nothing_changes(
     assert count() == written
 
 
-def test_a_topic_that_vanishes_and_comes_back_is_said_so(
+def test_topic_deleted_and_created_again_has_events(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     create_topic(broker_a.bootstrap, topic, partitions=1)
@@ -399,7 +399,7 @@ def test_a_missing_permission_is_named_with_its_operation_and_resource(
 
 
 @pytest.mark.long
-def test_partitions_that_may_not_be_added_are_named_and_begin_when_the_target_has_grown(
+def test_partitions_not_permitted_are_named_and_begin_when_added(
     tmp_path: Path, broker_a: Broker, guarded: Broker
 ) -> None:
     mark = uuid.uuid4().hex[:6]
@@ -445,7 +445,7 @@ def test_partitions_that_may_not_be_added_are_named_and_begin_when_the_target_ha
 
 
 @pytest.mark.long
-def test_a_config_arrives_within_ten_seconds_and_what_is_set_by_hand_waits_for_the_interval(
+def test_config_change_arrives_in_10_s_a_manual_one_at_the_interval(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:
     still = f"{topic}-still"
@@ -483,7 +483,7 @@ def test_more_replicas_than_brokers_are_lowered_with_one_warning(
 
 
 @pytest.mark.long
-def test_mm2_120_a_topic_whose_configs_may_not_be_read_is_named_and_stops_no_other(
+def test_mm2_120_topic_with_unreadable_configs_is_named_and_stops_no_other(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:
     denied = f"{topic}-denied"
@@ -500,7 +500,7 @@ def test_mm2_120_a_topic_whose_configs_may_not_be_read_is_named_and_stops_no_oth
 
 
 @pytest.mark.long
-def test_mm2_120_what_may_not_be_read_any_more_stays_mirrored_with_the_reason(
+def test_mm2_120_topic_unreadable_later_stays_mirrored_with_the_reason(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:
     create_topic(guarded.bootstrap, topic, partitions=1)

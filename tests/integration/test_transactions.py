@@ -112,7 +112,7 @@ def commits(batches: list[Batch]) -> list[tuple[tuple[int, int], list[Batch]]]:
 
 
 @pytest.mark.long
-def test_mm2_165_offsets_are_altered_and_reset_and_records_are_copied_again_from_there(exactly: Mirror) -> None:
+def test_mm2_165_altered_and_reset_offsets_copy_records_again(exactly: Mirror) -> None:
     flow = exactly.flow
     topic = topic_of(flow, "altered", partitions=1)
     produce(flow.source, topic, numbered(100))
@@ -145,9 +145,7 @@ def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) 
 
 
 @pytest.mark.parametrize("policy", ["halt", "skip"])
-def test_records_deleted_before_they_were_copied_are_a_gap_of_which_progress_tells(
-    exactly: Mirror, policy: str
-) -> None:
+def test_records_deleted_before_their_copy_are_a_gap_in_progress(exactly: Mirror, policy: str) -> None:
     flow = exactly.flow
     topic = topic_of(flow, f"{policy}-gone")
     produce(flow.source, topic, numbered(50))
@@ -180,7 +178,7 @@ def test_records_deleted_before_they_were_copied_are_a_gap_of_which_progress_tel
     assert flow.mm2_progress(topic) == {0: 209}
 
 
-def test_refused_records_are_quarantined_once_and_those_around_them_are_committed_once(exactly: Mirror) -> None:
+def test_refused_records_are_quarantined_once_and_others_committed_once(exactly: Mirror) -> None:
     flow = exactly.flow
     topic = topic_that_refuses(flow, "quarantine", **{"max.message.bytes": "20000"})
     large = Record(key=b"big", value=b"x" * 30_000)

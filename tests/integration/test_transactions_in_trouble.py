@@ -174,7 +174,7 @@ def test_a_decision_counts_only_once_it_is_written_down(troubled: Mirror, proxy_
 
 
 @pytest.mark.parametrize("ends", ["goes on", "is killed"])
-def test_what_is_quarantined_and_not_yet_written_down_is_never_lost(troubled: Mirror, ends: str) -> None:
+def test_quarantined_record_without_its_row_is_never_lost(troubled: Mirror, ends: str) -> None:
     """Between the quarantine's record and the row that says so: whoever goes on need not put it there again, whoever
     comes next has to."""
     flow = troubled.flow
@@ -201,7 +201,7 @@ def test_what_is_quarantined_and_not_yet_written_down_is_never_lost(troubled: Mi
     assert flow.events("PartitionHalted", topic) == []
 
 
-def test_what_is_quarantined_is_there_once_however_often_the_transaction_fails(troubled: Mirror) -> None:
+def test_quarantined_record_is_there_once_after_failed_transactions(troubled: Mirror) -> None:
     """What lies before it is appended, and then its progress is not: that transaction never counts, and is tried
     again from its first record on."""
     flow = troubled.flow

@@ -94,7 +94,7 @@ def test_helm_test(stage: Stage) -> None:
     assert "Phase:          Succeeded" in said
 
 
-def test_another_pod_takes_over_from_the_acting_one(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_pod_leads_after_the_acting_one_is_killed(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     values = mirror_maker(stage.source, stage.target)
     more = f"services.topicSync.replicas=2,helmTest.canaryTopic={AFTER_THE_KILL}"
     stage.namespace.install("upgrade", RELEASE, values, "--set", more)
@@ -228,7 +228,7 @@ def test_uninstall_leaves_nothing_but_topics(stage: Stage) -> None:
     stage.mirrored.wait_copied(ORDERS)
 
 
-def test_a_pod_says_which_secret_it_waits_for(stage: Stage) -> None:
+def test_pod_names_the_secret_it_waits_for(stage: Stage) -> None:
     values: dict[str, Any] = mirror_maker(stage.source, stage.target, name="waiting")
     secret = {"secretName": "not-there", "password": "password"}
     values["spec"]["clusters"][0]["authentication"] = {"type": "plain", "username": "u", "passwordSecret": secret}

@@ -91,7 +91,7 @@ def test_the_operator_makes_what_copies(stage: Stage, operator: Path, capsys: py
     assert "Succeeded" in stage.namespace.helm("test", RELEASE, within=120)
 
 
-def test_a_driver_that_was_killed_is_made_anew_and_nothing_is_lost_or_doubled(
+def test_killed_driver_is_created_anew_without_loss_or_doubles(
     stage: Stage, operator: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = healthy(stage)
@@ -129,7 +129,7 @@ def test_a_changed_setting_is_a_new_application_and_the_old_one_drains(
     assert pause.longest < LONGEST_PAUSE
 
 
-def test_a_standby_is_an_application_more_and_takes_over(
+def test_standby_is_another_application_and_leads_after_the_first(
     stage: Stage, operator: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = name_of(application(stage))

@@ -50,7 +50,7 @@ async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
         work.cancel()
 
 
-async def test_a_refresh_that_fails_says_why() -> None:
+async def test_refresh_that_fails_has_its_cause() -> None:
     rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     troubled: list[ClusterError] = []
 
@@ -71,7 +71,7 @@ async def test_a_refresh_that_fails_says_why() -> None:
         work.cancel()
 
 
-async def test_mm2_036_a_round_that_a_cluster_does_not_answer_comes_again_long_before_its_time() -> None:
+async def test_mm2_036_round_without_an_answer_is_retried_before_its_interval() -> None:
     ended: list[bool] = []
     rounds = PeriodicTasks(
         FlowLog("test", "A->B"), asyncio.get_running_loop().time, lambda _, failed: ended.append(failed)
@@ -133,7 +133,7 @@ def work_for(seconds: float) -> None:
         pass
 
 
-async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
+async def test_hurried_round_does_not_wait_for_its_rest() -> None:
     rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
 
     async def round_() -> None:
@@ -146,7 +146,7 @@ async def test_who_hurries_a_round_does_not_wait_for_its_rest() -> None:
         work.cancel()
 
 
-async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -> None:
+async def test_round_that_raises_another_error_fails_and_frees_all_waiting() -> None:
     rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
     go_on = asyncio.Event()
 
@@ -163,7 +163,7 @@ async def test_what_is_no_cluster_trouble_gets_out_and_leaves_nobody_waiting() -
     await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
 
 
-def test_an_unreachable_cluster_is_said_once_for_all_who_notice(caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_cluster_is_logged_once_for_all_failures(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
@@ -175,7 +175,7 @@ def test_an_unreachable_cluster_is_said_once_for_all_who_notice(caplog: pytest.L
     assert lines == ["cluster unreachable", "cluster reachable again"]
 
 
-def test_other_troubles_are_said_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
+def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:
         troubles.began("one", DENIED)
@@ -200,7 +200,7 @@ def test_of_many_troubles_the_first_ones_are_named(caplog: pytest.LogCaptureFixt
     assert lines == [*failing, "others failing", *failing, "others recovered", *recovered, "p-0 failing"]
 
 
-def test_how_many_were_not_named_is_said_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_number_of_unnamed_failures_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     caplog.set_level(logging.INFO, logger="lockstep.test")
     for _ in range(2):
@@ -214,7 +214,7 @@ def test_how_many_were_not_named_is_said_at_the_end(caplog: pytest.LogCaptureFix
     assert not troubles.now
 
 
-def test_a_permission_that_many_lack_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_permission_is_logged_once_with_its_end(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
     with heard(caplog) as lines:
@@ -235,7 +235,7 @@ def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest
     assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
 
 
-def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_logged_by_another_service_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"), others_say={"B"})
     with heard(caplog) as lines:
         troubles.began("copying", AWAY)
@@ -247,7 +247,7 @@ def test_what_somebody_else_says_is_not_said(caplog: pytest.LogCaptureFixture) -
     assert lines == ["cluster unreachable", "cluster reachable again", "copying failing"]
 
 
-def test_a_topic_that_was_deleted_is_said_to_be_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_deleted_topic_is_logged_as_deleted(caplog: pytest.LogCaptureFixture) -> None:
     with heard(caplog) as lines:
         troubles = FailureTracker(FlowLog("test", "A->B"))
         for _ in range(2):

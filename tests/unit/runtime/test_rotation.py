@@ -96,7 +96,7 @@ async def test_nothing_happens_while_nothing_changes(flows: Flows, caplog: pytes
     }
 
 
-async def test_a_password_that_brokers_take_is_taken_up_at_the_second_look(flows: Flows) -> None:
+async def test_accepted_password_is_renewed_after_two_equal_reads(flows: Flows) -> None:
     flows.known |= {"b2"}
     await flows.looks()
     flows.passwords("a1", "b2")
@@ -108,7 +108,7 @@ async def test_a_password_that_brokers_take_is_taken_up_at_the_second_look(flows
     assert flows.rotation.status()["credentials_renewed_ms"] > 0
 
 
-async def test_one_that_brokers_do_not_take_yet_waits_while_the_former_one_serves(
+async def test_password_not_accepted_yet_waits_while_the_former_one_is_used(
     flows: Flows, caplog: pytest.LogCaptureFixture
 ) -> None:
     flows.passwords("a1", "b2")
@@ -136,7 +136,7 @@ async def test_each_cluster_is_taken_up_by_itself(flows: Flows) -> None:
     assert len(flows.renewed) == 2
 
 
-async def test_one_that_is_taken_back_before_it_was_taken_up_is_forgotten(flows: Flows) -> None:
+async def test_password_changed_back_before_its_renewal_is_forgotten(flows: Flows) -> None:
     flows.passwords("a1", "b2")
     await flows.looks()
     flows.passwords("a1", "b1")
@@ -145,7 +145,7 @@ async def test_one_that_is_taken_back_before_it_was_taken_up_is_forgotten(flows:
     assert flows.rotation.status()["not_taken_up"] == []
 
 
-async def test_what_needs_a_restart_is_said_once_and_does_not_keep_credentials_from_being_taken_up(
+async def test_change_that_needs_a_restart_is_logged_once_and_renewals_continue(
     flows: Flows, caplog: pytest.LogCaptureFixture
 ) -> None:
     flows.known |= {"b2"}
@@ -164,7 +164,7 @@ async def test_what_needs_a_restart_is_said_once_and_does_not_keep_credentials_f
     assert flows.rotation.status()["restart_needed_for"] == []
 
 
-async def test_a_broken_file_changes_nothing_and_its_mistakes_are_said_once_if_it_stays_broken(
+async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     flows: Flows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flows.lines("topcs = x\nA->B.topics = [\n")
@@ -207,7 +207,7 @@ async def test_a_new_file_is_looked_at_from_then_on(flows: Flows, tmp_path: Path
     assert flows.uses == ["a1", "b3"]
 
 
-async def test_no_line_bears_a_secret(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
+async def test_rotation_log_lines_have_no_secret(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     flows.passwords("hunter-a", "hunter-b")
     await flows.looks()

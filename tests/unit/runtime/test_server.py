@@ -80,7 +80,7 @@ async def test_a_token_is_asked_for_except_by_probes_which_say_nothing_else(tmp_
         assert (await got(address, "/status"))[0] == 401
 
 
-async def test_who_sends_too_much_or_too_slowly_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_http_request_that_is_too_large_or_too_slow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
     async with served(AccessPolicy()) as address:
         large = b"GET /live HTTP/1.1\r\n" + b"A: " + b"x" * 20_000 + b"\r\n\r\n"
@@ -217,7 +217,7 @@ async def test_a_door_that_cannot_be_is_refused_with_what_to_do(tmp_path: Path) 
                 pass
 
 
-def test_a_door_for_others_says_what_it_lacks() -> None:
+def test_access_policy_for_other_hosts_names_what_it_lacks() -> None:
     made, key = Path("c"), Path("k")
     assert (
         AccessPolicy().warnings()

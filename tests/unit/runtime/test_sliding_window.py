@@ -27,7 +27,7 @@ def test_many_at_once_count_as_many() -> None:
     assert window.summary == (T, 105, 0, 105, 15)
 
 
-def test_what_is_older_than_two_samples_is_forgotten() -> None:
+def test_window_forgets_samples_older_than_two() -> None:
     window = Window()
     window.add(T, 1000)
     window.add(T + SAMPLE_MS, 10)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lockstep_runtime.util.stall_detector import StallDetector
 
 
-def test_it_takes_two_looks_at_the_same_position() -> None:
+def test_stall_detector_needs_two_checks_at_the_same_position() -> None:
     standstill = StallDetector()
     assert standstill.check({0: 5, 1: 7}, {0: 9, 1: 7}) == []
     assert standstill.check({0: 5, 1: 7}, {0: 12, 1: 8}) == [0]
@@ -16,7 +16,7 @@ def test_it_takes_two_looks_at_the_same_position() -> None:
     assert standstill.check({0: 6, 1: 8}, {0: 12, 1: 8}) == [0]
 
 
-def test_where_beginning_anew_does_not_help_it_looks_ever_more_seldom_until_something_moves() -> None:
+def test_stall_detector_checks_less_often_until_something_moves() -> None:
     standstill = StallDetector(10.0)
     every = []
     for _ in range(8):
@@ -34,7 +34,7 @@ def test_only_what_did_not_move_is_worth_a_question() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=20))
-def test_who_has_read_everything_or_moves_is_never_stuck(steps: list[tuple[int, int]]) -> None:
+def test_stall_detector_ignores_a_reader_at_the_end_or_moving(steps: list[tuple[int, int]]) -> None:
     """Each step the reader gets ``got`` more records of those that are there, ``new`` come in."""
     standstill, position, end = StallDetector(), 0, 0
     for got, new in steps:

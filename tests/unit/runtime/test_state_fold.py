@@ -42,7 +42,7 @@ def test_the_last_row_of_a_key_counts() -> None:
     assert fold.position == 2
 
 
-def test_a_tombstone_takes_the_row_away() -> None:
+def test_tombstone_removes_the_row() -> None:
     fold = folded([topic("a")])
     fold.fold(1, b"topic/a", None)
     assert fold.all(MirroredTopic) == []
@@ -85,7 +85,7 @@ def test_progress_of_an_epoch_that_is_over_does_not_count() -> None:
     assert folded([altered, other]).all(PartitionProgress) == [other], "of another chain it may be"
 
 
-def test_every_kind_of_row_says_who_may_write_it() -> None:
+def test_every_kind_of_row_has_its_writer() -> None:
     assert {*OWNERS, *UNLED, *BY_ROW} == set(KINDS.values())
     assert len(OWNERS) + len(UNLED) + len(BY_ROW) == len(KINDS)
     assert DIVIDED.keys() <= OWNERS.keys()
@@ -122,7 +122,7 @@ def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
     assert fold.overwritten == {"group/orders"}
 
 
-def test_leader_rows_are_told_with_their_offsets() -> None:
+def test_leader_rows_are_reported_with_their_offsets() -> None:
     heard: list[tuple[str, str, int]] = []
     folded([topic("x"), Leader(service="s", instance="one")], StateFold(lambda *row: heard.append(row)))
     assert heard == [("s", "one", 1)]
@@ -147,7 +147,7 @@ def test_of_kinds_that_nobody_wants_not_even_the_json_is_read() -> None:
     assert fold.position == 6
 
 
-def test_a_newer_version_stops_also_who_does_not_want_the_row() -> None:
+def test_newer_version_stops_also_a_reader_without_interest_in_the_row() -> None:
     key, value = PartitionProgress(topic="a", partition=0).encode()
     with pytest.raises(NewerVersion, match="run the newer release"):
         StateFold(wants=frozenset()).fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())

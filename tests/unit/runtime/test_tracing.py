@@ -102,7 +102,7 @@ def test_the_usual_variables_are_obeyed(environment: dict[str, str], wanted: Tra
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317"}, "has gRPC's port"),
     ],
 )
-def test_what_is_not_spoken_is_said(environment: dict[str, str], words: str) -> None:
+def test_unsupported_tracing_setting_is_a_warning(environment: dict[str, str], words: str) -> None:
     (warning,) = tracing_config("checkpoint", environment).warnings
     assert words in warning
 
@@ -127,7 +127,7 @@ def test_without_a_work_steps_and_notes_are_nothing() -> None:
     NO_TRACING.end(0.0)
 
 
-def test_where_the_packages_are_missing_one_line_says_so(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_without_its_packages_is_off_with_one_line(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lockstep_runtime.telemetry.spans", None)
     assert start_tracing("topic-sync", "one", {}, SAY) is NO_TRACING
     (line,) = said.getvalue().splitlines()
@@ -168,7 +168,7 @@ async def test_a_work_its_steps_and_what_happened_arrive(collector: Collector) -
     assert {one["service.instance.id"] for one in collector.resources()} == {"one"}
 
 
-def test_what_is_raised_is_recorded_and_gets_out_but_for_a_change_of_leader(collector: Collector) -> None:
+def test_span_records_errors_but_not_a_change_of_leader(collector: Collector) -> None:
     with begun() as tracing:
         with pytest.raises(ClusterError), tracing.work("failing"), step("admin describe"):
             raise ClusterError("A", "cluster A: it is away")
@@ -273,7 +273,7 @@ def test_a_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Mon
         assert time.monotonic() - began < 5.0
 
 
-def test_a_collector_that_comes_back_is_said_once(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collector_that_comes_back_is_logged_once(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")

@@ -46,7 +46,7 @@ def test_few_topics_are_all_looked_at_in_every_round() -> None:
 
 
 @pytest.mark.parametrize(("count", "within"), [(1, 8.0), (1_000, 8.0), (2_000, 16.0), (10_000, 80.0)])
-def test_each_topic_is_looked_at_within_a_time_that_grows_only_with_their_number(count: int, within: float) -> None:
+def test_config_scan_reaches_each_topic_in_time_proportional_to_topics(count: int, within: float) -> None:
     turns, topics = ConfigScanSchedule(WHOLE), names(count)
     looked: dict[str, float] = {}
     for n in range(60):
@@ -75,7 +75,7 @@ def test_each_topic_is_compared_within_the_setting_and_not_much_more_often(whole
         assert len(times) <= until / (whole / 3) + 2
 
 
-def test_a_slow_cluster_gets_larger_slices_so_that_the_whole_stays_within_the_setting() -> None:
+def test_config_scan_of_a_slow_cluster_has_larger_slices() -> None:
     turns = ConfigScanSchedule(60.0)
     topics = names(10_000)
     assert len(turns.start_round(topics, 0.0)) == 1_429  # 8 s of 60, in whole rounds
@@ -145,7 +145,7 @@ def test_a_topic_set_again_and_again_is_left_alone_for_longer_and_longer() -> No
     assert all(b - a <= WHOLE + turns.every for a, b in pairwise(times))
 
 
-def test_some_changes_in_a_row_are_not_held_up_and_calm_lets_them_count_anew() -> None:
+def test_config_changes_in_a_row_are_held_up_until_a_calm_time() -> None:
     turns = ConfigScanSchedule(WHOLE)
     assert [turns.altered("a", n * 5.0) for n in range(FREE + 2)] == [0.0] * FREE + [FIRST_HOLD, 2 * FIRST_HOLD]
     calm = (FREE + 1) * 5.0 + 2 * FIRST_HOLD + CALM

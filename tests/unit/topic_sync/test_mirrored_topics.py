@@ -30,7 +30,7 @@ ROW = MirroredTopic(
 )
 
 
-def test_a_topic_that_stands_on_both_sides_is_mirrored() -> None:
+def test_topic_on_both_clusters_is_mirrored() -> None:
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
 
 
@@ -53,7 +53,7 @@ def test_configs_that_were_not_read_stay_as_known() -> None:
 
 
 @pytest.mark.parametrize("target", [None, replace(TARGET, partitions=3)])
-def test_nothing_is_said_while_the_target_is_on_its_way(target: Topic | None) -> None:
+def test_topic_without_a_target_yet_has_no_row(target: Topic | None) -> None:
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", target, None), ROW) is None
 
 
@@ -92,7 +92,7 @@ def test_a_topic_without_a_target_lacks_no_partitions_but_everything() -> None:
     assert topic_events(None, row)[0].detail == {"reason": "no room"}
 
 
-def test_topics_are_counted_by_how_they_stand_and_failing_ones_apart_from_those_that_are_well() -> None:
+def test_topics_are_counted_by_phase_with_failing_ones_apart() -> None:
     few = replace(ROW, source_topic="few", reason="no room", missing=2)
     failed = replace(ROW, source_topic="none", phase="failed", reason="no room")
     newer = replace(ROW, source_topic="newer", phase="unheard-of")
@@ -102,7 +102,7 @@ def test_topics_are_counted_by_how_they_stand_and_failing_ones_apart_from_those_
     assert count_by_phase([]) == dict.fromkeys(STANDINGS, 0)
 
 
-def test_mm2_120_configs_that_cannot_be_read_or_set_leave_the_topic_mirrored_with_the_reason() -> None:
+def test_mm2_120_topic_with_failed_configs_stays_mirrored_with_the_reason() -> None:
     row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, configs_failure="not permitted"), ROW)
     assert row == replace(ROW, reason="its configs: not permitted")
     (failed,) = topic_events(ROW, row)
@@ -114,12 +114,12 @@ def test_mm2_120_configs_that_cannot_be_read_or_set_leave_the_topic_mirrored_wit
     assert both.reason == "no room"
 
 
-def test_an_old_failure_of_a_topic_that_stands_now_is_not_shown() -> None:
+def test_old_failure_of_a_mirrored_topic_is_not_shown() -> None:
     row = mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS, "no room"), None)
     assert row == ROW
 
 
-def test_topics_that_are_gone_or_no_longer_wanted_are_said_so_once() -> None:
+def test_deleted_and_excluded_topics_have_one_event() -> None:
     other = replace(ROW, source_topic="pay", target_topic="A.pay")
     (deleted,) = gone_rows([ROW, other], selected=["pay"], on_source=["pay"])
     assert deleted == replace(ROW, phase="deleted")

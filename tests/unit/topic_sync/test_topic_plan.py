@@ -74,7 +74,7 @@ def test_mm2_116_identity_keeps_names(topic: str, remote: str | None) -> None:
     assert selected(IDENTITY, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
-def test_identity_on_one_cluster_under_two_aliases_never_mirrors_a_topic_into_itself() -> None:
+def test_identity_within_one_cluster_never_mirrors_a_topic_into_itself() -> None:
     both_here = replace(IDENTITY, same_cluster=True)
     assert selected(both_here, ["orders", "heartbeats"]).topics == {"heartbeats": "A.heartbeats"}
     assert selected(replace(PREFIXED, same_cluster=True), ["orders"]).topics == {"orders": "A.orders"}
@@ -111,7 +111,7 @@ class TestCycles:
             "B.heartbeats": frozenset({"heartbeats"}),
         }
 
-    def test_what_is_once_known_stays_so(self) -> None:
+    def test_topic_known_as_original_stays_selected(self) -> None:
         was = selected(self.EXACT, self.NAMES, target={"orders"}, copies={"B.gone": "gone"}, own=("payments.B.v1",))
         assert "B.gone" in was.left_out
         assert was.left_out["B.gone"].original == "gone"
@@ -122,7 +122,7 @@ class TestCycles:
         here = replace(self.EXACT, same_cluster=True)
         assert list(selected(here, ["A.none", "B.none", "x"], target=()).topics) == ["x"]
 
-    def test_an_alias_that_stands_in_a_name_twice_hides_no_original(self) -> None:
+    def test_alias_twice_in_a_name_does_not_hide_the_original(self) -> None:
         flow = Flow("A", "us-1")
         rules = replace(self.EXACT, flow=flow, policy=DefaultReplicationPolicy("-"))
         found = selected(rules, ["us-1-x-us-1-orders"], target={"orders"})
@@ -166,7 +166,7 @@ class TestCycles:
         (replace(IDENTITY, policy=IdentityReplicationPolicy("A", known_aliases=frozenset("AB"))), "x.heartbeats", ""),
     ],
 )
-def test_a_users_topic_that_mm2_takes_for_heartbeats_is_noted(rules: Rules, name: str, said: str) -> None:
+def test_user_topic_with_a_heartbeats_name_is_noted(rules: Rules, name: str, said: str) -> None:
     remote = rules.policy.format_remote_topic("A", name)
     assert heartbeats_note(rules, name, remote).startswith(said) if said else not heartbeats_note(rules, name, remote)
 
@@ -207,7 +207,7 @@ def test_mm2_113_heartbeats_are_not_mirrored_when_that_is_switched_off() -> None
     assert list(selected(narrow, ["heartbeats", "orders"]).topics) == ["orders"]
 
 
-def test_mm2_114_heartbeats_that_the_filter_names_are_mirrored_all_the_same() -> None:
+def test_mm2_114_heartbeats_selected_by_the_filter_are_mirrored() -> None:
     named = replace(PREFIXED, topics=NameFilter(("heartbeats",)), heartbeats_replicated=False)
     assert list(selected(named, ["heartbeats", "orders"]).topics) == ["heartbeats"]
 
@@ -240,11 +240,11 @@ def test_what_failed_waits_for_its_retry_and_holds_up_no_other() -> None:
     assert plan.create == (Create("good", "A.good", 1),)
 
 
-def test_a_topic_that_vanished_between_two_looks_is_left_out() -> None:
+def test_topic_deleted_between_two_reads_is_not_created() -> None:
     assert partition_plan({"gone": "A.gone"}, {}, {}, not_now=NONE).create == ()
 
 
-def test_mm2_126_a_topic_is_created_until_it_is_there_and_then_nothing_is_wanted() -> None:
+def test_mm2_126_topic_is_created_until_it_exists() -> None:
     topics, source = {"new": "A.new"}, {"new": 3}
     for _ in range(2):
         assert partition_plan(topics, source, {}, not_now=NONE).create == (Create("new", "A.new", 3),)
@@ -260,9 +260,7 @@ COUNTS = st.dictionaries(NAMES, st.integers(1, 20), max_size=8)
 
 
 @given(source=COUNTS, target=COUNTS)
-def test_carrying_out_a_plan_leaves_nothing_to_do_and_takes_nothing_away(
-    source: dict[str, int], target: dict[str, int]
-) -> None:
+def test_plan_after_its_execution_is_empty_and_removes_nothing(source: dict[str, int], target: dict[str, int]) -> None:
     topics = selected(PREFIXED, source).topics
     there = {f"A.{name}": count for name, count in target.items()}
     plan = partition_plan(topics, source, there, not_now=NONE)
@@ -293,7 +291,7 @@ def fixed(name: str, value: str) -> Config:
     return Config(name, value, is_default=False, copyable=False)
 
 
-def test_mm2_124_a_new_topic_gets_what_is_set_at_the_source() -> None:
+def test_mm2_124_new_topic_has_the_configs_set_on_the_source() -> None:
     configs = [
         of_topic("retention.ms", "5"),
         default("segment.ms"),
