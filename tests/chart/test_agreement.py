@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from lockstep_cli.__main__ import main
-from lockstep_config.strimzi.schema import API_VERSIONS
+from lockstep_config.strimzi.api_versions import API_VERSIONS
 from tests.chart.helm import CHART, NEEDS_TOOLS, SEEDS, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 

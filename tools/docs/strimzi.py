@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from lockstep_config.strimzi.api_versions import VERSIONS
 from lockstep_config.strimzi.fields import Field, Fields, Use
-from lockstep_config.strimzi.schema import KINDS, VERSIONS
+from lockstep_config.strimzi.schema import KINDS
 
 __all__ = ["PAGE", "filled"]
 

@@ -14,9 +14,10 @@ from typing import Any
 from lockstep_config.keys.connector_keys import CONNECTORS, readers_of
 from lockstep_config.keys.key_types import Key, Kind, Scope, Status
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.strimzi.api_versions import API_VERSIONS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
-from lockstep_config.strimzi.schema import API_VERSIONS, KINDS
+from lockstep_config.strimzi.schema import KINDS
 
 __all__ = ["SCHEMA", "whole"]
 

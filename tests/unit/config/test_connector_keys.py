@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_cli.services import plan_services
 from lockstep_config import FlowSettings
-from lockstep_config.flow.model import AutoRestart, StatedPhase, StatedPhases
+from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase, StatedPhases
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.commands.command_vocabulary import Connector

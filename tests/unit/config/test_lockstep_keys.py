@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow.model import AutoRestart
+from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE
 from lockstep_protocol.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf, excluded, patterns

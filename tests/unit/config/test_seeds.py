@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
-from lockstep_config.flow.model import AutoRestart, LegacySettings, StatedPhase
+from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase
+from lockstep_config.flow.model import LegacySettings
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import IdentityReplicationPolicy

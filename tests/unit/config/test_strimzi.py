@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_config.flow.model import AutoRestart
+from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_protocol.names import Flow
 from tests.support.strimzi_resources import Resources
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lockstep_config.flow.model import StatedPhase, StatedPhases
+from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
 from lockstep_data_plane.slot.desired_state import (
     DesiredPartition,
     closed_slots,

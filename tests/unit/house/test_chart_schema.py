@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lockstep_config.strimzi.schema import API_VERSIONS, CHART_VALUES, KINDS
+from lockstep_config.strimzi.api_versions import API_VERSIONS
+from lockstep_config.strimzi.schema import CHART_VALUES, KINDS
 from tools.docs.values_schema import SCHEMA, whole
 
 STALE = "write it anew: python -m tools.docs.values_schema"

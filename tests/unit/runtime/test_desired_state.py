@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.flow.model import StatedPhase, StatedPhases
+from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts

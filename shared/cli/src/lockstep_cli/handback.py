@@ -10,11 +10,11 @@ from lockstep_cli.formatting import counted
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
-from lockstep_config.flow.model import StatedPhases
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
-from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["HandBack", "HandBackState", "not_drained", "plan_hand_back"]

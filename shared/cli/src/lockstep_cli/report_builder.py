@@ -26,7 +26,7 @@ from lockstep_cli.report import (
     longest,
     sum_if_known,
 )
-from lockstep_config.flow.model import StatedPhases
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, connector_of
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
@@ -43,7 +43,7 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     Wanted,
 )
-from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["build_report"]

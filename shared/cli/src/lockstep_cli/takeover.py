@@ -15,11 +15,11 @@ from typing import Any
 
 from lockstep_cli.formatting import counted
 from lockstep_cli.offset_location import OffsetLocation, still_runs
-from lockstep_config.flow.model import StatedPhases
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
-from lockstep_runtime.state.desired_state import NOTHING_STATED, DesiredPhase, DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
 __all__ = [
     "PartitionPlan",

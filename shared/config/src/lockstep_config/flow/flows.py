@@ -10,25 +10,21 @@ from dataclasses import replace
 from itertools import permutations
 
 from lockstep_config.clients.librdkafka import translated
-from lockstep_config.flow.cross_checks import check_agreements
-from lockstep_config.flow.data_plane import data_plane_settings
-from lockstep_config.flow.filters import filters_of
-from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults, legacy_policy
-from lockstep_config.flow.model import (
+from lockstep_config.flow.connector_settings import (
     AclSyncSettings,
     AutoRestart,
     AutoRestarts,
     CheckpointSettings,
-    ClientProperties,
-    Cluster,
-    ConnectorSettings,
-    ControlSettings,
-    FlowSettings,
     HeartbeatSettings,
     StatedPhase,
     StatedPhases,
     TopicSyncSettings,
 )
+from lockstep_config.flow.cross_checks import check_agreements
+from lockstep_config.flow.data_plane import data_plane_settings
+from lockstep_config.flow.filters import filters_of
+from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults, legacy_policy
+from lockstep_config.flow.model import ClientProperties, Cluster, ConnectorSettings, ControlSettings, FlowSettings
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of

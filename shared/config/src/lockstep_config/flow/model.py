@@ -15,6 +15,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from lockstep_config.flow.connector_settings import (
+    NOTHING_STATED,
+    AclSyncSettings,
+    AutoRestarts,
+    CheckpointSettings,
+    HeartbeatSettings,
+    StatedPhases,
+    TopicSyncSettings,
+)
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.per_topic import PerTopic
@@ -27,10 +36,6 @@ from lockstep_protocol.policy import ReplicationPolicy, keeps_names
 from lockstep_protocol.versions import RuleSet, rules_of
 
 __all__ = [
-    "AclSyncSettings",
-    "AutoRestart",
-    "AutoRestarts",
-    "CheckpointSettings",
     "ClientProperties",
     "Cluster",
     "CompressionSettings",
@@ -40,11 +45,7 @@ __all__ = [
     "DataPlaneSettings",
     "FetchSettings",
     "FlowSettings",
-    "HeartbeatSettings",
     "LegacySettings",
-    "StatedPhase",
-    "StatedPhases",
-    "TopicSyncSettings",
 ]
 
 
@@ -59,111 +60,6 @@ class Cluster:
     alias: str
     bootstrap: str
     properties: Mapping[str, str] = field(repr=False, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSyncSettings:
-    """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
-    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the
-    source's is."""
-
-    refresh_enabled: bool = True
-    refresh_every: timedelta = timedelta(seconds=600)
-    sync_configs: bool = True
-    sync_configs_every: timedelta = timedelta(seconds=600)
-    replication_factor: int = 2
-    heartbeats_replicated: bool = True
-    keeps_counts: bool = False
-    cycles_exact: bool = False
-    """A name alone makes no copy: the topic that it names has to be on the other cluster."""
-    aliases: frozenset[str] = frozenset()
-    """Of all clusters of the file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclSyncSettings:
-    """ACLs of mirrored topics (`mm2-behaviour.md` §4.6), and what is asked for beyond MM2's rule (`lockstep.acls.*`).
-
-    `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
-    more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
-    the target where it keeps its name, or back to the source: what keeps its name is not taken back then.
-    """
-
-    enabled: bool = True
-    every: timedelta = timedelta(seconds=600)
-    prefixed: bool = False
-    groups: bool = False
-    delete: bool = False
-    delete_max: int = 10
-    shared: tuple[Flow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointSettings:
-    """Group positions translated and, when asked, written to the target (`mm2-behaviour.md` §3).
-
-    `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
-    `opposite` is the state topic, on the source, of the flow from the target to the source, by which groups that fail
-    back are translated; None: there is no such flow.
-    """
-
-    enabled: bool = True
-    emit_every: timedelta = timedelta(seconds=60)
-    refresh_groups: bool = True
-    refresh_groups_every: timedelta = timedelta(seconds=600)
-    sync_group_offsets: bool = False
-    sync_group_offsets_every: timedelta = timedelta(seconds=60)
-    topic_replication_factor: int = 3
-    tasks_max: int | None = None
-    opposite: str | None = None
-    follow_rewinds: bool = False
-    """`lockstep.groups.on.rewind` is `follow`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoRestart:
-    """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
-    fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
-
-    enabled: bool = True
-    max_restarts: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoRestarts:
-    """`AutoRestart` of each of MM2's three connectors."""
-
-    source: AutoRestart = AutoRestart()
-    checkpoint: AutoRestart = AutoRestart()
-    heartbeat: AutoRestart = AutoRestart()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedPhase:
-    """That a file lets something rest (`lockstep.state`): `phase` is the word, `key` the line as its author knows it,
-    with its place in the file."""
-
-    phase: Literal["paused", "stopped"]
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedPhases:
-    """What the file states of each of MM2's three connectors; None: commands decide."""
-
-    source: StatedPhase | None = None
-    checkpoint: StatedPhase | None = None
-    heartbeat: StatedPhase | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatSettings:
-    """Heartbeats of a pair of clusters (`mm2-behaviour.md` §4.9). `enabled` does not depend on the flow being
-    enabled."""
-
-    enabled: bool = True
-    every: timedelta = timedelta(seconds=1)
-    topic_replication_factor: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +82,7 @@ NOT_SET: PerTopic[int | None] = PerTopic(None)
 HALT = PerTopic("halt")
 LOCAL_SPARK = SparkSettings()
 RULES = rules_of()
+DEFAULT_RESTARTS = AutoRestarts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,8 +232,8 @@ class FlowSettings:
     control: ControlSettings
     clients: ClientProperties
     rules: RuleSet = RULES
-    auto_restart: AutoRestarts = AutoRestarts()
-    states: StatedPhases = StatedPhases()
+    auto_restart: AutoRestarts = DEFAULT_RESTARTS
+    states: StatedPhases = NOTHING_STATED
     admin_timeout: timedelta = timedelta(milliseconds=60_000)
     tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None

@@ -17,9 +17,9 @@ from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve.precedence import ALIAS, LEGAL_IN_TOPIC, SIDES
+from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import Lines, Part, text_of
-from lockstep_config.strimzi.schema import IBMS
 from lockstep_config.text.values import list_of
 from lockstep_config.text.yaml_nodes import Leaf, MapNode, Node
 from lockstep_protocol.names import Flow

@@ -16,9 +16,9 @@ from lockstep_config.keys.key_types import ALIAS_OF_CLUSTER, Scope
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve.precedence import ALIAS
 from lockstep_config.strimzi.access import add_connection
+from lockstep_config.strimzi.api_versions import OLD
 from lockstep_config.strimzi.connectors import AliasesOf, add_connectors
 from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
-from lockstep_config.strimzi.schema import OLD
 from lockstep_protocol.names import Flow
 from lockstep_protocol.versions import NEWEST, OLDEST
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockstep_config.keys.lockstep_keys import TRACING
+from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBMS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
 from lockstep_config.strimzi.connect import (
     Connector,
     add_connect,
@@ -26,18 +27,7 @@ from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
 from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
-from lockstep_config.strimzi.schema import (
-    API_VERSIONS,
-    BETA,
-    CHART_VALUES,
-    IBMS,
-    KAFKA_CONNECTOR,
-    KINDS,
-    MIRROR_MAKER_2,
-    STRIMZI,
-    V1,
-    VERSIONS,
-)
+from lockstep_config.strimzi.schema import CHART_VALUES, KAFKA_CONNECTOR, KINDS
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.default_providers import with_usual_providers
 from lockstep_config.text.json_nodes import read_json

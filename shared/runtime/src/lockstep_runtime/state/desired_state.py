@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
-from lockstep_config.flow.model import StatedPhase, StatedPhases
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
-__all__ = ["NOTHING_STATED", "DesiredPhase", "DesiredState", "after", "doubts"]
+__all__ = ["DesiredPhase", "DesiredState", "after", "doubts"]
 
 
 class DesiredPhase(IntEnum):
@@ -31,9 +31,6 @@ class DesiredPhase(IntEnum):
 
 
 AFTER = {PAUSE: DesiredPhase.PAUSED, RESUME: DesiredPhase.RUNNING, STOP: DesiredPhase.STOPPED}
-
-
-NOTHING_STATED = StatedPhases()
 
 
 class DesiredState:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_config.flow.model import AutoRestart, AutoRestarts
+from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Restarts
 

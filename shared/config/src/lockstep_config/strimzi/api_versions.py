@@ -1,0 +1,49 @@
+"""The kinds, API groups and API versions of Strimzi's resources, and of IBM's operators, which are Strimzi's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = [
+    "API_VERSIONS",
+    "BEFORE_V1",
+    "BETA",
+    "BETA_ON",
+    "IBMS",
+    "MIRROR_MAKER",
+    "MIRROR_MAKER_2",
+    "OLD",
+    "STRIMZI",
+    "V1",
+    "VERSIONS",
+]
+
+STRIMZI = "kafka.strimzi.io"
+IBMS = ("eventstreams.ibm.com", "ibmevents.ibm.com")
+"""The groups of IBM's two operators, which are Strimzi's under other names."""
+MIRROR_MAKER_2 = "KafkaMirrorMaker2"
+MIRROR_MAKER = "KafkaMirrorMaker"
+
+ALPHA, BETA1, BETA, V1 = "v1alpha1", "v1beta1", "v1beta2", "v1"
+
+VERSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {MIRROR_MAKER_2: (ALPHA, BETA, V1), MIRROR_MAKER: (ALPHA, BETA1, BETA)}
+)
+"""Strimzi's, the oldest first."""
+
+API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        kind: MappingProxyType(
+            {f"{group}/{one}": one for group in (STRIMZI, *IBMS) for one in versions}
+            | {f"{IBMS[0]}/{BETA1}": BETA1 if BETA1 in versions else ALPHA}
+        )
+        for kind, versions in VERSIONS.items()
+    }
+)
+"""What may stand under `apiVersion`, and the version of Strimzi whose fields it has. IBM's own v1beta1 came before
+v1beta2."""
+
+OLD = frozenset({ALPHA, BETA1})
+BEFORE_V1 = frozenset({ALPHA, BETA})
+BETA_ON = frozenset({BETA, V1})
