@@ -106,7 +106,7 @@ class SameNames(MirroredFlow):
 
 
 @pytest.mark.long
-def test_so_do_those_of_a_flow_that_tells_several_origins_apart_now(pair: Pair, tmp_path: Path) -> None:
+def test_partitions_behind_markers_of_a_flow_with_several_origins_go_on(pair: Pair, tmp_path: Path) -> None:
     """The former id stood for the source's own records, in later epochs than the flow's own has had."""
     mark = f"m{uuid.uuid4().hex[:6]}"
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2

@@ -20,7 +20,7 @@ NOT_OF_LIBRDKAFKA = {"FETCH_SESSION_TOPIC_ID_ERROR"}
 
 
 @pytest.mark.parametrize("code", KafkaErrorCode, ids=lambda code: code.name)
-def test_code_bears_name_of_kio(code: KafkaErrorCode) -> None:
+def test_code_has_the_name_of_kio(code: KafkaErrorCode) -> None:
     assert ErrorCode(code).name.upper() == code.name
 
 

@@ -1,0 +1,38 @@
+"""A test is named `test_<subject>_<condition>_<result>`, so that `-k` finds it and a failure reads as a sentence."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2]
+LONGEST = 70
+BANNED = {"who", "whoever", "told", "tell", "tells", "bears", "said", "says", "stands", "took", "takes", "rests"}
+
+
+def scopes_of(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """The names of the tests of a module and of each of its classes, as `file` and `file::Class`."""
+    at = str(file.relative_to(TESTS.parent))
+    module = ast.parse(file.read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    for scope in (module, *classes):
+        label = at if isinstance(scope, ast.Module) else f"{at}::{scope.name}"
+        functions = (node for node in scope.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        yield label, [function.name for function in functions if function.name.startswith("test_")]
+
+
+def test_test_name_is_short_and_has_no_banned_word() -> None:
+    wrong, number = [], 0
+    for file in sorted(TESTS.rglob("test_*.py")):
+        for label, names in scopes_of(file):
+            number += len(names)
+            wrong += [f"{label}::{name}" for name in names if len(name) > LONGEST or BANNED & set(name.split("_"))]
+    assert number > 2000
+    assert not wrong, f"at most {LONGEST} characters, none of {', '.join(sorted(BANNED))}"
+
+
+def test_test_name_is_unique_in_its_scope() -> None:
+    scopes = [scope for file in sorted(TESTS.rglob("test_*.py")) for scope in scopes_of(file)]
+    assert [(label, name) for label, names in scopes for name, n in Counter(names).items() if n > 1] == []
