@@ -1,6 +1,6 @@
 """`docs/configuration.md` from the table of keys: `python -m tools.docs.configuration` writes its tables anew.
 
-They stand between the lines that name them; what stands around them is written by hand."""
+They are between the lines that name them; the text around them is written by hand."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def filled(page: str) -> str:
 
 def used(keys: Iterable[Key]) -> str:
     return _table(
-        ("key", "takes", "default", "stands", "meaning"),
+        ("key", "takes", "default", "where", "meaning"),
         ((_code(k.name), _takes(k), _default(k), _where(k.scopes), k.meaning) for k in keys),
     )
 
 
 def refused(keys: Iterable[Key]) -> str:
     return _table(
-        ("key", "stands", "is", "may be", "else"),
+        ("key", "where", "is", "may be", "else"),
         (
             (_code(k.name), _where(k.scopes), k.meaning, ", ".join(map(_code, k.choices)) or "empty", k.why)
             for k in keys
@@ -55,18 +55,18 @@ def refused(keys: Iterable[Key]) -> str:
 
 def renamed(keys: Iterable[Key]) -> str:
     return _table(
-        ("key", "stands", "is read as"), ((_code(k.name), _where(k.scopes), _code(k.renamed_to)) for k in keys)
+        ("key", "where", "is read as"), ((_code(k.name), _where(k.scopes), _code(k.renamed_to)) for k in keys)
     )
 
 
 def without_effect(keys: Iterable[Key]) -> str:
     rows = ((_code(k.name), _where(k.scopes), k.why) for k in sorted(keys, key=lambda key: key.name))
-    return _table(("key", "stands", "why"), rows)
+    return _table(("key", "where", "why"), rows)
 
 
 def families(found: Iterable[Family]) -> str:
     rows = ((_code(f"{f.prefix}*"), _where(f.scopes), f.status.value, f.why) for f in found)
-    return _table(("keys", "stand", "are", "why"), rows)
+    return _table(("keys", "where", "are", "why"), rows)
 
 
 def _is_used(key: Key) -> bool:

@@ -1,6 +1,6 @@
 """`docs/metrics.md` from the declarations: `python -m tools.docs.metrics` writes its tables anew.
 
-They stand between the lines that name them; what stands around them is written by hand."""
+They are between the lines that name them; the text around them is written by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(metrics: Iterable[Metric]) -> str:
         lines += ["", "| metric | type | labels | meaning |", "|---|---|---|---|"]
         lines += [f"| `{m.shown_as}` | {m.type.value} | {_labels(m)} | {m.meaning} |" for m in ours]
     if theirs:
-        lines += ["", "| metric | type | labels | meaning | stands for |", "|---|---|---|---|---|"]
+        lines += ["", "| metric | type | labels | meaning | MBean |", "|---|---|---|---|---|"]
         lines += [f"| `{m.shown_as}` | {m.type.value} | {_labels(m)} | {m.meaning} | `{m.like}` |" for m in theirs]
     return "\n".join([*lines, "", ""])
 

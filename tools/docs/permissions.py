@@ -1,6 +1,6 @@
 """The tables of `docs/security.md` from the declaration: `python -m tools.docs.permissions` writes them anew.
 
-They stand between the lines that name them; what stands around them is written by hand."""
+They are between the lines that name them; the text around them is written by hand."""
 
 from __future__ import annotations
 

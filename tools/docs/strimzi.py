@@ -1,6 +1,6 @@
 """`docs/strimzi.md` from the declared fields: `python -m tools.docs.strimzi` writes its tables anew.
 
-They stand between the lines that name them; what stands around them is written by hand."""
+They are between the lines that name them; the text around them is written by hand."""
 
 from __future__ import annotations
 

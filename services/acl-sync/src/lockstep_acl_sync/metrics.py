@@ -9,14 +9,14 @@ DELETED = Metric(
     "lockstep_acls_deleted",
     Type.COUNTER,
     ("flow",),
-    "ACL bindings of ours deleted on the target, revoked on the source",
+    "ACL bindings that Lockstep created and deleted on the target after they were revoked on the source",
 )
 ACLS = Metric(
     "lockstep_acls",
     Type.GAUGE,
     ("flow", "state"),
-    "Bindings when last compared: of the source `copied` ones, which the target has too, and ones `left-out`; of the"
-    " target ones `owned`, which we made, and of these ones `revoked`, which the source has no more",
+    "ACL bindings at the last comparison. Source: `copied` (the target has them too) and `left-out`. Target:"
+    " `owned` (created by Lockstep) and, of these, `revoked` (no longer on the source)",
 )
 
 METRICS = (ADDED, DELETED, ACLS)

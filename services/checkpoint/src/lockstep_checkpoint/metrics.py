@@ -20,39 +20,40 @@ GROUPS = Metric(
     "lockstep_checkpoint_groups",
     Type.GAUGE,
     ("flow", "phase"),
-    "Consumer groups, by how their translation stands: `translated`, `waiting`, `failing`",
+    "Consumer groups, by the state of their translation: `translated`, `waiting`, `failing`",
 )
 HISTORIES = Metric(
-    "lockstep_offset_sync_partitions", Type.GAUGE, ("flow",), "Source partitions with an offset sync to translate by"
+    "lockstep_offset_sync_partitions", Type.GAUGE, ("flow",), "Source partitions that have an offset sync"
 )
 PLACES = Metric(
     "lockstep_group_partitions",
     Type.GAUGE,
     ("flow", "place"),
-    "Partitions of consumer groups, by how well their place on the target is known: `exact` (nothing is read again),"
-    " `behind`, `waiting`, `ahead-on-target` and `rewound-on-source` (records are skipped)",
+    "Partitions of consumer groups, by how well their offset on the target is known: `exact` (nothing is read"
+    " again), `behind`, `waiting`, `ahead-on-target` and `rewound-on-source` (records are skipped)",
 )
 SYNCED = Metric("lockstep_group_offsets_synced", Type.COUNTER, ("flow",), "Offsets committed for groups of the target")
 SYNCED_GROUPS = Metric(
     "lockstep_groups_synced",
     Type.GAUGE,
     ("flow",),
-    "Groups whose offsets on the target were brought to their checkpoints (`sync.group.offsets.enabled`)",
+    "Groups whose offsets on the target were set to their checkpoints (`sync.group.offsets.enabled`)",
 )
 LEFT_ALONE = Metric(
     "lockstep_groups_left_alone",
     Type.GAUGE,
     ("flow",),
-    "Groups whose offsets on the target are left as they are: somebody consumes with them there, or they may not be"
-    " written, or they stand beyond their places; `/status` says which and why",
+    "Groups whose offsets on the target are not changed: they have members there, Lockstep may not commit, or"
+    " they are beyond their checkpoints; `/status` says which and why",
 )
 
 HELD = Metric(
     "lockstep_groups_held",
     Type.GAUGE,
     ("flow", "why"),
-    "Groups that are left as they are on the target, by why: `in-use` (members there), `refused` (by the target),"
-    " `ahead-on-target` and `rewound-on-source` (whoever goes on there skips records). A group counts once for each",
+    "Groups whose offsets on the target are not changed, by reason: `in-use` (members there), `refused` (by the"
+    " target), `ahead-on-target` and `rewound-on-source` (consumers that move there skip records). A group counts"
+    " once for each reason",
 )
 
 PARTITION = ("source", "target", "group", "topic", "partition")

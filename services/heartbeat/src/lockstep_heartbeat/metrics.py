@@ -9,28 +9,29 @@ AGE = Metric(
     "lockstep_heartbeat_age_seconds",
     Type.GAUGE,
     ("flow", "source", "target"),
-    "Since the target acknowledged the last heartbeat of this upstream to the replica that acts; -1: none yet",
+    "Seconds since the target acknowledged the last heartbeat of this upstream cluster to the acting replica; -1:"
+    " none yet",
 )
 
 UPSTREAM_HOPS = Metric(
     "lockstep_upstream_hops",
     Type.GAUGE,
     ("flow", "upstream"),
-    "Mirrors between a cluster upstream and the target, on the shortest way through this flow that heartbeats took",
+    "Mirrors between an upstream cluster and the target, on the shortest path through this flow that a heartbeat took",
 )
 UPSTREAM_AGE = Metric(
     "lockstep_upstream_heartbeat_age_seconds",
     Type.GAUGE,
     ("flow", "upstream"),
-    "Since the newest heartbeat of a cluster upstream that reached the target was sent, by its sender's clock and ours;"
-    " where none has, since we listen",
+    "Seconds since the newest heartbeat of an upstream cluster that reached the target was sent, by the sender's"
+    " clock and ours; if none has arrived, since the service started to listen",
 )
 UPSTREAM_LATENCY = Metric(
     "lockstep_upstream_heartbeat_latency_seconds",
     Type.GAUGE,
     ("flow", "upstream"),
-    "From sending that heartbeat to its arrival on the target, by both clocks: negative where the sender's is ahead;"
-    " absent before the first that arrives",
+    "From the sending of that heartbeat to its arrival on the target, by both clocks: negative if the sender's"
+    " clock is ahead; absent before the first one arrives",
 )
 
 METRICS = (BEATS, AGE, UPSTREAM_HOPS, UPSTREAM_AGE, UPSTREAM_LATENCY)

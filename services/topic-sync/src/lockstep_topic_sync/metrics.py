@@ -8,15 +8,15 @@ TOPICS = Metric(
     "lockstep_topics",
     Type.GAUGE,
     ("flow", "phase"),
-    "Topics of the flow: `mirrored`, `failing` (mirrored, and lacks partitions, or its configs fail; tried again),"
-    " `failed` (not mirrored; tried again), `deleted` (gone on the source), `excluded` (no longer selected),"
-    " `left-out` (selected, and not mirrored because its name says that it is a copy from the target)",
+    "Topics of the flow, by phase: `mirrored`, `failing` (mirrored, but partitions are missing or configs fail;"
+    " retried), `failed` (not mirrored; retried), `deleted` (gone on the source), `excluded` (no longer selected),"
+    " `left-out` (selected, but not mirrored because its name says that it is a copy from the target)",
 )
 MISSING_PARTITIONS = Metric(
     "lockstep_missing_partitions",
     Type.GAUGE,
     ("flow",),
-    "Partitions of the source that the target does not have and that could not be added: nothing of them is copied",
+    "Source partitions that the target does not have and that could not be added: they are not copied",
 )
 
 METRICS = (TOPICS, MISSING_PARTITIONS)

@@ -268,7 +268,7 @@ def _refusals(
     if alters and (wanted is not DesiredPhase.STOPPED or not found.replicas):
         yield (
             f"{counted(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane has "
-            "to run and be stopped, for it is who alters offsets: lockstep run, and lockstep stop"
+            "to run and be stopped, because it alters the offsets: lockstep run, and lockstep stop"
         )
     rows = progress_rows(found.rows)
     if unread := [tp for tp, _ in alters if not rows[tp].has_end]:

@@ -169,7 +169,7 @@ def _matcher(pattern: str) -> Matcher:
     try:
         return matcher_of(to_python(pattern))
     except NotSteady as exc:
-        why = f"it may take for ever on some names, and {exc}: nothing that repeats may stand in something that repeats"
+        why = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
         raise UntranslatablePattern(pattern, why) from exc
 
 

@@ -223,8 +223,8 @@ class LegacyGroupFollower:
         for tp, (theirs, ours) in sorted(found.foreign.items())[:NAMED]:
             name = f"{tp[0]}-{tp[1]}"
             text = (
-                f"{name}: somebody put {self._named} to {theirs} while it was copied from; it is put back to {ours}. "
-                "To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
+                f"{name}: another client committed offset {theirs} for {self._named} during the copy; Lockstep "
+                f"commits {ours} again. To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
             )
             await ctx.event("GroupPositionOverwritten", name, text, loud=True, theirs=theirs, ours=ours)
         if await self._commit(found.writes):

@@ -26,7 +26,8 @@ class CopyCounters:
 
 
 class AckedPosition:
-    """What would still be so if this slot ended now. `upstream`, `downstream` and `sequence` belong together."""
+    """What the target has acknowledged: it remains true if this slot ends now. `upstream`, `downstream` and `sequence`
+    belong together."""
 
     def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
         self.written = PartitionProgress(topic=topic, partition=number)

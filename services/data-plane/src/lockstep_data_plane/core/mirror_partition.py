@@ -151,7 +151,7 @@ class MirrorPartition(PhaseState):
 
     @property
     def records_to_skip(self) -> int:
-        """Records that are in the target's log already and only have to be counted past."""
+        """Records that the target's log has already: they are counted and not sent."""
         return self._there.left
 
     @property
@@ -166,10 +166,10 @@ class MirrorPartition(PhaseState):
         runs: Iterable[OffsetRuns] = (),
         transactions: TransactionState | None = None,
     ) -> None:
-        """The target's log says where our chain ends, where `row` had written down less or as much. The source is
-        judged again from there, and as many records as lie between are counted past; what the log still holds of them
-        is held against what is counted. `runs` are the rows that tell of its offset runs; they count where this
-        partition does not know better. One that rests goes no further than that."""
+        """`end` is the end of our chain in the target's log, at or after the position of `row`. The source is judged
+        again from the row on, and the records between the two are counted and not sent. Those that the log still has
+        are compared with the counted ones. `runs` are the rows with its offset runs, used if this partition has none
+        of its own. A partition that is paused or stopped goes no further than `end`."""
         self.durable.resumed(row, runs)
         self.transactions = transactions
         self.chain = self._new_chain(row, end.sequence, end.downstream, end.others)

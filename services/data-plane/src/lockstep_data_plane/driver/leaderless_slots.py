@@ -41,7 +41,7 @@ class LeaderlessSlots:
     def start(self) -> None:
         """From now on nobody leads here. Without slots there is nothing to watch."""
         if slots := self._running():
-            self._ctx.log.info("slots go on", f"{len(slots)} without a driver, until one is heard of")
+            self._ctx.log.info("slots go on", f"no driver leads: {len(slots)} of them copy until one does")
             self._watch = asyncio.create_task(self._until_not_ours(), name="slots without a driver")
 
     async def stop(self) -> None:

@@ -17,7 +17,7 @@ RECORD_COUNT = Metric(
     f"{PREFIX}_record_count",
     GAUGE,
     REMOTE,
-    "Records appended to the target since this process took the partition up",
+    "Records appended to the target since this process was assigned the partition",
     like=f"{LIKE} record-count",
 )
 RECORD_RATE = Metric(
@@ -27,8 +27,8 @@ BYTE_COUNT = Metric(
     f"{PREFIX}_byte_count",
     GAUGE,
     REMOTE,
-    "Bytes of their batches as they lie in the log, compressed and with headers and keys; MirrorMaker 2 counts the"
-    " values alone, uncompressed",
+    "Bytes of the same batches as stored in the log: compressed, with headers and keys. MirrorMaker 2 counts the"
+    " uncompressed values only",
     like=f"{LIKE} byte-count",
 )
 BYTE_RATE = Metric(
@@ -68,28 +68,28 @@ INCOMING = Metric(
     "kafka_consumer_incoming_byte",
     COUNTER,
     CLIENT,
-    "Bytes of batches that a slot fetched; what the protocol adds does not count",
+    "Bytes of batches that a slot fetched, without protocol overhead",
     like="kafka.consumer:type=consumer-metrics incoming-byte-total",
 )
 OUTGOING = Metric(
     "kafka_producer_outgoing_byte",
     COUNTER,
     CLIENT,
-    "Bytes of batches that the target acknowledged to a slot",
+    "Bytes of a slot's batches that the target acknowledged",
     like="kafka.producer:type=producer-metrics outgoing-byte-total",
 )
 BUFFER_AVAILABLE = Metric(
     "kafka_producer_buffer_available_bytes",
     GAUGE,
     CLIENT,
-    "What a slot may still hold: `lockstep.max.in.flight.bytes` without `lockstep_held_bytes`",
+    "Bytes that a slot may still hold: `lockstep.max.in.flight.bytes` minus `lockstep_held_bytes`",
     like="kafka.producer:type=producer-metrics buffer-available-bytes",
 )
 COMMIT_TIME = Metric(
     "kafka_connect_connector_task_offset_commit_avg_time_ms",
     GAUGE,
     TASK,
-    "How long it took a slot to write its progress down, the mean of the last minute",
+    "Time that a slot needs to write its progress, mean of the last minute",
     like="kafka.connect:type=connector-task-metrics offset-commit-avg-time-ms",
 )
 ACTIVE_RECORDS = Metric(
@@ -109,80 +109,91 @@ LAG = Metric(
     "lockstep_lag_records",
     GAUGE,
     PARTITION,
-    "Offsets of the source that a reader of the target cannot read yet, also of partitions that have not begun; absent"
-    " where nobody knows",
+    "Source offsets that a reader of the target cannot read yet, also for partitions whose copy has not begun;"
+    " absent if unknown",
 )
 LAG_SECONDS = Metric(
     "lockstep_lag_seconds",
     GAUGE,
     PARTITION,
-    "Age of the oldest record fetched and not yet durable on the target; of what the driver alone has seen, since it"
-    " saw it first; 0 without lag, absent with an unknown one, and it grows on while a slot says nothing",
+    "Age of the oldest fetched record that the target has not acknowledged; for records that no slot has fetched,"
+    " seconds since the driver first saw them. 0 without lag, absent if the lag is unknown. Keeps growing while"
+    " the slot does not report",
 )
 LATENCY = Metric(
-    "lockstep_latency_seconds", GAUGE, PARTITION, "From record timestamp to acknowledgement, of the last batch"
+    "lockstep_latency_seconds",
+    GAUGE,
+    PARTITION,
+    "From the record timestamp to the target's acknowledgement, last batch",
 )
-UPSTREAM = Metric("lockstep_upstream_offset", GAUGE, PARTITION, "Last upstream offset durable on the target; -1: none")
+UPSTREAM = Metric(
+    "lockstep_upstream_offset", GAUGE, PARTITION, "Last source offset that the target has acknowledged; -1: none"
+)
 RECORDS = Metric("lockstep_records", COUNTER, PARTITION, "Records appended to the target")
 BYTES = Metric("lockstep_bytes", COUNTER, PARTITION, "Bytes of the batches appended to the target")
 GIVEN_UP = Metric(
     "lockstep_given_up_offsets",
     COUNTER,
     PARTITION,
-    "Upstream offsets that policies gave up, in the life of the partition",
+    "Source offsets that a policy skipped, since the first copy of the partition",
 )
 TARGET_LOST = Metric(
     "lockstep_target_lost_offsets",
     COUNTER,
     PARTITION,
-    "Downstream offsets that the target lost and policies did not have copied again, in the life of the partition",
+    "Target offsets that the target lost and that a policy did not copy again, since the first copy of the partition",
 )
 QUARANTINED = Metric(
     "lockstep_quarantined",
     COUNTER,
     PARTITION,
-    "Records, or batches that cannot be read, put into quarantine, in the life of the partition",
+    "Records, or unreadable batches, written to the quarantine topic, since the first copy of the partition",
 )
-HALTED = Metric("lockstep_partition_halted", GAUGE, PARTITION, "1 while the partition waits for a decision")
+HALTED = Metric(
+    "lockstep_partition_halted", GAUGE, PARTITION, "1 while the partition is halted and waits for a decision"
+)
 STUCK = Metric(
-    "lockstep_partition_stuck", GAUGE, PARTITION, "1 while the source moves and the copy has stood for a minute"
+    "lockstep_partition_stuck",
+    GAUGE,
+    PARTITION,
+    "1 if the source has records that are not copied, and the copy has not moved for a minute",
 )
 PAUSED = Metric(
-    "lockstep_partition_paused", GAUGE, PARTITION, "1 while an operator wants the partition to rest (`pause`, `stop`)"
+    "lockstep_partition_paused", GAUGE, PARTITION, "1 while an operator pauses the partition (`pause`, `stop`)"
 )
 
 LAG_UNKNOWN = Metric(
     "lockstep_lag_unknown_partitions",
     GAUGE,
     ("flow",),
-    "Partitions of which nobody knows how far behind they are: a cluster does not answer, or a log is not what it was",
+    "Partitions whose lag is unknown: a cluster does not answer, or a log was truncated or re-created",
 )
 PARTITION_STATES = Metric(
     "lockstep_partition_states",
     GAUGE,
     ("flow", "state"),
-    "Partitions that the target is to have, by what they do: `copying`, `not-begun` (nothing is copied yet, or the"
-    " target lacks them), `halted`, `paused` (or stopped), `stuck`, `silent` (no slot that was heard lately has them)",
+    "Partitions that the target should have, by state: `copying`, `not-begun` (nothing is copied yet, or the"
+    " target lacks them), `halted`, `paused` (or stopped), `stuck`, `silent` (no slot has reported on them lately)",
 )
 PARTITIONS = Metric("lockstep_partitions", GAUGE, ("flow",), "Partitions that the flow mirrors")
 HALTED_PARTITIONS = Metric(
-    "lockstep_halted_partitions", GAUGE, ("flow", "case"), "Partitions that wait for a decision, by what happened"
+    "lockstep_halted_partitions", GAUGE, ("flow", "case"), "Partitions that are halted and wait for a decision, by case"
 )
 GAPS = Metric(
     "lockstep_gaps",
     COUNTER,
     ("flow", "case"),
-    "Times that a policy led a partition on past what would have halted it, by what happened",
+    "Times that a policy let a partition continue instead of halting it, by case",
 )
 SLOTS = Metric(
     "lockstep_slots",
     GAUGE,
     ("flow", "state"),
-    "Slots: `assigned` ones have partitions, `running` ones have said so in their present run, `paused` ones"
-    " too, and copy nothing because an operator wants it so",
+    "Slots, by state: `assigned` ones have partitions, `running` ones have reported in their current run,"
+    " `paused` ones have reported too and copy nothing because an operator paused them",
 )
 SLOT_PARTITIONS = Metric("lockstep_slot_partitions", GAUGE, SLOT, "Partitions assigned to the slot")
-SLOT_RESTARTS = Metric("lockstep_slot_restarts", COUNTER, SLOT, "Times the slot ended without having been told to")
+SLOT_RESTARTS = Metric("lockstep_slot_restarts", COUNTER, SLOT, "Times that the slot ended without a request to end")
 HELD_BYTES = Metric("lockstep_held_bytes", GAUGE, SLOT, "Bytes of batches fetched and not yet acknowledged")
 HELD_RECORDS = Metric("lockstep_held_records", GAUGE, SLOT, "Records fetched and not yet acknowledged")
 SYNCS = Metric("lockstep_offset_syncs", COUNTER, SLOT, "Offset syncs acknowledged")
@@ -190,7 +201,7 @@ SYNC_LATENCY = Metric(
     "lockstep_offset_sync_latency_seconds",
     GAUGE,
     SLOT,
-    "How long the acknowledgement of an offset sync took, the mean of the last minute; NaN: there was none",
+    "Time until an offset sync was acknowledged, mean of the last minute; NaN: there was none",
 )
 
 METRICS = (

@@ -1,9 +1,8 @@
 """What a slot has in flight, and what a connection may ask for so that it stays below the cap (no I/O, no clock).
 
-In flight is what is held, fetched and not yet acknowledged, and what is asked for and may come. Three quarters of the
-cap are for whoever has something to bring, and a partition may hold as much of them as is left: so one alone gets most
-of it, and of many that do not move each leaves the others as much as it has. The last quarter is lent to nobody: half
-of an equal share of it each partition may hold and be asked for as much again, whatever the others hold."""
+In flight are bytes that are held (fetched and not yet acknowledged) and bytes that are asked for. Three quarters of
+the cap are shared: a partition may hold as much of them as is still free. The last quarter is reserved: each of n
+partitions may always hold an eighth of the cap divided by n, and ask for as much again."""
 
 from __future__ import annotations
 

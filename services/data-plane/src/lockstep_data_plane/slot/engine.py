@@ -45,7 +45,7 @@ LOOK_EVERY_S = 0.5
 
 
 class SlotEngine:
-    """The partitions of one slot, their two clusters, and what happens between them."""
+    """Copies the partitions of one slot: owns them, the connections to both clusters, and the tasks between them."""
 
     def __init__(
         self,

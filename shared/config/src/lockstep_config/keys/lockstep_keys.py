@@ -113,8 +113,8 @@ OUR_KEYS = (
         name=STATE,
         choices=("running", "paused", "stopped"),
         scopes=CONNECTOR,
-        meaning="paused or stopped: it rests as long as the file says so, and no command starts it; running, as if it "
-        "were not set: commands decide",
+        meaning="paused or stopped: it stays so as long as the file says it, and no command starts it; running is the "
+        "same as not set: commands decide",
     ),
     _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
@@ -154,7 +154,7 @@ OUR_KEYS = (
         kind=Kind.INTEGER,
         scopes=CONNECTOR,
         minimum=1,
-        meaning="most bytes a second that the flow copies, as they lie in the log; PATTERN=BYTES: each such topic",
+        meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
         per_topic=True,
     ),
     Key(
@@ -228,34 +228,34 @@ OUR_KEYS = (
     _policy(
         "lockstep.on.gap",
         ("halt", "skip", "restart"),
-        "when records that were not yet copied are gone from the source, or copied ones from either side: halt the "
-        "partition, skip what is gone, or restart the copy from the beginning of what there is",
+        "when the source has lost records that were not copied, or the source or the target has lost copied ones: halt "
+        "the partition, skip the lost records, or restart the copy from the first record that exists",
     ),
     _policy(
         "lockstep.on.recreate",
         ("halt", "skip", "restart"),
-        "when a topic was deleted and created again: halt the partition, skip what is there already, or restart the "
-        "copy from the beginning of what there is",
+        "when a topic was deleted and created again: halt the partition, skip the records that exist already, or "
+        "restart the copy from the first record that exists",
     ),
     _policy(
         "lockstep.on.doubt",
         ("halt", "progress"),
-        "when the target's log does not say how far the copy got: halt the partition, or go on from the last progress "
-        "written, which may double records",
+        "when the target's log does not say how far the copy is: halt the partition, or continue from the last saved "
+        "progress, which may duplicate records",
     ),
     Key(
         name=FENCE,
         default="chain",
         choices=("chain",),
         scopes=CONNECTOR,
-        meaning="how a slot that takes a partition over keeps out who had it: by the sequence of appends; marker was "
-        "removed, and exactly.once.source.support=enabled takes its place",
+        meaning="how a slot that takes a partition over fences its previous slot: by the sequence numbers of appends; "
+        "marker was removed, use exactly.once.source.support=enabled",
     ),
     _policy(
         "lockstep.on.refused",
         ("halt", "quarantine"),
-        "when the target refuses a record, or a batch is corrupt: halt the partition, or put it into the quarantine "
-        "topic and go on",
+        "when the target refuses a record, or a batch is corrupt: halt the partition, or write it to the quarantine "
+        "topic and continue",
     ),
     Key(
         name=LEGACY_GROUP,

@@ -130,7 +130,7 @@ _FLOW_KEYS = (
         name="replication.policy.separator",
         default=".",
         scopes=CONNECTOR,
-        meaning="what stands between the alias and the topic in a remote topic's name",
+        meaning="what separates the alias and the topic in a remote topic's name",
     ),
     Key(
         name=ALIAS_KEYS[0],

@@ -68,7 +68,7 @@ class PartitionProgress(Row):
     lag_ms: int = 0
     """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
     records: int = 0
-    """Records appended since `counts_since`, with the bytes of their batches as they lie in the log."""
+    """Records appended since `counts_since`, with the bytes of their batches as stored in the log."""
     bytes: int = 0
     read_bytes: int = 0
     """Bytes of batches fetched from the source since `counts_since`."""

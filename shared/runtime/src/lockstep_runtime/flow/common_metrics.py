@@ -38,37 +38,37 @@ CONNECTORS = {"data-plane": SOURCE, "checkpoint": CHECKPOINT, "heartbeat": HEART
 
 STANDING = ("flow", "service")
 
-READY = Metric("lockstep_ready", Type.GAUGE, STANDING, "1 when the flow's control topics have been replayed")
-ACTING = Metric("lockstep_acting", Type.GAUGE, STANDING, "1 while this replica leads and acts in the flow")
-DEGRADED = Metric("lockstep_degraded", Type.GAUGE, STANDING, "1 while something of the flow fails and is retried")
+READY = Metric("lockstep_ready", Type.GAUGE, STANDING, "1 when the flow's control topics have been read to their end")
+ACTING = Metric("lockstep_acting", Type.GAUGE, STANDING, "1 while this replica is the leader of the flow and acts")
+DEGRADED = Metric("lockstep_degraded", Type.GAUGE, STANDING, "1 while something in the flow fails and is retried")
 
 ROUNDS = Metric(
     "lockstep_rounds",
     Type.COUNTER,
     (*STANDING, "round"),
-    "Rounds of periodic work that were done, failed ones included",
+    "Rounds of periodic work, including failed ones",
 )
 ROUND_FAILURES = Metric(
     "lockstep_round_failures",
     Type.COUNTER,
     (*STANDING, "round"),
-    "Rounds that a cluster refused or did not answer; each is tried again with back-off",
+    "Rounds that failed because a cluster refused or did not answer; each is retried with backoff",
 )
 
 MEMORY = Metric(
     "lockstep_memory_bytes",
     Type.GAUGE,
     ("service", "part"),
-    "Resident memory: of the service's own process (`service`), and of all that it started (`spark`: the JVM and the"
-    " slots of the data plane; what they share counts for each)",
+    "Resident memory: `service` is the service's own process, `spark` the processes that it started (the JVM and"
+    " the slots of the data plane; shared memory counts for each)",
 )
 CERTIFICATE_EXPIRES = Metric(
     "lockstep_certificate_expires_timestamp_seconds",
     Type.GAUGE,
     ("flow", "cluster", "use"),
-    "When the first of the certificates in use ends, Unix seconds, by what it is for: `keystore` is what we show,"
-    " `truststore` what the brokers' are checked against, `token-truststore` a token endpoint's; absent without TLS,"
-    " and for the system's own",
+    "When the first certificate in use expires, Unix seconds, by use: `keystore` is our own, `truststore`"
+    " verifies the brokers, `token-truststore` a token endpoint; absent without TLS, and for the certificates of"
+    " the system",
 )
 
 CONNECTOR_COUNT = Metric(
@@ -82,43 +82,43 @@ ASSIGNED_CONNECTORS = Metric(
     "kafka_connect_coordinator_assigned_connectors",
     Type.GAUGE,
     (),
-    "The same: what a process acts for is what it is assigned",
+    "Same as `kafka_connect_worker_connector_count`",
     like="kafka.connect:type=connect-coordinator-metrics assigned-connectors",
 )
 TASKS = Metric(
     "kafka_connect_worker_task_count",
     Type.GAUGE,
     (),
-    "Slots that run; one for each flow of checkpoint and heartbeat",
+    "Running slots; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-worker-metrics task-count",
 )
 ASSIGNED_TASKS = Metric(
     "kafka_connect_coordinator_assigned_tasks",
     Type.GAUGE,
     (),
-    "Slots that have partitions, also while they do not run; one for each flow of checkpoint and heartbeat",
+    "Slots that have partitions, running or not; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-coordinator-metrics assigned-tasks",
 )
 REBALANCING = Metric(
     "kafka_connect_worker_rebalance_rebalancing",
     Type.GAUGE,
     (),
-    "Flows whose replicas are dividing the work anew",
+    "Flows whose replicas are in a rebalance",
     like="kafka.connect:type=connect-worker-rebalance-metrics rebalancing",
 )
 CONNECTOR_STATUS = Metric(
     "kafka_connect_connector_status",
     Type.GAUGE,
     ("connector", "task", "status"),
-    "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it is"
-    " being retried, `unassigned` before it has begun; of a slot also `paused` and `stopped`",
+    "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it"
+    " is retried, `unassigned` before it has begun; slots also have `paused` and `stopped`",
     like="kafka.connect:type=connector-task-metrics status",
 )
 FAILED_TASKS = Metric(
     "kafka_connect_worker_connector_failed_task_count",
     Type.GAUGE,
     ("connector",),
-    "How many of them are `failed`",
+    "Tasks of the connector that are `failed`",
     like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
 )
 

@@ -74,9 +74,7 @@ class FailureTracker:
                 self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
             return
         if not self._others:
-            self._log.warn(
-                "others failing", f"{name} as well, and whatever follows is not named; trying again", **about
-            )
+            self._log.warn("others failing", f"{name} too; further failures are not logged; trying again", **about)
             self._ever = 0
         self._ever += name not in self._others
         self._others.add(name)

@@ -1,4 +1,4 @@
-"""Of many that fail for one permission that is missing the first few are worth a line each. No I/O."""
+"""Logs the first few of many failures for one missing permission. No I/O."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lockstep_config.credentials.permissions import cause_of
 __all__ = ["SAID", "LogDedup"]
 
 SAID = 3
-"""Lines about one cause; who comes next is said to be one of more, and the rest has rows and events only."""
+"""Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""
 
 
 class LogDedup:
-    """Counts sentences by their cause, for as long as somebody has it."""
+    """Counts sentences by their cause, while anything fails for it."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     def count(self, sentence: str) -> int:
-        """The how-manieth this is about its cause; 0 where it names no permission, and is worth a line whatever."""
+        """How many sentences had this cause, this one included; 0 if it names no permission and is always logged."""
         cause = cause_of(sentence)
         if not cause:
             return 0
@@ -28,7 +28,7 @@ class LogDedup:
         return self._counts[cause]
 
     def only(self, sentences: Iterable[str]) -> None:
-        """These are true now: what else was said is over, and is news when it comes again."""
+        """These are the present failures. Other causes are over, and are logged anew if they come back."""
         present = {cause_of(sentence) for sentence in sentences}
         for cause in self._counts.keys() - present:
             del self._counts[cause]
