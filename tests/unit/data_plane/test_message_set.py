@@ -8,13 +8,12 @@ from collections.abc import Sequence
 
 import cramjam
 import pytest
-from aiokafka.errors import CorruptRecordException
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
-from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
+from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, Record, read, rebuild
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
 from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 
@@ -106,7 +105,7 @@ def test_one_wrong_bit_anywhere_behind_the_crc_is_refused(magic: int, codec: int
     data = bytearray(message_set(magic, [Message(0, b"k", b"v", 5)], codec))
     data[-1] ^= 1
     (damaged,) = sets(bytes(data))
-    with pytest.raises(CorruptRecordException, match="CRC"):
+    with pytest.raises(CorruptRecordError, match="CRC"):
         rebuild(damaged, 0, TargetLimits())
 
 

@@ -14,11 +14,12 @@ from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
 from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_protocol.errors import RetriableError
 
 __all__ = ["AppendedSkipper", "RecordMismatch"]
 
 
-class RecordMismatch(ValueError):
+class RecordMismatch(RetriableError):
     """Counting did not arrive at the target's last record of ours: the source has lost records that were appended."""
 
 

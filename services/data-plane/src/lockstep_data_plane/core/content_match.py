@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_protocol.errors import NeedsDecision
 
 __all__ = ["AmbiguousMatch", "ContentMatch"]
 
 
-class AmbiguousMatch(ValueError):
+class AmbiguousMatch(NeedsDecision):
     """The records do not say where the copy stands; the message says why. Somebody has to decide."""
 
 

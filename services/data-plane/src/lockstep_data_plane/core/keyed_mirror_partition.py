@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from aiokafka.errors import CorruptRecordException
-
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.key_partitioner import KeyPartitioner, StickyPartition
 from lockstep_data_plane.core.keyed_append_sequences import KeyedAppendSequences
@@ -144,7 +142,7 @@ class KeyedMirrorPartition(MirrorPartition):
     def _records(self, batch: Batch, position: int) -> list[Record]:
         try:
             return unread(batch, position, self._skips)
-        except (ValueError, CorruptRecordException) as exc:
+        except ValueError as exc:
             raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
 
     def _stop_at_barrier(self, records: Sequence[Record], batch: Batch, gathering: KeyPartitioner) -> None:

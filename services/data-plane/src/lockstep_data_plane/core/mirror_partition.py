@@ -8,11 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from aiokafka.errors import CorruptRecordException
-
 from lockstep_data_plane.core.acked_position import AckedPosition
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
-from lockstep_data_plane.core.appended_skipper import AppendedSkipper, RecordMismatch
+from lockstep_data_plane.core.appended_skipper import AppendedSkipper
 from lockstep_data_plane.core.phase_state import PhaseState
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance, appended_since
@@ -30,12 +28,13 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Batch
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
+from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = ["BatchRejected", "MirrorPartition"]
 
 
-class BatchRejected(ValueError):
+class BatchRejected(NeedsDecision):
     """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
     is what could be quarantined of it."""
 
@@ -240,11 +239,9 @@ class MirrorPartition(PhaseState):
             if self.records_to_skip and (self._skip_appended(batch) or self._counted):
                 return
             pieces = rebuild(batch, self.position, self.limits, self._skips)
-        except RecordMismatch:
-            raise
         except RecordTooLarge as exc:
             raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
-        except (ValueError, CorruptRecordException) as exc:
+        except ValueError as exc:
             raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
         if not pieces:
             self._pass_over(batch.last_offset, batch.leader_epoch)

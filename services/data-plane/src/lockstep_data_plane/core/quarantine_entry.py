@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aiokafka.errors import CorruptRecordException
-
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import Record, read
@@ -89,7 +87,7 @@ def refused_piece(piece: OutgoingBatch, indexes: Iterable[int], why: str) -> Ref
     try:
         (batch,) = scan(piece.data)
         records = list(read(batch))
-    except (CorruptRecordException, ValueError):
+    except ValueError:
         return None
     entries = [
         QuarantineEntry(piece.offsets[i], piece.offsets[i], r.key, r.value, r.headers, r.timestamp)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence
+from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = [
@@ -55,7 +56,7 @@ class LastAppend:
         return replace(self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone)
 
 
-class InDoubt(RuntimeError):
+class InDoubt(NeedsDecision):
     """The target's log does not continue what our row says; the message says how. Somebody has to decide."""
 
 

@@ -23,6 +23,7 @@ from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
+from lockstep_protocol.errors import RetriableError
 
 __all__ = ["NoProduceAnswer", "ProduceConnection", "Sender", "connection_index"]
 
@@ -38,7 +39,7 @@ REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
 
 
-class NoProduceAnswer(ConnectionError):
+class NoProduceAnswer(RetriableError, ConnectionError):
     """The connection ended before the answer: nobody knows whether the batch was appended."""
 
 

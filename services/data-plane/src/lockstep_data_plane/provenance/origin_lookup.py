@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.common.passing import PASSING
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
@@ -46,11 +47,10 @@ class OriginLookup:
         *,
         deliver: Callable[[Delivery], None],
         delivered: Callable[[MirrorPartition], None],
-        passing: tuple[type[BaseException], ...],
         trouble: Callable[[BaseException | None], None],
     ) -> None:
-        """`deliver` gets what was held, in order; `delivered` each partition behind that. `passing`: what is tried
-        again; `trouble` is told of it, and None when it is over."""
+        """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` is told of what
+        passes, and None when it is over."""
         self._settings = settings
         self._mode = settings.data_plane.provenance
         self._own = producer_id
@@ -59,7 +59,6 @@ class OriginLookup:
         self._ledger = ledger
         self._deliver = deliver
         self._delivered = delivered
-        self._passing = passing
         self._trouble = trouble
         self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
         self._here = OriginRows(target, self._own_state)
@@ -191,7 +190,7 @@ class OriginLookup:
             began = loop.time()
             try:
                 await self.learn(wanted)
-            except self._passing as exc:
+            except PASSING as exc:
                 self._wanted |= wanted
                 self._trouble(exc)
                 await asyncio.sleep(backoff.next())

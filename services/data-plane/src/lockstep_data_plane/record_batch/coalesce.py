@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from aiokafka.errors import CorruptRecordException
-
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
 from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, scan
@@ -64,7 +62,7 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
             records.extend(
                 record._replace(offset=offset) for record, offset in zip(read(batch), piece.offsets, strict=True)
             )
-    except (CorruptRecordException, ValueError):
+    except ValueError:
         return None
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers, merged.to = group[-1].covers, group[-1].to

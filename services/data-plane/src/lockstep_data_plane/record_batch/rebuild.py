@@ -22,8 +22,9 @@ from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import Record
 from lockstep_data_plane.record_batch.stamp import expected_crc
+from lockstep_protocol.errors import NeedsDecision, RetriableError
 
-__all__ = ["Record", "RecordTooLarge", "build", "read", "rebuild"]
+__all__ = ["CorruptRecordError", "Record", "RecordTooLarge", "build", "read", "rebuild"]
 
 NO_LIMIT = 2**31 - 1
 
@@ -44,7 +45,11 @@ _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMPS = struct.Struct(">qq")
 
 
-class RecordTooLarge(ValueError):
+class CorruptRecordError(RetriableError, ValueError):
+    """The bytes of a batch are no records: a CRC or a length is wrong."""
+
+
+class RecordTooLarge(NeedsDecision):
     """A single record is larger than the target takes; `record` is it, with its upstream offset."""
 
     def __init__(self, record: Record, size: int, limit: int) -> None:
@@ -57,8 +62,15 @@ class RecordTooLarge(ValueError):
 
 def read(batch: Batch) -> Iterator[Record]:
     """The records of a batch of any magic and codec, in order, with the timestamps that consumers see (KIP-32: under
-    log append time the batch's; -1: none). Raises ValueError or aiokafka's CorruptRecordException when the bytes are no
-    records."""
+    log append time the batch's; -1: none). Raises ValueError when the bytes are no records, CorruptRecordError where
+    Kafka's own checks find that."""
+    try:
+        yield from _read(batch)
+    except CorruptRecordException as exc:
+        raise CorruptRecordError(str(exc)) from exc
+
+
+def _read(batch: Batch) -> Iterator[Record]:
     read_so_far = 0
     try:
         for r in message_set.messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):

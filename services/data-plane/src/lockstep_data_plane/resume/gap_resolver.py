@@ -24,6 +24,7 @@ from lockstep_data_plane.resume.log_reconciler import LogReconciler
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, find_last_append
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["GapResolver", "HaltPartition", "row_after"]
@@ -36,7 +37,7 @@ WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "Resume
 """The event that tells of a decision."""
 
 
-class HaltPartition(RuntimeError):
+class HaltPartition(NeedsDecision):
     """The partition must not go on until somebody decides; the message says why and what to do, `case` is the word for
     it."""
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from aiokafka.errors import CorruptRecordException
-
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch
 from lockstep_data_plane.core.gap_policy import FoundGap, GapCase
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, TargetShort, Unaccounted
+from lockstep_data_plane.record_batch.rebuild import CorruptRecordError
 from lockstep_data_plane.resume.content_matcher import match_logs
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, committed_end, find_last_append
 from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
@@ -130,7 +129,7 @@ class LogReconciler:
                 traces=partition.traces,
                 tombstones_kept_ms=partition.limits.tombstones_kept_ms,
             )
-        except (AmbiguousMatch, CorruptRecordException) as exc:
+        except (AmbiguousMatch, CorruptRecordError) as exc:
             return replace(here, text=f"the target holds {beyond} records beyond the last progress written; {exc}")
         if aligned.upstream < 0 and here.start > here.wanted + beyond:
             # Everything of ours is gone from the source, and at least so much behind it that is not there.

@@ -24,6 +24,7 @@ from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -33,7 +34,7 @@ SETTLE = timedelta(seconds=30)
 """How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
 
 
-class NotReplicated(RuntimeError):
+class NotReplicated(RetriableError):
     """The target's leader has appended more of ours than its replicas have; going on would be a guess."""
 
 

@@ -29,7 +29,7 @@ from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
-from lockstep_data_plane.slot.partition_task import PASSING, PartitionTasks
+from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.wire.cluster import TopicPartition, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
@@ -109,7 +109,6 @@ class SlotEngine:
             ledger,
             deliver=self._classify,
             delivered=self._with_provenance,
-            passing=PASSING,
             trouble=partial(self._telling.slot_trouble, "provenance"),
         )
         self._producing = Sender(self._target, self._on_answer)

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
-from aiokafka.errors import KafkaError
-
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import PartitionBackoff
+from lockstep_data_plane.common.passing import PASSING
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.fetch.fetcher import Fetcher
@@ -21,20 +20,15 @@ from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlT
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
-from lockstep_data_plane.resume.sequence_recovery import NotReplicated
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.retry_gate import RetryGate
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
-from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["PASSING", "PartitionTasks"]
-
-PASSING = (BrokerUnreachable, KafkaProtocolError, ProducerFenced, NotReplicated, KafkaError, ClusterError, TimeoutError)
-"""What goes by, or is somebody else's to mend while we keep trying."""
+__all__ = ["PartitionTasks"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
+from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = [
@@ -47,7 +48,7 @@ class PartitionLeader:
     topic_id: UUID | None
 
 
-class KafkaProtocolError(RuntimeError):  # reads as what it is: an error code of the protocol
+class KafkaProtocolError(RetriableError):
     """A broker answered with an error code; `code` is Kafka's number. `needs` is what the request needs there: kind of
     the resource, its name, and the operation, in the words of `lockstep_config.credentials.permissions`."""
 

@@ -22,6 +22,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol, RequestBody
+from lockstep_protocol.errors import RetriableError
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
@@ -54,7 +55,7 @@ _HEADER = struct.Struct(">hhi")
 NAMES = {api.key: name for name, api in APIS.items()}
 
 
-class BrokerUnreachable(ConnectionError):
+class BrokerUnreachable(RetriableError, ConnectionError):
     """A broker cannot be reached, refuses us, or went away while it owed an answer. `alias` names the cluster where
     known, `needs` the permission without which it would not say more (as `KafkaProtocolError`)."""
 

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_runtime.util.backoff import Backoff
 
@@ -48,7 +49,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-class ProducerFenced(RuntimeError):
+class ProducerFenced(RetriableError):
     """Somebody else has taken the transactional id over."""
 
 

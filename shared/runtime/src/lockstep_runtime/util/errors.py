@@ -1,13 +1,13 @@
 """What can go wrong between us and a cluster, each as one sentence for the operator.
 
-`ClusterError` is the root: whoever runs a round catches it, names it once and tries again. Anything else is a
-mistake of ours
-and ends the process.
+All of them are `ClusterError`: the main loop catches it, names it once and tries again. Any other exception is a
+mistake in Lockstep, and ends the process.
 """
 
 from __future__ import annotations
 
 from lockstep_config.credentials.permissions import Remedy
+from lockstep_protocol.errors import RetriableError
 
 __all__ = [
     "AdvertisedAddressUnresolved",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class ClusterError(Exception):
+class ClusterError(RetriableError):
     """Something a cluster did or did not do. `alias` names the cluster; the text is a full sentence without a
     traceback's help.
     """

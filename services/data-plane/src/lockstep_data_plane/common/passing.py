@@ -1,0 +1,12 @@
+"""What passes while a slot tries again."""
+
+from __future__ import annotations
+
+from aiokafka.errors import KafkaError
+
+from lockstep_protocol.errors import RetriableError
+
+__all__ = ["PASSING"]
+
+PASSING = (RetriableError, KafkaError, TimeoutError)
+"""Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""

@@ -1,0 +1,83 @@
+"""Each exception of the copy path says by its category what helps: time, or a decision."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+from aiokafka.errors import CorruptRecordException, KafkaConnectionError
+
+import lockstep_data_plane
+from lockstep_data_plane.common.passing import PASSING
+from lockstep_data_plane.core.appended_skipper import RecordMismatch
+from lockstep_data_plane.core.content_match import AmbiguousMatch
+from lockstep_data_plane.core.mirror_partition import BatchRejected
+from lockstep_data_plane.core.target_tail import InDoubt, LaterEpoch, TargetShort, Unaccounted
+from lockstep_data_plane.produce.sender import NoProduceAnswer
+from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, RecordTooLarge
+from lockstep_data_plane.resume.gap_resolver import HaltPartition
+from lockstep_data_plane.resume.sequence_recovery import NotReplicated
+from lockstep_data_plane.wire.cluster import KafkaProtocolError
+from lockstep_data_plane.wire.connection import ApiNotSupported, BrokerUnreachable, TopicDeletedError
+from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
+from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
+from lockstep_runtime.membership.flow_runner import GroupLost
+from lockstep_runtime.util import errors
+
+PASS = {
+    ApiNotSupported,
+    BrokerUnreachable,
+    CorruptRecordError,
+    KafkaProtocolError,
+    NoProduceAnswer,
+    NotReplicated,
+    ProducerFenced,
+    RecordMismatch,
+    TopicDeletedError,
+}
+HALT = {AmbiguousMatch, BatchRejected, HaltPartition, InDoubt, LaterEpoch, RecordTooLarge, TargetShort, Unaccounted}
+OF_A_PROCESS = {"lockstep_data_plane.driver", "lockstep_data_plane.spark"}
+"""Their exceptions are not of one partition: a slot or Spark ended."""
+
+
+def _name(error: type[Exception]) -> str:
+    return error.__name__
+
+
+def _exceptions() -> Iterator[type[Exception]]:
+    """What the packages of the copy path define."""
+    for module in pkgutil.walk_packages(lockstep_data_plane.__path__, "lockstep_data_plane."):
+        package = ".".join(module.name.split(".")[:2])
+        if module.ispkg or module.name.count(".") < 2 or package in OF_A_PROCESS:
+            continue
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Exception) and value.__module__ == module.name:
+                yield value
+
+
+def test_each_exception_of_the_copy_path_has_its_category() -> None:
+    assert set(_exceptions()) == PASS | HALT
+    assert {error for error in PASS | HALT if issubclass(error, RetriableError)} == PASS
+    assert {error for error in PASS | HALT if issubclass(error, NeedsDecision)} == HALT
+
+
+def test_each_trouble_with_a_cluster_is_retriable() -> None:
+    found = {getattr(errors, name) for name in errors.__all__} - {errors.LeadershipLost, errors.ShutdownRequested}
+    assert {error for error in found if issubclass(error, RetriableError)} == found
+    assert issubclass(GroupLost, RetriableError)
+    assert not issubclass(errors.LeadershipLost, LockstepError)
+    assert not issubclass(errors.ShutdownRequested, LockstepError)
+
+
+@pytest.mark.parametrize(
+    "error", [*sorted(PASS, key=_name), errors.ClusterError, CorruptRecordException, KafkaConnectionError, TimeoutError]
+)
+def test_a_slot_tries_again_after_what_passes(error: type[Exception]) -> None:
+    assert issubclass(error, PASSING)
+
+
+@pytest.mark.parametrize("error", [*sorted(HALT, key=_name), ValueError, RuntimeError, OSError], ids=_name)
+def test_a_slot_does_not_try_again_after_anything_else(error: type[Exception]) -> None:
+    assert not issubclass(error, PASSING)
