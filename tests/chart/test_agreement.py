@@ -183,7 +183,7 @@ def test_the_job_comes_before_all_else_and_needs_nothing_of_the_release() -> Non
     assert not rendered(GOOD, sets=("check.enabled=false",)).of("Job")
 
 
-def test_what_convert_prints_of_several_documents_is_a_values_file(tmp_path: Path) -> None:
+def test_convert_of_several_documents_prints_a_values_file(tmp_path: Path) -> None:
     stranger = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaUser", "metadata": {"name": "u"}, "spec": {}}
     given = {**source(offset__lag__max=5, producer__override__buffer__memory=2**60), "metadata": {"name": "one"}}
     given["spec"]["version"] = 3.9

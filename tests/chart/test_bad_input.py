@@ -152,7 +152,7 @@ def said() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_refused_with_a_sentence(case: str, said: dict[str, str]) -> None:
+def test_bad_input_is_refused_with_a_sentence(case: str, said: dict[str, str]) -> None:
     assert CASES[case][1] in said[case]
 
 

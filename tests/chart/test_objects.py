@@ -66,7 +66,7 @@ def test_every_object_has_the_labels_and_annotations_of_the_resource(name: str) 
         assert one["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
 
 
-def test_what_belongs_to_others_is_not_passed_on() -> None:
+def test_labels_and_annotations_of_others_are_not_copied() -> None:
     metadata = {
         "name": "my-mirror",
         "labels": {"strimzi.io/cluster": "x", "app.kubernetes.io/name": "kafka", "app.kubernetes.io/part-of": "mine"},

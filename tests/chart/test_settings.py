@@ -75,7 +75,7 @@ def test_the_users_settings_count_last(tmp_path: Path) -> None:
     assert str(plane.on_gap.for_topic("orders")) == "skip"
 
 
-def test_what_properties_could_misread_arrives_as_it_was_written(tmp_path: Path) -> None:
+def test_setting_with_special_characters_arrives_unchanged(tmp_path: Path) -> None:
     texts = {
         "lockstep.spark.conf.spark.a": " a blank, a \\ and a tab\t",
         "lockstep.spark.conf.spark.b": "two\nlines = one: value # no comment",

@@ -31,7 +31,7 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{folder}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
 
 
-def test_there_are_values_for_the_matrix() -> None:
+def test_matrix_has_values() -> None:
     assert len(CI) >= 8
 
 
@@ -61,7 +61,7 @@ def test_each_spark_application_is_valid(tmp_path: Path, schemas: str) -> None:
     assert_valid(tmp_path, schemas)
 
 
-def test_there_is_an_application_for_each_driver_and_no_stateful_set() -> None:
+def test_application_exists_for_each_driver_without_a_stateful_set() -> None:
     flows = [found["metadata"]["labels"]["lockstep/flow"] for found in applications()]
     assert sorted(flows) == ["a-to-t", "a-to-t", "c-to-t"]
     assert not rendered(APPLICATION).of("StatefulSet")
@@ -72,7 +72,7 @@ def test_the_spark_of_an_application_is_the_locked_one() -> None:
     assert f"\npyspark=={version} " in LOCK.read_text()
 
 
-def test_what_changes_an_application_changes_its_name() -> None:
+def test_application_name_changes_with_its_content() -> None:
     """The operator takes no notice of a changed one."""
     one = sorted(found["metadata"]["name"] for found in applications())
     assert sorted(found["metadata"]["name"] for found in applications()) == one

@@ -195,7 +195,7 @@ def _agree_on(ours: MirrorClient, theirs: Any, alias: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_both_clients_see_the_same_topics_and_clusters(java: Any, mirrored: Mirrored, name: str) -> None:
+def test_java_and_our_client_have_the_same_topics_and_clusters(java: Any, mirrored: Mirrored, name: str) -> None:
     policy, properties = POLICIES[name]
     ours = MirrorClient(mirrored.conf, policy(mirrored.source))
     theirs = java.org.apache.kafka.connect.mirror.MirrorClient(
@@ -234,7 +234,7 @@ def positions(java_map: Any) -> Positions:
     return {(at.topic(), at.partition()): offset.offset() for at, offset in java_map.items()}
 
 
-def test_both_clients_translate_a_group_to_the_same_true_position(java: Any, mirrored: Mirrored) -> None:
+def test_java_and_our_client_translate_a_group_to_the_true_position(java: Any, mirrored: Mirrored) -> None:
     utils = java.org.apache.kafka.connect.mirror.RemoteClusterUtils
     wait = java.java.time.Duration.ofMillis(int(WAIT * 1000))
     ends = end_offsets(mirrored.b, mirrored.remote)
@@ -261,7 +261,7 @@ def test_without_time_java_answers_that_there_is_nothing_and_ours_raises(java: A
         translate_offsets(mirrored.conf, mirrored.source, group, timeout=1e-6)
 
 
-def test_both_clients_keep_the_groups_of_a_pattern_apart(java: Any, mirrored: Mirrored) -> None:
+def test_java_and_our_client_keep_groups_of_a_pattern_apart(java: Any, mirrored: Mirrored) -> None:
     pattern = java.java.util.regex.Pattern.compile(mirrored.groups.pattern)
     wait = java.java.time.Duration.ofMillis(int(WAIT * 1000))
     client = java.org.apache.kafka.connect.mirror.MirrorClient(mirrored.conf)

@@ -92,7 +92,7 @@ def test_a_jks_truststore_opens_without_a_password_as_in_java(stores: Stores) ->
     assert len(subjects(trusted_of(str(stores.trust("JKS")), "JKS", None))) == 3
 
 
-def test_of_several_keys_one_counts_with_its_own_chain(stores: Stores) -> None:
+def test_keystore_with_several_keys_gives_one_with_its_chain(stores: Stores) -> None:
     found = identity_of(str(stores.both_jks), "JKS", STORE, KEY)
     assert is_own(found.chain_pem, found.key_pem, stores.other)  # "a-other" comes before "b-own"
     found = identity_of(str(stores.both_p12), "PKCS12", STORE, None)
@@ -123,7 +123,7 @@ def test_wrong_keystore_password_is_named(
     assert str(raised.value) == f"the keystore {file} {sentence}"
 
 
-def test_what_holds_no_key_is_no_keystore(stores: Stores) -> None:
+def test_keystore_without_a_key_is_refused(stores: Stores) -> None:
     for kind in ("JKS", "PKCS12"):
         with pytest.raises(BadStore, match="holds no private key"):
             identity_of(str(stores.trust(kind)), kind, STORE, None)

@@ -34,7 +34,7 @@ def test_faust_thread_stop_calls_the_method_that_is_replaced() -> None:
     assert "self.is_stopped.wait()" in inspect.getsource(WorkerThread.stop)
 
 
-def test_what_wakes_a_consumers_thread_has_the_names_that_are_replaced() -> None:
+def test_faust_consumer_thread_has_the_names_that_are_replaced() -> None:
     assert hasattr(ServiceThread, "_thread_keepalive")
     assert "self.add_future(self._keepalive2())" in inspect.getsource(ServiceThread)
     assert "_create_worker_consumer(transport)" in inspect.getsource(AIOKafkaConsumerThread._create_consumer)

@@ -51,7 +51,7 @@ def is_translated(moved: Moved, group: str, checkpoints: str) -> None:
 
 
 @pytest.mark.parametrize("alias", ["", "dc1"])
-def test_there_and_back_and_there_again(
+def test_takeover_by_alias_there_and_back_and_again(
     tmp_path: Path,
     brokers: tuple[Broker, Broker],
     mark: str,

@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_its_mistake(
         assert words in message
 
 
-def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+def test_run_names_all_mistakes_at_once(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(GOOD + "A->B.topics = orders[\ntopcs = x\nA->B.groups = [\n")
     message = refused(file)

@@ -107,7 +107,7 @@ def test_a_service_killed_from_outside_is_started_again(supervised: Callable[...
     run.until(lambda: run.text().count("polite is up") == 2)
 
 
-def test_what_a_crashed_service_has_started_is_ended_with_it(supervised: Callable[..., Run]) -> None:
+def test_processes_left_by_a_crashed_service_are_killed(supervised: Callable[..., Run]) -> None:
     run = supervised("leaving")
     run.until_said("leaving left 1 processes behind, killed")
     run.until_said("leaving ended with exit code 1, starting again in 1 s")

@@ -164,7 +164,7 @@ def test_takeover_and_handback_write_nothing_the_second_time(migration: Migratio
     assert ends(m) == before
 
 
-def test_nothing_is_touched_while_mm2_runs_or_by_a_dry_run(migration: Migration) -> None:
+def test_takeover_while_mm2_runs_or_as_dry_run_writes_nothing(migration: Migration) -> None:
     m = migration
     m.mm2_copied(9, 49)
     member = join_as_connect(m.target, m.group)
@@ -180,7 +180,7 @@ def test_nothing_is_touched_while_mm2_runs_or_by_a_dry_run(migration: Migration)
 
 
 @pytest.mark.long
-def test_what_would_lose_or_double_records_is_refused(migration: Migration) -> None:
+def test_takeover_that_would_lose_or_double_records_is_refused(migration: Migration) -> None:
     m = migration
     assert f"has no offsets of {m.connector}" in m.take_over("--yes", code=1)
     missing = ["--from", "strimzi", "--offsets-topic", "nowhere"]
@@ -208,7 +208,7 @@ def test_what_would_lose_or_double_records_is_refused(migration: Migration) -> N
 
 
 @pytest.mark.long
-def test_what_mm2_copied_is_not_copied_again_and_nothing_is_left_out(migration: Migration) -> None:
+def test_takeover_copies_exactly_the_records_that_mm2_did_not(migration: Migration) -> None:
     m = migration
     # MM2 has copied the first 10 and 50 records.
     remote = create_topic(m.target, f"{m.flow.source}.{m.topic}", partitions=2)

@@ -112,7 +112,7 @@ def kill(mirror: Mirror, kind: str, dice: random.Random) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_what_compaction_removes_leaves_no_partition_in_doubt(mirror: Mirror) -> None:
+def test_compaction_leaves_no_partition_in_doubt(mirror: Mirror) -> None:
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1_000_000))
     dice, flow = random.Random(seed), mirror.flow
     topic = create_topic(flow.source, "cmp-table", partitions=PARTITIONS, configs=COMPACTED)

@@ -59,7 +59,7 @@ def answers(subject: Subject, command: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_another_acts_within_ten_seconds(subject: Subject, tmp_path: Path, number: int) -> None:
+def test_other_replica_acts_within_ten_seconds(subject: Subject, tmp_path: Path, number: int) -> None:
     took = []
     with Replicas(subject, tmp_path / "plain", number) as replicas:
         for turn in range(2):

@@ -68,7 +68,7 @@ def test_records_three_days_old_with_cuts(there: MirroredFlow, proxy_b: Proxy) -
 
 
 @pytest.mark.long
-def test_both_clusters_away_for_a_while(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy) -> None:
+def test_cut_of_both_clusters_for_a_while_loses_nothing(there: MirroredFlow, proxy_a: Proxy, proxy_b: Proxy) -> None:
     topic = create_topic(there.source, unique_name("there-away"), partitions=PARTITIONS)
     with Traffic(there.source, topic, partitions=PARTITIONS, rate=300) as traffic:
         for proxy in (proxy_b, proxy_a):

@@ -115,7 +115,9 @@ def test_the_driver_is_killed(victim: Mirror, flow: MirroredFlow, topic: str) ->
     check(flow, topic)
 
 
-def test_two_data_planes_at_once_and_a_zombie(victim: Mirror, flow: MirroredFlow, topic: str) -> None:
+def test_killed_data_plane_with_a_second_and_a_zombie_loses_nothing(
+    victim: Mirror, flow: MirroredFlow, topic: str
+) -> None:
     """A driver freezes and so does its worker; another driver leads, and its worker copies. Then the former worker
     wakes with old batches in hand, and nobody tells it to stop."""
     second = ServiceProcess("lockstep_data_plane", victim.config, str(flow), instance="second")

@@ -91,7 +91,7 @@ def test_prefixes_and_groups_are_copied_where_asked_for(scene: AclScene) -> None
 
 
 @pytest.mark.long
-def test_what_the_source_revoked_is_taken_back_if_it_is_ours(scene: AclScene) -> None:
+def test_revoked_own_acl_is_revoked_on_the_target(scene: AclScene) -> None:
     def granted(*principals: str) -> list[ConfluentAcl]:
         return [acl(scene.topic, principal=f"User:{name}") for name in principals]
 

@@ -199,7 +199,7 @@ def test_records_of_formats_that_only_old_brokers_write(scene: Scene, version: s
     assert [(r.key, r.value) for r in found] == [(r.key, r.value) for r in plain]
 
 
-def test_nothing_is_lost_or_doubled_when_the_slot_is_killed(scene: Scene) -> None:
+def test_killed_slot_loses_and_doubles_nothing(scene: Scene) -> None:
     topic = scene.topic("killed", partitions=3)
     with Traffic(scene.flow.source, topic, partitions=3) as traffic:
         traffic.wait_for_more(500, within=WITHIN)

@@ -76,7 +76,7 @@ def test_deselected_topic_is_kept_and_continues_when_selected_again(mirror: Chan
     assert there.events("GapFound") == []
 
 
-def test_what_was_deleted_while_a_topic_was_not_selected_is_a_gap(mirror: Changing) -> None:
+def test_records_deleted_while_a_topic_was_deselected_are_a_gap(mirror: Changing) -> None:
     there = mirror.flow
     kept, dropped = mirror.topic("kept"), mirror.topic("dropped")
     there.wait_copied(dropped)
@@ -96,7 +96,7 @@ def test_what_was_deleted_while_a_topic_was_not_selected_is_a_gap(mirror: Changi
     wait_until(lambda: len(read_topic(there.target, there.remote(dropped))) == 550, within=90, what="the rest")
 
 
-def test_another_name_of_the_copy_is_another_copy(mirror: Changing) -> None:
+def test_renamed_copy_is_another_copy(mirror: Changing) -> None:
     there = mirror.flow
     topic = mirror.topic("renamed")
     there.wait_copied(topic)

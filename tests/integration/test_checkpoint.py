@@ -514,7 +514,7 @@ def test_checkpoint_without_permission_to_read_has_no_recovery_event(tmp_path: P
 
 
 @pytest.mark.long
-def test_mm2_057_nothing_is_written_before_what_was_written_has_been_read(scene: Scene) -> None:
+def test_mm2_057_checkpoints_are_not_written_before_they_are_read(scene: Scene) -> None:
     """Behind a checkpoint lies one of a later version, which cannot be read; then both are taken away."""
     create_topic(scene.b.bootstrap, scene.checkpoints, configs={"cleanup.policy": "compact,delete"})
     key, value = encode_checkpoint(scene.checkpoint(100, 90))
@@ -532,7 +532,7 @@ def test_mm2_057_nothing_is_written_before_what_was_written_has_been_read(scene:
 
 
 @pytest.mark.long
-def test_one_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
+def test_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
     strict = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
@@ -664,7 +664,7 @@ def test_deleted_group_is_named(scene: Scene) -> None:
         until(lambda: scene.events("GroupGone"))
 
 
-def test_mm2_082_179_180_it_stays_small_while_it_runs(scene: Scene) -> None:
+def test_mm2_082_179_180_checkpoint_service_stays_small(scene: Scene) -> None:
     for partition in (0, 1):
         scene.sync((0, 0), partition=partition)
         scene.commit(0, partition=partition)

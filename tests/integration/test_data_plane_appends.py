@@ -84,7 +84,7 @@ def too_large() -> Record:
         pytest.param(too_large, SMALL, id="10", marks=pytest.mark.long),
     ],
 )
-def test_nothing_behind_a_refused_batch_is_appended_before_that_is_decided(
+def test_append_behind_a_refused_batch_waits_for_the_decision(
     there: MirroredFlow, proxy_b: Proxy, policy: str, bad: Callable[[], Record], target: dict[str, str]
 ) -> None:
     """It is one of several that are on their way: those in front of it land, those behind it must not."""

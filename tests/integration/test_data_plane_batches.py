@@ -266,5 +266,5 @@ async def test_every_shape_of_log_reads_the_same_on_both_sides(pair: Pair, tmp_p
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-async def test_so_do_many_more(pair: Pair, tmp_path: Path) -> None:
+async def test_batches_of_many_more_logs_read_the_same(pair: Pair, tmp_path: Path) -> None:
     await differential(pair, tmp_path, 40, third=True)

@@ -62,7 +62,7 @@ STAMP = "A->B.lockstep.start.timestamp"
         pytest.param((f"{STAMP} = nothing.*={T + 4000}",), 0, id="for other topics"),
     ],
 )
-async def test_mm2_177_where_a_first_copy_begins(
+async def test_mm2_177_first_copy_begins_where_it_is_set(
     pair: Pair, tmp_path: Path, topic: str, lines: tuple[str, ...], first: int
 ) -> None:
     assert await begun(pair, tmp_path, topic, *lines) == (first, 2)

@@ -458,7 +458,7 @@ async def test_every_address_is_tried(broker_a: Broker) -> None:
         await cluster.close()
 
 
-async def test_where_none_answers_each_address_is_named() -> None:
+async def test_bootstrap_without_an_answer_names_each_address() -> None:
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     cluster = connect_cluster("a", {"bootstrap.servers": ",".join(addresses)}, "test")
     with pytest.raises(BrokerUnreachable) as raised:

@@ -95,7 +95,7 @@ def flow(running: Mirror) -> MirroredFlow:
     return running.flow
 
 
-def test_mm2_143_it_starts_after_what_mm2_has_copied(flow: MirroredFlow, before: Before) -> None:
+def test_mm2_143_data_plane_starts_after_the_copy_of_mm2(flow: MirroredFlow, before: Before) -> None:
     flow.wait_mirrored(before.taken_over, partitions=2)
     flow.wait_written_down(before.taken_over, within=STARTED_WITHIN)
     wanted = read_topic(flow.source, before.taken_over)
@@ -198,7 +198,7 @@ def test_every_position_translates_as_the_two_logs_say(running: Mirror, flow: Mi
 
 
 @pytest.mark.long
-def test_it_drains_within_ten_seconds_and_continues_from_progress(running: Mirror, flow: MirroredFlow) -> None:
+def test_data_plane_drains_within_ten_seconds_and_continues(running: Mirror, flow: MirroredFlow) -> None:
     topic = create_topic(flow.source, unique_name(f"{MARK}-drained"))
     overtaken = create_topic(flow.source, unique_name(f"{MARK}-overtaken"), partitions=2)
     produce(flow.source, topic, numbered(500))

@@ -40,7 +40,7 @@ AWKWARD = [
 ]
 
 
-def test_both_brokers_are_up_and_are_two_clusters(pair: Pair) -> None:
+def test_brokers_are_up_and_are_two_clusters(pair: Pair) -> None:
     ids = {clusters.admin(one.bootstrap).list_topics(timeout=10).cluster_id for one in (pair.a, pair.b)}
     assert ids == {pair.a.cluster_id, pair.b.cluster_id}
     assert len(ids) == 2

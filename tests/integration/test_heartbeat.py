@@ -100,7 +100,7 @@ def test_heartbeats_that_arrive_show_the_clusters_upstream(service: ServiceProce
     assert shown["heartbeat_age_seconds"]["far"] > shown["heartbeat_age_seconds"][ALIASES[0]]
 
 
-def test_it_stays_small_while_it_runs(service: ServiceProcess, broker_b: Broker) -> None:
+def test_heartbeat_service_stays_small(service: ServiceProcess, broker_b: Broker) -> None:
     wait_until(partial(three_beats, broker_b, *ALIASES), within=60, every=0.5)
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
     page = wait_for_all_declared(service, "heartbeat")

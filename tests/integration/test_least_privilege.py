@@ -335,7 +335,7 @@ def test_mirror_needs_exactly_the_listed_permissions(busy: Scene) -> None:
         pytest.param(2, (IDENTITY, "exactly.once.source.support = enabled"), id="same names, transactions"),
     ],
 )
-def test_so_does_one_with_other_settings(
+def test_mirror_with_other_settings_needs_exactly_its_permissions(
     pair: GuardedPair, tmp_path: Path, number: int, lines: tuple[str, ...]
 ) -> None:
     scene = Scene(pair, tmp_path, NEWCOMER, Flow(f"leastC{number}", f"leastD{number}"), *lines)
@@ -383,7 +383,7 @@ def test_revoked_permission_is_named_and_granted_again_recovers(busy: Scene, ali
 
 
 @pytest.mark.long
-def test_what_only_a_second_start_needs_is_named_and_waited_for(busy: Scene) -> None:
+def test_permission_of_a_second_start_is_named_and_waited_for(busy: Scene) -> None:
     (grant,) = (one for _, one in ALONE if after_a_start(one))
     broker, service = busy.pair.b, busy.services["heartbeat"]
     assert busy.flow.ask("refresh", "flow").kind == "Refreshed"  # an event that it reads when it begins again

@@ -80,7 +80,7 @@ def test_topic_left_out_by_its_name_is_named_and_mirrored_if_no_copy(
         assert phases == {no_copy: "mirrored", copy: "left-out", plain: "mirrored"}
 
 
-def test_one_cluster_under_two_aliases_copies_no_copies(tmp_path: Path, broker_a: Broker) -> None:
+def test_cluster_under_two_aliases_copies_no_copies(tmp_path: Path, broker_a: Broker) -> None:
     mark = uuid.uuid4().hex[:6]
     there, back = Flow(f"s{mark}", f"t{mark}"), Flow(f"t{mark}", f"s{mark}")
     create_topic(broker_a.bootstrap, f"orders{mark}", partitions=1)

@@ -78,7 +78,7 @@ async def found_by(target: Cluster, topic: str, epoch: int = 0) -> LastAppend:
 
 
 @pytest.mark.parametrize("others", [0, SEARCHED + 10])
-async def test_what_lies_before_the_chain_that_begins_is_found(pair: Pair, others: int) -> None:
+async def test_chain_position_before_its_begin_is_found(pair: Pair, others: int) -> None:
     """By the log, or behind much of others by its leader's memory."""
     topic = create_topic(pair.b.bootstrap)
     async with cluster(pair.b.bootstrap, topic) as target:

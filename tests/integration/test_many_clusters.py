@@ -141,7 +141,7 @@ def renamed(tmp_path_factory: pytest.TempPathFactory, brokers: Sequence[str]) ->
         yield there
 
 
-def test_in_a_ring_each_topic_goes_round_once_and_never_comes_home(renamed: Renamed) -> None:
+def test_ring_brings_each_topic_round_once(renamed: Renamed) -> None:
     for place, home in enumerate(RING):
         second, third = RING[(place + 1) % 3], RING[(place + 2) % 3]
         source = renamed.ring[home], RING_TOPIC
@@ -214,7 +214,7 @@ def test_a_separator_of_two_characters_leads_from_hop_to_hop(others: Mirror, bro
     assert {name for name in topics_on(brokers[0]) if "under_scored" in name} == {"under_scored"}
 
 
-def test_one_source_feeds_two_targets_under_the_same_name(others: Mirror, brokers: Sequence[str]) -> None:
+def test_source_feeds_two_targets_under_the_same_name(others: Mirror, brokers: Sequence[str]) -> None:
     for target in brokers[1:]:
         copied((brokers[0], "fanned-out"), (target, "fanned-out"))
     settle(others)
@@ -224,7 +224,7 @@ def test_one_source_feeds_two_targets_under_the_same_name(others: Mirror, broker
 # -- two instances on one target ---------------------------------------------------------------------------------------
 
 
-def test_two_instances_of_one_flow_keep_apart_by_their_group_id(tmp_path: Path, brokers: Sequence[str]) -> None:
+def test_instances_of_one_flow_are_separate_by_their_group_id(tmp_path: Path, brokers: Sequence[str]) -> None:
     """Each with topics of its own, and control topics and groups of its own on the one target."""
     a, b = brokers[:2]
     flow = Flow("G", "H")

@@ -87,7 +87,7 @@ def translated(target: Broker, source: str, group: str, policy: ReplicationPolic
 
 
 @pytest.mark.long
-def test_they_decide_everywhere(
+def test_python_classes_decide_in_every_process(
     mirror: tuple[Mirror, str], broker_a: Broker, broker_b: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     running, mark = mirror

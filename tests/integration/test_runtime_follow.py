@@ -122,7 +122,7 @@ async def test_a_topic_created_anew_is_noticed(broker_b: Broker, topic_name: str
             await asyncio.wait_for(follower.failed(), 60.0)
 
 
-async def test_what_librdkafka_fetches_no_more_is_read_anew_where_it_stood(
+async def test_partition_not_fetched_by_librdkafka_is_read_anew_at_its_offset(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A partition that is paused behind the follower's back stands as still as one that librdkafka has lost."""
@@ -216,7 +216,7 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
         assert _numbers(seen) == list(range(20)), "each once, in order"
 
 
-async def test_what_the_receiver_raises_ends_the_follower(broker_b: Broker, topic_name: str) -> None:
+async def test_follower_ends_with_the_error_of_its_receiver(broker_b: Broker, topic_name: str) -> None:
     create_topic(broker_b.bootstrap, topic_name)
     produce(broker_b.bootstrap, topic_name, [Written(b"k", b"v")])
 

@@ -159,7 +159,7 @@ def numbered(stem: str, count: int, first: int = 0) -> list[Record]:
         pytest.param("SCRAM-SHA-512", "OAUTHBEARER", marks=pytest.mark.long),
     ],
 )
-def test_both_directions_are_the_same_whatever_the_login(tmp_path: Path, sides: Sides, how_a: str, how_b: str) -> None:
+def test_mirror_both_ways_is_the_same_under_any_login(tmp_path: Path, sides: Sides, how_a: str, how_b: str) -> None:
     """Each mechanism is once that of the source and once that of the target of a flow."""
     scene = Mirrored(tmp_path, sides, how_a, how_b)
     group = f"{scene.mark}-billing"

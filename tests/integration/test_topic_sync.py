@@ -285,7 +285,7 @@ def test_mm2_175_defaults_of_the_source_are_forced_on_the_target(
 
 
 @pytest.mark.long
-def test_nothing_is_written_while_nothing_changes(
+def test_topic_sync_writes_nothing_while_nothing_changes(
     service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
 ) -> None:
     create_topic(broker_a.bootstrap, topic, partitions=1)
@@ -358,7 +358,9 @@ def test_a_config_that_the_target_refuses_fails_that_key_only(
         assert len(service.said("config refused")) == 1
 
 
-def test_it_continues_after_kill_9(service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker) -> None:
+def test_topic_sync_continues_after_kill_9(
+    service: ServiceProcess, topic: str, broker_a: Broker, broker_b: Broker
+) -> None:
     before = len(read_topic(broker_b.bootstrap, events_topic(FLOW)))
     service.kill()
     create_topic(broker_a.bootstrap, topic, partitions=2)
@@ -369,7 +371,7 @@ def test_it_continues_after_kill_9(service: ServiceProcess, topic: str, broker_a
     assert [decode_event(r.value or b"").subject for r in new] == [topic]  # nothing old was done or said again
 
 
-def test_it_stays_small(service: ServiceProcess) -> None:
+def test_topic_sync_stays_small(service: ServiceProcess) -> None:
     service.hear("leading")
     assert psutil.Process(service.pid).memory_info().rss < 120 * 2**20
 

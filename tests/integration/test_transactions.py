@@ -131,7 +131,7 @@ def test_mm2_165_altered_and_reset_offsets_copy_records_again(exactly: Mirror) -
     assert flow.events("PartitionHalted", topic) == []
 
 
-def test_what_was_good_is_committed_before_the_partition_halts(exactly: Mirror) -> None:
+def test_good_records_are_committed_before_the_partition_halts(exactly: Mirror) -> None:
     flow = exactly.flow
     topic = topic_that_refuses(flow, "refused")
     produce(flow.source, topic, numbered(20))

@@ -130,7 +130,7 @@ def test_a_target_topic_created_again(troubled: Mirror, policy: str) -> None:
     assert flow.mm2_progress(topic) == {0: 69}
 
 
-def test_what_was_appended_when_the_source_went_away_is_committed(troubled: Mirror, proxy_a: Proxy) -> None:
+def test_appended_records_are_committed_when_the_source_goes_away(troubled: Mirror, proxy_a: Proxy) -> None:
     """The source may not have it any more when it comes back; then the gap begins behind it."""
     flow = troubled.flow
     topic, first = copied(flow, "skip-open")

@@ -74,7 +74,7 @@ class TestJudge:
         assert judge(acl(pattern="PREFIXED"), RULE) is Reason.NOT_LITERAL
 
     @pytest.mark.parametrize("resource", ["GROUP", "BROKER", "TRANSACTIONAL_ID"])
-    def test_other_resources_are_left_out(self, resource: str) -> None:
+    def test_acl_plan_skips_other_resources(self, resource: str) -> None:
         assert judge(acl(resource=resource), RULE) is Reason.NOT_A_TOPIC
 
     def test_topics_that_are_not_mirrored_are_left_out(self) -> None:
@@ -97,10 +97,10 @@ class TestPlan:
         assert found.missing == (acl("DESCRIBE", name="A.orders"),)
         assert found.present == 1
 
-    def test_two_bindings_that_become_one_are_added_once(self) -> None:
+    def test_acl_plan_adds_two_bindings_that_become_one_once(self) -> None:
         assert planned([acl("READ"), acl("ALL")], []).missing == (acl("READ", name="A.orders"),)
 
-    def test_what_the_target_has_besides_is_none_of_our_business(self) -> None:
+    def test_acl_plan_ignores_other_bindings_of_the_target(self) -> None:
         found = planned([], [acl("READ", name="A.orders"), acl("WRITE", name="local")])
         assert (found.missing, found.present) == ((), 0)
 

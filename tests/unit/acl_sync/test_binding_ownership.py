@@ -62,10 +62,10 @@ def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = (
 
 
 class TestReview:
-    def test_what_the_source_has_no_more_is_revoked(self) -> None:
+    def test_own_binding_gone_on_the_source_is_revoked(self) -> None:
         assert reviewed([ours()]) == Review(revoked=(ours(),))
 
-    def test_what_the_source_still_has_stays_though_it_is_not_wanted(self) -> None:
+    def test_own_binding_still_on_the_source_is_kept_when_not_wanted(self) -> None:
         """The topic is no longer selected, or its prefix has become too wide: nobody revoked anything."""
         assert reviewed([ours()], [acl("orders")]) == Review()
 
@@ -73,7 +73,7 @@ class TestReview:
         assert reviewed([ours()], [acl("orders", "ALL")]) == Review()
         assert reviewed([ours(operation="DESCRIBE")], [acl("orders", "ALL")]).revoked == (ours(operation="DESCRIBE"),)
 
-    def test_what_belongs_on_the_target_stays_wherever_it_came_from(self) -> None:
+    def test_own_binding_wanted_on_the_target_is_kept_whatever_its_origin(self) -> None:
         assert reviewed([ours()], [acl("renamed")], wanted=[acl("A.orders")]) == Review()
 
     def test_own_binding_deleted_by_somebody_else_is_not_ours_any_more(self) -> None:
@@ -86,7 +86,7 @@ class TestReview:
         found = reviewed([ours(), our_group()], [ELSE], resources=BOTH)
         assert found == Review(revoked=(ours(),), silent=(our_group(),))
 
-    def test_what_was_not_read_is_not_judged(self) -> None:
+    def test_own_binding_of_an_unread_resource_type_is_not_judged(self) -> None:
         assert reviewed([our_group()], [ELSE], target=[], resources=TOPICS) == Review()
 
 
@@ -95,11 +95,11 @@ class TestLooks:
         found = reviewed([ours()])
         assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
 
-    def test_two_at_once_are_not_either(self) -> None:
+    def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
         looks = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
         assert not looks.settled(ours().binding, 100.1)
 
-    def test_two_that_are_some_time_apart_are(self) -> None:
+    def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
         assert after_two_looks(reviewed([ours()])).due == (ours(),)
 
     def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
@@ -123,7 +123,7 @@ class TestDeletions:
         )
         assert len(after_two_looks(reviewed(many[:10])).due) == 10
 
-    def test_what_was_seen_once_counts_for_the_limit(self) -> None:
+    def test_revocation_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
         many = [ours(f"orders-{n}") for n in range(11)]
         looks = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
@@ -136,7 +136,7 @@ class TestDeletions:
             "A has no ACLs about topics at all, so Lockstep leaves one binding that it made on B"
         )
 
-    def test_what_another_flow_may_have_brought_stays(self) -> None:
+    def test_own_binding_shared_with_another_flow_is_kept(self) -> None:
         kept = OwnedBinding(acl("orders"), "orders")
         found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
         assert found.due == (ours(),)

@@ -74,7 +74,7 @@ class TestPrefixes:
         found = verdict(prefixed(), KEPT, source=["orders-1"], target=["orders-1", "orders-0"], copies=["orders-0"])
         assert found == prefixed()
 
-    def test_where_a_topic_of_it_has_another_name_it_is_too_wide(self) -> None:
+    def test_prefixed_acl_with_a_renamed_topic_is_too_wide(self) -> None:
         assert verdict(prefixed("heart"), KEPT, source=["heartbeats"]) is Reason.TOO_WIDE
 
     def test_mirrormakers_rule_holds_else(self) -> None:
@@ -115,7 +115,7 @@ class TestGroups:
         assert verdict(group("billing", "ALL", "DENY")) == group("billing", "ALL", "DENY")
 
     @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
-    def test_nothing_else_is(self, permission: str) -> None:
+    def test_group_acl_with_another_operation_is_refused(self, permission: str) -> None:
         assert verdict(group("billing", "DELETE", permission)) is Reason.GROUP_OPERATION
 
     def test_a_group_that_is_not_followed_is_left_out(self) -> None:
@@ -144,5 +144,5 @@ class TestGroups:
         pattern=st.sampled_from(["LITERAL", "PREFIXED"]),
     )
 )
-def test_what_was_not_asked_for_is_judged_as_mirrormaker_does(binding: AclBinding) -> None:
+def test_acl_without_opt_in_is_judged_as_in_mm2(binding: AclBinding) -> None:
     assert judge_with(binding, RENAMED, OptIns()) == judge(binding, RENAMED)

@@ -166,7 +166,7 @@ def test_the_keys_of_a_latency_part() -> None:
     assert keys["latency_500.brokers_cpu_share.mm2"] == 0.9
 
 
-def test_what_each_used_is_seconds_in_a_second() -> None:
+def test_busy_since_is_cpu_seconds_per_second() -> None:
     before, after = Busy(system=1.0, brokers=10.0, bench=2.0), Busy(system=7.0, brokers=46.0, bench=17.0)
     assert after.since(before, 30.0) == Busy(system=0.2, brokers=1.2, bench=0.5)
 

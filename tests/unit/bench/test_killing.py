@@ -70,7 +70,7 @@ class Clock:
         return SimpleNamespace(pid=1, kill=self.killed)
 
 
-def test_whatever_is_killed_is_killed_at_the_same_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strikes_are_at_the_same_moments_for_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for strike in (PACED.strike, killed_and_started_while_paced):
         clock = Clock()

@@ -48,7 +48,7 @@ def test_record_count_is_read_from_the_batch_header() -> None:
 
 
 @pytest.mark.parametrize("records", [8, 31, 64, 1_000])
-def test_as_many_records_are_left_as_there_are_keys_in_each_partition(records: int) -> None:
+def test_records_left_by_compaction_are_the_keys_of_each_partition(records: int) -> None:
     partitions = 8
     keys = {(number % partitions, key_of(number, partitions)) for number in range(records)}
     assert left_of(records, partitions) == len(keys)
@@ -103,7 +103,7 @@ def test_the_tuned_mm2_has_the_settings_of_the_comparison() -> None:
     assert "B.producer.max.request.size = 4000000" in file
 
 
-def test_all_systems_get_the_same_flow() -> None:
+def test_bench_systems_have_the_same_flow() -> None:
     files = [properties("a:1", "b:2", "orders", system.settings("lz4")).splitlines() for system in SYSTEMS.values()]
     plain = properties("a:1", "b:2", "orders", {}).splitlines()
     assert {"A->B.enabled = true", "A->B.topics = orders", "B->A.enabled = false"} < set(plain)

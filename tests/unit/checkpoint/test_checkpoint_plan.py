@@ -126,11 +126,11 @@ class TestDue:
         assert found.due == ()
         assert found.untranslated == ("orders-0: offset 299 is older than the oldest usable offset sync",)
 
-    def test_one_partition_without_a_sync_does_not_hold_up_the_others(self) -> None:
+    def test_checkpoint_of_other_partitions_is_due_without_a_sync_of_one(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
         assert found.due == (checkpoint(3, 4),)
 
-    def test_nothing_is_due_before_the_syncs_were_read_to_their_end(self) -> None:
+    def test_checkpoint_is_not_due_before_the_syncs_are_read_to_the_end(self) -> None:
         syncs = OffsetSyncStore(keep_only_newest=False)
         syncs.fold(0, OffsetSync("orders", 0, UpstreamOffset(3), DownstreamOffset(4)))
         assert planned(syncs, at("orders", 0, 3)).due == ()
@@ -216,7 +216,7 @@ class TestPlaces:
 
 
 class TestLogEnds:
-    def test_nothing_is_written_beyond_the_end_of_the_target_s_log(self) -> None:
+    def test_checkpoint_beyond_the_end_of_the_target_log_is_not_written(self) -> None:
         due = checkpoint(9, 5), checkpoint(9, 6, partition=1), checkpoint(9, 6, partition=2)
         kept, others = within(due, {("A.orders", 0): 5, ("A.orders", 1): 5})
         assert (kept, others) == (due[:1], due[1:])
@@ -234,14 +234,14 @@ class TestGroups:
         assert not consumes_mirrored([at("payments", 0, 1)], only)
         assert not consumes_mirrored([], only)
 
-    def test_what_the_opposite_flow_writes_counts_where_its_own_topic_passes(self) -> None:
+    def test_checkpoint_of_the_opposite_flow_counts_if_its_own_topic_passes(self) -> None:
         only = replace(RULE, topics=NameFilter(("orders",), ()))
         assert not only.counts("B.orders")
         assert replace(only, fails_back=True).counts("B.orders")
         assert not replace(only, fails_back=True).counts("B.payments")
         assert not replace(only, fails_back=True).counts("C.orders")
 
-    def test_what_came_from_the_target_is_known_by_its_name(self) -> None:
+    def test_topic_from_the_target_is_known_by_its_name(self) -> None:
         assert came_from(RULE, "B.orders") == "orders"
         assert came_from(RULE, "orders") is None
         assert came_from(RULE, "C.orders") is None

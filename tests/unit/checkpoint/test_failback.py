@@ -99,7 +99,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("aabbABABxy"), st.integers(1, 4)), ma
 
 @given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6), STEPS, st.booleans())
 @settings(max_examples=400)
-def test_two_flows_of_the_same_names(
+def test_failback_between_two_identity_flows_never_skips_a_record(
     at_a: int, at_b: int, taken_a: int, taken_b: int, steps: Sequence[tuple[str, int]], only_last: bool
 ) -> None:
     """Lower case: records are written on that side. Upper case: the flow from there copies. x, y: rows are written."""
@@ -192,7 +192,7 @@ class TestWhoAnswers:
         assert places.translate("B.t", 0, UpstreamOffset(5)) == TranslatedOffset(DownstreamOffset(15))
         assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
 
-    def test_nobody_while_its_rows_cannot_be_read(self) -> None:
+    def test_failback_without_readable_rows_is_unknown_with_its_reason(self) -> None:
         places = self.places(ReverseTranslation(trouble="rows of B->A: not read to their end yet"))
         assert places.translate("B.t", 0, UpstreamOffset(5)).why == "rows of B->A: not read to their end yet"
         assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"

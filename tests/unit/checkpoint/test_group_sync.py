@@ -107,7 +107,7 @@ class TestBeyondItsPlace:
         assert sync == GroupSync(ahead=(Ahead(P0, 900, 100, REWOUND_ON_SOURCE),))
         assert str(sync.ahead[0]) == "A.orders-0 is rewound on source: it stands at 900, its place is 100"
 
-    def test_it_is_set_back_where_that_is_asked_for(self) -> None:
+    def test_follow_resets_a_rewound_group(self) -> None:
         sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900}, follow=True)
         assert (written(sync), sync.ahead) == ({0: 100}, ())
 
@@ -136,12 +136,12 @@ class TestRewinds:
     def test_a_checkpoint_further_back_on_the_source_is_one(self) -> None:
         assert rewinds({}, {P0: (900, 800)}, at(100, 90)) == {P0: 800}
 
-    def test_one_further_on_or_the_same_is_none(self) -> None:
+    def test_rewinds_ignore_a_group_that_moved_on_or_stayed(self) -> None:
         for now in (at(900, 800), at(950, 850), {}):
             assert rewinds({}, {P0: (900, 800)}, now) == {}
         assert rewinds({}, {}, at(100, 90)) == {}
 
-    def test_it_counts_until_the_group_has_come_so_far_again(self) -> None:
+    def test_rewinds_keep_a_group_until_it_catches_up(self) -> None:
         known = rewinds({}, {P0: (900, 800)}, at(100, 90))
         assert rewinds(known, {P0: (100, 90)}, at(600, 590)) == {P0: 800}
         assert rewinds(known, {P0: (600, 590)}, at(300, 290)) == {P0: 800}, "the furthest place counts"

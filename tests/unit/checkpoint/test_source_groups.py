@@ -18,7 +18,7 @@ def test_classic_and_consumer_groups_count(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["SHARE", "STREAMS"])
-def test_other_types_do_not(kind: str) -> None:
+def test_groups_of_other_types_are_not_selected(kind: str) -> None:
     assert not is_consumer_group("billing", kind, DEFAULTS)
 
 

@@ -101,7 +101,7 @@ class TestTranslation:
         feed.store.finish_reading()
         assert feed.at_offset(100) == 200
 
-    def test_mm2_155_nothing_is_translated_without_a_sync(self) -> None:
+    def test_mm2_155_offset_without_a_sync_is_not_translated(self) -> None:
         assert Feed().at_offset(100) is None
 
     def test_partitions_and_topics_do_not_mix(self) -> None:

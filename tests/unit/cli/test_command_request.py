@@ -43,7 +43,7 @@ def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings
     assert asked.absent == {"checkpoint"}
 
 
-def test_what_nobody_would_answer_is_not_asked(settings: Settings) -> None:
+def test_command_for_a_disabled_connector_is_refused(settings: Settings) -> None:
     scope = Scope.parse("connector:MirrorCheckpointConnector")
     with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
         command_request(settings("emit.checkpoints.enabled = false"), "pause", scope, id_="1", at_ms=5)
@@ -120,7 +120,7 @@ def test_the_only_flow_need_not_be_named(file: File) -> None:
     assert [str(one.flow) for one in flows_of(file(), [])] == ["A->B"]
 
 
-def test_of_several_flows_one_has_to_be_named(file: File) -> None:
+def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
     both = file("B->A.enabled = true")
     with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
         flows_of(both, [])
@@ -167,7 +167,7 @@ def test_a_dry_run_for_programs_shows_the_command(file: File) -> None:
         (["pause", "flow", "--flow", "A->C"], "A->C"),
     ],
 )
-def test_what_cannot_be_meant_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
+def test_command_with_bad_arguments_is_bad_usage(file: File, arguments: list[str], words: str) -> None:
     verb, what, *more = arguments
     ran = CliRunner().invoke(main, [verb, str(file()), what, *more])
     assert ran.exit_code == 2

@@ -90,7 +90,7 @@ class TestCheck:
         assert f"{file}:15: topcs: " in result.stderr
         assert result.stderr.endswith("2 mistakes\n")
 
-    def test_as_json(self, file: Path) -> None:
+    def test_config_check_as_json(self, file: Path) -> None:
         body = json.loads(asked("check", file, "--output", "json").stdout)
         assert (body["usable"], body["flows"], body["mistakes"]) == (True, ["A->B"], [])
         assert [(one["line"], one["key"]) for one in body["without_effect"]] == [(13, "consumer.fetch.min.bytes")]
@@ -157,7 +157,7 @@ class TestShow:
         (jaas,) = [one for one in json.loads(result.stdout)["clusters"]["B"] if one["key"] == "sasl.jaas.config"]
         assert jaas["value"] == "********"
 
-    def test_what_a_provider_brings_is_its_reference(self, file: Path) -> None:
+    def test_config_show_has_the_reference_of_a_provider(self, file: Path) -> None:
         file.write_text(TEXT + "A.client.dns.lookup = x\n".replace("x", "${env:PASSWORD}"), encoding="utf-8")
         file.write_text(TEXT + "A->B.tasks.max = ${env:TASKS}\n", encoding="utf-8")
         result = CliRunner().invoke(main, ["config", "show", str(file)], env={"PASSWORD": SECRET, "TASKS": "7"})
@@ -176,7 +176,7 @@ class TestShow:
 
 
 class TestConvert:
-    def test_it_goes_to_a_new_file_only(self, file: Path, tmp_path: Path) -> None:
+    def test_config_convert_writes_a_new_file_only(self, file: Path, tmp_path: Path) -> None:
         to = tmp_path / "new.properties"
         assert asked("convert", file, "--to", to).exit_code == 0
         assert "${env:PASSWORD}" in to.read_text(encoding="ascii")
@@ -193,7 +193,7 @@ class TestConvert:
         assert stat.S_IMODE(to.stat().st_mode) == 0o600
         assert SECRET in to.read_text(encoding="ascii")
 
-    def test_what_cannot_be_resolved_here_is_written_all_the_same(self, file: Path) -> None:
+    def test_config_convert_writes_an_unresolved_reference(self, file: Path) -> None:
         result = CliRunner().invoke(main, ["config", "convert", str(file)], env={})
         assert result.exit_code == 0
         assert "${env:PASSWORD}" in result.stdout
@@ -218,7 +218,7 @@ class TestConvert:
         assert (result.exit_code, result.stdout) == (2, "")
         assert "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print" in result.stderr
 
-    def test_what_cannot_be_read_is_not_written(self, file: Path) -> None:
+    def test_config_convert_of_an_unreadable_file_writes_nothing(self, file: Path) -> None:
         file.write_text("a = \\u12\n", encoding="utf-8")
         result = asked("convert", file)
         assert (result.exit_code, result.stdout) == (2, "")
@@ -243,7 +243,7 @@ class TestMirrorMaker1:
         assert asked("check", to).exit_code == 0
         assert "source->target.topics = x.*" in to.read_text()
 
-    def test_not_beside_a_file_nor_without_any(self, files: list[str], file: Path) -> None:
+    def test_config_commands_refuse_mm1_options_beside_a_file_or_incomplete(self, files: list[str], file: Path) -> None:
         for arguments in ([], [str(file), *files]):
             result = asked("check", *arguments)
             assert result.exit_code == 2
@@ -275,7 +275,7 @@ class TestMirrorMaker1sFiles:
         assert values["lockstep.legacy.group"] == "mm1"
         assert values["emit.heartbeats.enabled"] == "false", "a legacy flow's own default"
 
-    def test_what_they_are_converted_to_means_the_same(self, options: list[str], tmp_path: Path) -> None:
+    def test_config_convert_of_mm1_files_has_the_same_meaning(self, options: list[str], tmp_path: Path) -> None:
         path = tmp_path / "mm2.properties"
         assert asked("convert", *options, "--to", path).exit_code == 0
         files = LegacyFiles(
@@ -284,7 +284,9 @@ class TestMirrorMaker1sFiles:
         assert load(path, {}).flows == load_legacy(files, {}).flows
 
     @pytest.mark.parametrize("both", [True, False])
-    def test_it_is_one_or_the_other(self, options: list[str], file: Path, both: bool) -> None:
+    def test_config_commands_need_either_a_file_or_mm1_options(
+        self, options: list[str], file: Path, both: bool
+    ) -> None:
         result = asked("check", file, *options) if both else asked("check")
         assert result.exit_code == 2
         assert "Name FILE, or in its place the options of lockstep legacy" in result.stderr

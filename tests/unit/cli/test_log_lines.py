@@ -62,5 +62,5 @@ def test_a_line_that_is_no_log_line_is_its_own_message() -> None:
     assert parse("data-plane", "{broken", NOW).message == "{broken"
 
 
-def test_what_nobody_can_act_on_is_for_debugging_only() -> None:
+def test_log_lines_without_a_remedy_are_debug() -> None:
     assert parse("data-plane", "WARNING: Using incubator modules: jdk.incubator.vector", NOW).level == "debug"

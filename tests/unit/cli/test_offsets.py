@@ -20,14 +20,14 @@ SOURCE, CHECKPOINT = Connector.SOURCE, Connector.CHECKPOINT
 WHERE = {"cluster": "A", "topic": "orders", "partition": 0}
 
 
-def test_one_partition_is_a_request_of_one_entry_with_the_source_alias() -> None:
+def test_offsets_request_for_one_partition_has_one_entry() -> None:
     assert build_request(SOURCE, "A", None, "orders", 0, 5) == {
         "offsets": [{"partition": WHERE, "offset": {"offset": 5}}]
     }
     assert build_request(SOURCE, "A", None, "orders", 0, None) == {"offsets": [{"partition": WHERE, "offset": None}]}
 
 
-def test_nothing_named_means_everything() -> None:
+def test_offsets_request_without_a_selection_means_all() -> None:
     assert build_request(SOURCE, "A", None, None, None, None) is None
 
 
@@ -80,7 +80,7 @@ def test_a_dry_run_shows_the_request(file: File) -> None:
         ["list", "FILE", "--flow", "A->C"],
     ],
 )
-def test_what_cannot_be_meant_is_bad_usage(file: File, arguments: list[str]) -> None:
+def test_offsets_with_bad_arguments_is_bad_usage(file: File, arguments: list[str]) -> None:
     verb, _, *more = arguments
     assert CliRunner().invoke(main, ["offsets", verb, str(file()), *more], input="{}").exit_code == 2
 

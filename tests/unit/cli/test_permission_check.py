@@ -25,7 +25,7 @@ GROUP = grant("group", "g", "Read")
 ALTER = grant("cluster", "kafka-cluster", "AlterConfigs")
 
 
-def test_all_that_is_there_is_enough() -> None:
+def test_permissions_held_in_full_are_enough() -> None:
     held = HeldPermissions(
         frozenset({"ALTER_CONFIGS"}),
         {"orders": frozenset({"READ"}), "A.orders": frozenset({"WRITE"}), "state": frozenset({"WRITE"})},

@@ -66,7 +66,7 @@ def test_the_label_of_the_node_is_the_rack(server: str, account: Path) -> None:
         ("odd", f"node odd has the label {ZONE}='${{file:/etc/passwd:x}}', which is no label's value"),
     ],
 )
-def test_what_does_not_serve_is_a_sentence(server: str, account: Path, node: str, said: str) -> None:
+def test_rack_failure_is_one_sentence(server: str, account: Path, node: str, said: str) -> None:
     with pytest.raises(CannotUse) as raised:
         rack_of(server, node, ZONE, account)
     assert str(raised.value) == said

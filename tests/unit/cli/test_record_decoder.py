@@ -89,7 +89,7 @@ def test_decoded_answer_names_the_command_it_answers() -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 @given(key=st.none() | st.binary(), value=st.none() | st.binary())
-def test_whatever_lies_there_is_shown(role: str, key: bytes | None, value: bytes | None) -> None:
+def test_decoder_shows_any_record(role: str, key: bytes | None, value: bytes | None) -> None:
     seen = decode(role, key, value)
     assert "\n" not in seen.text
     json.dumps(dict(seen.detail))
@@ -130,7 +130,7 @@ def test_record_of_a_newer_release_is_undecoded_with_a_remedy() -> None:
     assert "run the newer release everywhere" in seen.text
 
 
-def test_nothing_that_a_terminal_obeys_gets_through() -> None:
+def test_decoder_removes_terminal_escapes() -> None:
     event = Event(kind="X", service="s", flow="A->B", detail={"a": "\x1b[31m\n"})
     assert decode("events", *event.encode()).text == "by s  a ?[31m?"
 

@@ -150,7 +150,7 @@ def test_slots_are_in_the_order_of_their_numbers() -> None:
     assert [line.slot for line in report.slots] == [0, 2, 10]
 
 
-def test_what_waits_for_a_restart_is_trouble_until_somebody_asks_for_one() -> None:
+def test_report_of_a_failed_service_is_trouble_until_a_restart() -> None:
     spent = Restarts(owner="topic-sync", phase="failed", count=3, reason="denied", asked=("",))
     assert reported(spent).troubles == (
         Trouble("topic-sync", "failed 3 times and waits for the command restart: denied"),
@@ -214,7 +214,7 @@ def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None
     assert bool(report.troubles) is bool(trouble)
 
 
-def test_what_one_should_know_of_acls_is_shown() -> None:
+def test_report_shows_notes_of_acls() -> None:
     assert "1 copied, 0 left out; principals come from tokens" in shown(
         reported(AclStatus(phase="in-sync", copied=1, notes=("principals come from tokens",)))
     )

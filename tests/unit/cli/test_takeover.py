@@ -83,7 +83,7 @@ def test_a_connect_cluster_has_to_be_named() -> None:
 # -- taking over ------------------------------------------------------------------------------------------------------
 
 
-def test_in_its_own_place_nothing_has_to_be_written() -> None:
+def test_takeover_in_place_writes_nothing() -> None:
     plan = plan_takeover(found())
     assert (plan.refusals, plan.writes, plan.alters, plan.resume) == ((), (), (), False)
     (topic,) = plan.topics
@@ -102,12 +102,12 @@ def test_from_another_place_every_offset_is_written_once() -> None:
     assert (half_way.writes, half_way.refusals) == (((("t", 1), 19),), ())
 
 
-def test_it_refuses_while_mm2_runs() -> None:
+def test_takeover_while_mm2_runs_is_refused() -> None:
     (why,) = plan_takeover(found(members=2)).refusals
     assert "group A-mm2 on B has 2 members" in why
 
 
-def test_it_refuses_without_anything_to_take_over() -> None:
+def test_takeover_without_offsets_of_mm2_is_refused() -> None:
     (why,) = plan_takeover(found(theirs=None)).refusals
     assert "no topic mm2-offsets.A.internal on B" in why
     (why,) = plan_takeover(found(theirs={})).refusals
@@ -116,7 +116,7 @@ def test_it_refuses_without_anything_to_take_over() -> None:
     assert "it has those of MirrorSourceConnector of cluster 'prod'; aliases have to be MirrorMaker 2's" in why
 
 
-def test_it_refuses_while_our_data_plane_runs_but_not_while_it_is_stopped() -> None:
+def test_takeover_while_our_data_plane_runs_is_refused_unless_stopped() -> None:
     (why,) = plan_takeover(found(replicas=1)).refusals
     assert "runs already (1 replica)" in why
     plan = plan_takeover(found(DEDICATED, STOPPED, replicas=1))
@@ -131,7 +131,7 @@ def test_progress_of_our_own_is_never_written_over(upstream: int) -> None:
 
 
 @pytest.mark.parametrize("offset", [8, 10])
-def test_nor_is_an_offset_in_our_place(offset: int) -> None:
+def test_takeover_with_other_offsets_in_our_place_is_refused(offset: int) -> None:
     (why,) = plan_takeover(found(STRIMZI, ours={("t", 0): offset})).refusals
     assert "t-0" in why
 
@@ -237,7 +237,7 @@ def test_a_person_is_shown_what_would_be_done() -> None:
     assert f"note: {flush_note(timedelta(seconds=60), 'dedicated')}"[:100] in said
 
 
-def test_nothing_is_shown_of_topics_where_nothing_was_found() -> None:
+def test_takeover_without_offsets_shows_no_topics() -> None:
     assert "still to copy" not in shown(plan_shown(plan_takeover(found(theirs={}))))
 
 
@@ -358,7 +358,7 @@ def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
 
 
 @pytest.mark.parametrize("subject", ["slot:1", "service"])
-def test_of_what_has_failed_too_often_nothing_is_awaited(subject: str) -> None:
+def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
     failed = Restarts(owner="data-plane", subject=subject, phase="failed", reason="no room", asked=("", ""))
     failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
     look = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
@@ -372,7 +372,7 @@ def test_of_what_has_failed_too_often_nothing_is_awaited(subject: str) -> None:
     assert plan_hand_back(held(progress(), DRAINED, STOPPED, failed, replicas=1)).refusals == ()
 
 
-def test_what_an_operator_has_altered_is_known() -> None:
+def test_hand_back_knows_an_altered_offset() -> None:
     plan = plan_hand_back(held(progress(0, 9, located=False, begins="altered"), DRAINED))
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
 
@@ -392,7 +392,7 @@ def test_hand_back_of_a_running_flow_that_is_stopped_first_is_accepted() -> None
     assert (plan.refusals, plan.offsets) == ((), ((("t", 0), 9),))
 
 
-def test_it_refuses_while_mm2_runs_already() -> None:
+def test_hand_back_while_mm2_runs_is_refused() -> None:
     (why,) = plan_hand_back(held(progress(), DRAINED, members=1)).refusals
     assert "group A-mm2 on B has 1 member." in why
 

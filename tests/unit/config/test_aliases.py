@@ -53,7 +53,7 @@ def test_aliases_name_topics_and_progress_but_not_control_topics(load_text: Load
     assert {"dc1.", "dc1.checkpoints.internal", "mm2-offset-syncs.dc2.internal"} <= named
 
 
-def test_what_the_file_comes_to_shows_them(load_text: LoadText) -> None:
+def test_aliases_are_used_without_a_note(load_text: LoadText) -> None:
     loaded = load_text("source.cluster.alias = dc1\n")
     assert loaded.unused == ()
     assert loaded.notes == ()
@@ -118,12 +118,12 @@ def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -
         (f"source.cluster.alias =\ntarget.cluster.alias =\n{IDENTITY}", "makes both aliases of A->B ''. With a policy"),
     ],
 )
-def test_what_no_topic_can_be_called_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
+def test_alias_that_is_no_legal_topic_name_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
     (told,) = mistakes_of(line + "\n")
     assert said in told
 
 
-def test_two_flows_with_one_alias_do_not_share_offset_syncs(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+def test_alias_common_to_two_flows_must_not_share_offset_syncs(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     both = C + OLD_WAY + "A->B.enabled = true\nA->C.enabled = true\n"
     told = mistakes_of(whole=both)
     assert "lets A->B and A->C both write their offset syncs to mm2-offset-syncsinternal on A" in told[0]
@@ -134,7 +134,7 @@ def test_two_flows_with_one_alias_do_not_share_offset_syncs(mistakes_of: Mistake
     assert load_text(whole=both + "A->C.emit.checkpoints.enabled = false\n")
 
 
-def test_two_sources_with_one_alias_do_not_share_checkpoints(mistakes_of: MistakesOf) -> None:
+def test_alias_common_to_two_sources_must_not_share_checkpoints(mistakes_of: MistakesOf) -> None:
     told = mistakes_of(whole=C + "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = dc\n")
     assert any("lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in one for one in told)
 
@@ -210,21 +210,21 @@ def resource(folder: Path, version: str, clusters: str, of_connector: str = EMPT
     return file
 
 
-def test_of_a_resource_with_a_target_the_connectors_alias_counts(tmp_path: Path) -> None:
+def test_alias_of_the_connector_counts_in_a_v1_resource(tmp_path: Path) -> None:
     (settings,) = load(resource(tmp_path, "v1", BY_TARGET), {}).flows
     assert (str(settings.flow), str(settings.aliases)) == ("A->B", "->")
     assert settings.remote_topic("orders") == "orders"
     assert settings.control.progress_connector == "A->B.MirrorSourceConnector"
 
 
-def test_of_the_oldest_the_clusters_alias_counts(tmp_path: Path) -> None:
+def test_alias_of_the_cluster_counts_in_a_v1alpha1_resource(tmp_path: Path) -> None:
     found = load(resource(tmp_path, "v1alpha1", BY_ALIAS), {})
     (settings,) = found.flows
     assert (str(settings.aliases), settings.remote_topic("orders")) == ("A->B", "Aorders")
     assert any("the cluster's alias 'A' counts, as in Strimzi" in one.message for one in found.unused)
 
 
-def test_of_those_in_between_it_is_not_certain_unless_both_are_the_same(tmp_path: Path) -> None:
+def test_alias_in_a_v1beta2_resource_must_be_the_same_in_both_places(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         load(resource(tmp_path, "v1beta2", BY_ALIAS), {})
     assert [one.key.rpartition("config.")[2] for one in raised.value.problems] == [
@@ -236,7 +236,7 @@ def test_of_those_in_between_it_is_not_certain_unless_both_are_the_same(tmp_path
     assert load(resource(tmp_path, "v1beta2", BY_ALIAS, same), {}).flows[0].aliases == AB
 
 
-def test_both_connectors_of_a_resource_have_to_say_it(tmp_path: Path) -> None:
+def test_alias_must_be_set_in_both_connectors_of_a_resource(tmp_path: Path) -> None:
     file = resource(tmp_path, "v1", BY_TARGET, "{source.cluster.alias: x}")
     file.write_text(
         file.read_text().replace("checkpointConnector: {config: {source.cluster.alias: x}}", "checkpointConnector: {}")

@@ -63,7 +63,7 @@ def test_certificate_inside_the_file_has_its_end(load_text: LoadText) -> None:
     assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),)
 
 
-def test_one_client_that_has_another_store_is_seen(load_text: LoadText, tmp_path: Path) -> None:
+def test_certificate_of_one_client_with_another_store_is_seen(load_text: LoadText, tmp_path: Path) -> None:
     authority, other = Authority(), Authority("other")
     (tmp_path / "a.pem").write_text(authority.pem)
     soon = other.certify("soon", days=(-1, 1))
@@ -117,7 +117,7 @@ def test_a_store_that_has_gone_is_named(load_text: LoadText, tmp_path: Path) -> 
         certificate_ends(settings)
 
 
-def test_of_what_we_show_the_earliest_counts_even_when_it_is_past() -> None:
+def test_certificate_in_a_keystore_counts_by_its_earliest_end() -> None:
     now = time.time()
     ends = CertificateEnds("A", KEYSTORE, (now - DAY, now + 90 * DAY))
     assert first_end(ends, now) == now - DAY

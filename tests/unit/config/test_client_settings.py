@@ -196,7 +196,7 @@ def test_sasl_credentials_reach_both_clients(load_text: LoadText, mechanism: str
     assert aiokafka_connection(loaded.clusters["A"]) == {"security_protocol": "PLAINTEXT"}
 
 
-def test_both_clients_have_tokens_from_one_source(load_text: LoadText, tmp_path: Path) -> None:
+def test_token_source_is_common_to_both_clients(load_text: LoadText, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("of-the-file")
     loaded = load_text(
@@ -268,7 +268,7 @@ def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password
         ),
     ],
 )
-def test_what_sasl_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
+def test_untranslatable_sasl_setting_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
     found = mistakes_of("A.security.protocol=SASL_PLAINTEXT\n" + lines)
     assert [line[: len(sentence)] for line in found] == [sentence]
     assert "hush" not in "".join(found)
@@ -310,7 +310,7 @@ def test_what_sasl_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines:
         ),
     ],
 )
-def test_what_tls_cannot_be_translated_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
+def test_untranslatable_tls_setting_is_named(mistakes_of: MistakesOf, lines: str, sentence: str) -> None:
     found = mistakes_of("A.security.protocol=SSL\n" + lines)
     assert [line[: len(sentence)] for line in found] == [sentence]
 

@@ -116,7 +116,7 @@ def test_a_reference_is_resolved_before_its_value_is_judged(mistakes_of: Mistake
 @pytest.mark.parametrize(
     "key", ["tasks.max", "topics.exclude", "transforms", "A.security.protocol", "A.producer.retry.backoff.ms"]
 )
-def test_what_a_provider_brought_is_not_shown_whatever_the_key(mistakes_of: MistakesOf, key: str) -> None:
+def test_config_provider_value_is_not_shown_under_any_key(mistakes_of: MistakesOf, key: str) -> None:
     found = mistakes_of(PROVIDERS + f"{key} = ${{env:N}}\n", environment={"N": "hush(,hush("})
     assert found == [
         f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
@@ -188,7 +188,7 @@ class TestWhatIsNoFile:
             ("${file:a\\u0000b:x}", "its name holds a character that no name of a file may hold"),
         ],
     )
-    def test_it_is_refused_at_once(self, mistakes_of: MistakesOf, reference: str, why: str) -> None:
+    def test_config_provider_bad_reference_is_refused(self, mistakes_of: MistakesOf, reference: str, why: str) -> None:
         (mistake,) = mistakes_of(PROVIDERS + f"topics = {reference}\n")
         assert why in mistake
 
@@ -203,7 +203,7 @@ class TestWhatIsNoFile:
         (mistake,) = mistakes_of(PROVIDERS + f"topics = ${{file:{tmp_path}/large:x}}\n")
         assert "it is larger than 16 MiB" in mistake
 
-    def test_nor_is_the_configuration_itself(self, tmp_path: Path) -> None:
+    def test_config_provider_refuses_a_pipe_as_configuration(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "mm2.properties")
         with pytest.raises(ConfigurationError, match="it is a device or a pipe, no file"):
             load(tmp_path / "mm2.properties", {})

@@ -188,7 +188,7 @@ def test_a_topic_of_the_connectors_own_counts_before_the_workers(loaded: Loaded)
     assert only(loaded(own, offsets="")).control.offset_storage_topic == "own-offsets"
 
 
-def test_two_flows_in_one_file(loaded: Loaded) -> None:
+def test_connectors_of_two_flows_in_one_file(loaded: Loaded) -> None:
     back = config(
         "Source",
         source__cluster__alias="B",
@@ -216,7 +216,7 @@ def test_a_connection_that_differs_is_the_connectors_own(loaded: Loaded) -> None
     assert settings.checkpoint_connector.clients.source_consumer["security.protocol"] == "SSL"
 
 
-def test_what_mirror_maker_leaves_out_of_a_connection_has_no_effect(loaded: Loaded) -> None:
+def test_connector_key_ignored_by_mm2_has_no_effect(loaded: Loaded) -> None:
     more = config("Source", source__cluster__max__poll__records="9", source__cluster__receive__buffer__bytes="9")
     unused = loaded({"name": "x", "config": more}).unused
     assert [one.key for one in unused] == [

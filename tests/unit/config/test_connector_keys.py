@@ -73,7 +73,7 @@ def test_a_connector_may_be_left_out(load_text: LoadText) -> None:
         ("heartbeat", ["data-plane", "topic-sync", "acl-sync", "checkpoint"]),
     ],
 )
-def test_of_a_connector_that_is_left_out_no_service_runs(load_text: LoadText, absent: str, services: list[str]) -> None:
+def test_service_of_an_absent_connector_does_not_run(load_text: LoadText, absent: str, services: list[str]) -> None:
     loaded = load_text(f"{OWN}{absent}.enabled=false\nB->A.emit.heartbeats.enabled=false\n")
     assert [plan.name for plan in plan_services(loaded)] == services
 

@@ -45,7 +45,7 @@ def mistake(data: bytes, document: str = "") -> str:
     return only.message
 
 
-def test_two_mirrors_are_refused_with_both_names_and_how_to_choose() -> None:
+def test_documents_with_two_mirrors_are_refused_with_their_names() -> None:
     assert mistake(TWO) == (
         "is a second one: the file holds KafkaMirrorMaker2 eu in line 4 and KafkaMirrorMaker2 us in line 6; give each "
         "a file of its own (lockstep config convert --to resource --document eu prints one)"
@@ -80,7 +80,7 @@ def test_documents_with_equal_names_need_separate_files(data: bytes) -> None:
     assert mistake(data).endswith("give each a file of its own")
 
 
-def test_one_of_a_list_is_meant_as_one_of_several_documents() -> None:
+def test_document_in_a_list_is_selected_by_name() -> None:
     items = [json.loads(one("eu", "EU")), json.loads(one("us", "US"))]
     data = json.dumps({"kind": "List", "apiVersion": "v1", "items": items}).encode()
     assert "eu in line 1 and KafkaMirrorMaker2 us" in mistake(data)

@@ -33,7 +33,7 @@ def why_not(properties: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("written", [msk, bearer])
-def test_both_mechanisms_are_one_login(written: Callable[..., dict[str, str]]) -> None:
+def test_iam_login_is_the_same_by_both_mechanisms(written: Callable[..., dict[str, str]]) -> None:
     options = (
         'awsProfileName="mirror" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsRoleExternalId="x" '
         'awsRoleAccessKeyId="k" awsRoleSecretAccessKey="hush" awsRoleSessionToken="hush2" awsStsRegion="eu-west-1" '

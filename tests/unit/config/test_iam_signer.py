@@ -270,7 +270,7 @@ def test_iam_refused_role_is_named_without_fallback(sts: Sts, credentials: None)
         signed(iam_of(msk('awsRoleArn="arn:aws:iam::1:role/r"')))
 
 
-def test_what_answers_is_no_secret(credentials: None) -> None:
+def test_iam_token_does_not_show_the_secret(credentials: None) -> None:
     token = TokenSource(tokens_of(msk())).token()
     assert token.text not in repr(token)
     assert json.dumps(SECRET)[1:-1] not in url_of(token.text)

@@ -78,13 +78,13 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
         ),
     ],
 )
-def test_two_ways_are_named(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
+def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
     found = double_routes(links, defaults(links, stated_in(stated)))
     assert [(each.origin, route(each.one), route(each.other)) for each in found] == ways
 
 
-def test_what_local_keeps_from_being_reached_is_named() -> None:
+def test_topology_names_routes_cut_by_local() -> None:
     links = links_of("A->B B->A B->C C->B")
     assert [route(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
     hub = defaults(links, stated_in("B->A=relay B->C=relay"))
@@ -130,7 +130,7 @@ elements = st.lists(
 
 
 @given(one=elements, other=elements, name=st.text("abAB.", min_size=1, max_size=4))
-def test_what_both_select_is_never_called_different(one: NameFilter, other: NameFilter, name: str) -> None:
+def test_topology_filters_that_share_a_name_are_never_disjoint(one: NameFilter, other: NameFilter, name: str) -> None:
     if one.matches(name) and other.matches(name):
         assert may_share(one, other)
 
@@ -139,7 +139,7 @@ flows = st.lists(st.sampled_from([Flow(*pair) for pair in permutations("ABCD", 2
 
 
 @given(flows=flows, stated=st.dictionaries(st.sampled_from([Flow(*p) for p in permutations("ABCD", 2)]), st.booleans()))
-def test_in_a_graph_that_is_not_refused_no_record_arrives_twice(flows: list[Flow], stated: dict[Flow, bool]) -> None:
+def test_topology_that_is_not_refused_brings_no_record_twice(flows: list[Flow], stated: dict[Flow, bool]) -> None:
     """Held against a copy of the rule itself: a record spreads over the flows until nothing new happens."""
     links = [Link(flow, NameFilter((".*",))) for flow in flows]
     modes = defaults(links, {flow: "relay" if relay else "local" for flow, relay in stated.items()})

@@ -148,7 +148,7 @@ def test_families_take_the_rest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REMOVED))
-def test_what_kafka_4_removed_counts_as_the_new_one_with_a_note(name: str, load_text: LoadText) -> None:
+def test_key_renamed_in_kafka_4_counts_with_a_note(name: str, load_text: LoadText) -> None:
     loaded = load_text(f"A->B.{name} = x\n")
     assert [note.message for note in loaded.notes] == [
         f"was renamed to {REMOVED[name]}, which counts where both are set"
@@ -200,7 +200,7 @@ class TestWhatWouldChangeData:
             ),
         ],
     )
-    def test_so_is_any_class_that_would_make_other_bytes(
+    def test_class_that_changes_bytes_is_refused(
         self, key: str, usual: str, other: str, mistakes_of: MistakesOf, load_text: LoadText
     ) -> None:
         (mistake,) = mistakes_of(f"{key} = {other}\n")
@@ -213,7 +213,7 @@ class TestWhatWouldChangeData:
 
 
 class TestThePage:
-    def test_it_is_what_the_keys_are(self) -> None:
+    def test_configuration_page_matches_the_keys(self) -> None:
         page = PAGE.read_text(encoding="utf-8")
         assert filled(page) == page, "docs/configuration.md is stale: python -m tools.docs.configuration"
 

@@ -30,7 +30,7 @@ def test_the_version_chooses_names_cycles_and_the_defaults_of_excludes(load_text
     assert ab(load_text, "lockstep.mm2.version = 4.4\n").rules.cycle_by_source
 
 
-def test_what_the_file_sets_itself_counts_in_every_version(load_text: LoadText) -> None:
+def test_key_set_in_the_file_overrides_the_default_of_every_version(load_text: LoadText) -> None:
     old = ab(load_text, "lockstep.mm2.version = 3.9\ntopics.exclude = x.*\nconfig.properties.exclude = y\n")
     assert (patterns(old.topics).exclude, excluded(old.config_properties).exclude) == (("x.*",), ("y",))
     older = ab(load_text, "lockstep.mm2.version = 3.9\ntopics.blacklist = x.*\n")
@@ -142,7 +142,7 @@ def test_progress_is_kept_under_a_connectors_name(load_text: LoadText) -> None:
     assert strimzi.control.progress_connector == "A->B.MirrorSourceConnector"
 
 
-def test_what_failed_is_started_again_without_a_limit_unless_there_is_one(load_text: LoadText) -> None:
+def test_auto_restart_has_no_limit_by_default(load_text: LoadText) -> None:
     assert ab(load_text, "").auto_restart.source == AutoRestart(enabled=True, max_restarts=None)
     limited = ab(load_text, "lockstep.auto.restart.max = 7\n").auto_restart
     assert {limited.source, limited.checkpoint, limited.heartbeat} == {AutoRestart(max_restarts=7)}

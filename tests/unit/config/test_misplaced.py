@@ -60,7 +60,7 @@ class TestTheProducerOfTheFlow:
     """`S->T.producer.x` is for offset syncs; that of the mirrored records is the Connect worker's."""
 
     @pytest.mark.parametrize("prefix", ["producer", "source.producer", "target.producer"])
-    def test_what_only_records_could_need_is_without_effect(self, prefix: str, load_text: LoadText) -> None:
+    def test_misplaced_key_of_records_only_is_unused(self, prefix: str, load_text: LoadText) -> None:
         loaded = load_text(f"A->B.{prefix}.compression.type = zstd\n")
         assert [(one.line, one.message) for one in loaded.unused] == [
             (
@@ -78,7 +78,9 @@ class TestTheProducerOfTheFlow:
             ("delivery.timeout.ms", "a record is tried until it is there"),
         ],
     )
-    def test_what_counts_for_offset_syncs_counts_with_a_note(self, name: str, why: str, load_text: LoadText) -> None:
+    def test_misplaced_key_that_applies_to_offset_syncs_is_noted(
+        self, name: str, why: str, load_text: LoadText
+    ) -> None:
         loaded = load_text(f"A->B.producer.{name} = 2000000\n")
         assert loaded.unused == ()
         assert [note.message for note in loaded.notes] == [
@@ -159,7 +161,7 @@ class TestLinesOfNoUse:
 class TestFlowsThatDoNotReadEachOthersNames:
     """Settings that must agree between flows: else each fills the other's cluster."""
 
-    def test_another_separator_on_the_way_back(self, mistakes_of: MistakesOf) -> None:
+    def test_cycle_by_another_separator_on_the_way_back_is_refused(self, mistakes_of: MistakesOf) -> None:
         (mistake,) = mistakes_of("B->A.enabled = true\nB->A.replication.policy.separator = __\n")
         assert mistake.startswith(
             "6 B->A.replication.policy.separator: leads round: t of A is A.t on B, B__A.t on A, which A->B mirrors "
@@ -181,11 +183,11 @@ class TestFlowsThatDoNotReadEachOthersNames:
             "B->A.enabled = true\n",
         ],
     )
-    def test_what_agrees_or_does_not_meet_is_none(self, lines: str, load_text: LoadText) -> None:
+    def test_cycle_check_accepts_equal_or_disjoint_flows(self, lines: str, load_text: LoadText) -> None:
         assert load_text(lines).flows
 
 
-def test_what_mirrormaker_drops_at_the_top_does_not_count_there(load_text: LoadText) -> None:
+def test_key_dropped_by_mm2_at_the_top_has_no_effect(load_text: LoadText) -> None:
     loaded = load_text("use.defaults.from = source\n")
     assert [unused.key for unused in loaded.unused] == ["use.defaults.from"]
     configs = excluded(loaded.flow(Flow("A", "B")).config_properties)

@@ -126,7 +126,7 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         ),
     ],
 )
-def test_one_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sentence: str) -> None:
+def test_mistake_gives_one_sentence(mistakes_of: MistakesOf, line: str, sentence: str) -> None:
     found = mistakes_of(line + "\n", environment=STRICT)
     assert found == [f"5 {sentence}"]
 
@@ -218,7 +218,7 @@ def test_offset_syncs_switched_off_must_not_say_where_they_go(mistakes_of: Mista
     ]
 
 
-def test_all_mistakes_of_a_file_come_at_once_in_its_order(mistakes_of: MistakesOf) -> None:
+def test_mistakes_of_a_file_are_reported_together_in_its_order(mistakes_of: MistakesOf) -> None:
     found = mistakes_of(
         "topcs = x\ntasks.max = 0\nA->Z.enabled = true\nB.security.protocol = SASL_SSL\n"
         "transforms = t\nreplication.policy.separator = /\n",

@@ -194,7 +194,7 @@ def test_the_same_key_in_both_files_has_to_say_the_same(mm1: Folder) -> None:
     ]
 
 
-def test_two_flows_of_other_groups_into_one_target_keep_their_state_apart(mm1: Folder) -> None:
+def test_mm1_flows_of_different_groups_have_separate_state(mm1: Folder) -> None:
     one, other = mm1.flow(), mm1.flow(CONSUMER.replace("mm1", "mm1/b c"))
     named = mm1.flow(name="east")
     topics = {state_topic(f.flow, f.group_id) for f in (one, other, named)}
@@ -238,7 +238,7 @@ def test_mm1_mistake_is_named_in_mm1_terms(
     assert told in found[0]
 
 
-def test_all_mistakes_of_both_files_and_the_options_come_at_once(mm1: Folder) -> None:
+def test_mm1_mistakes_of_files_and_options_are_reported_together(mm1: Folder) -> None:
     found = mm1.mistakes("zookeeper.connect=z\n", "bootstrap.servers=b\n", num_streams="x")
     assert len(found) == 5, found
 

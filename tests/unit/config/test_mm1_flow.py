@@ -18,7 +18,7 @@ def test_the_group_makes_a_flow_a_legacy_one(load_text: LoadText) -> None:
     assert not flow.checkpoint.enabled
 
 
-def test_others_of_the_file_stay_what_they_are(load_text: LoadText) -> None:
+def test_legacy_key_leaves_other_flows_of_the_file_unchanged(load_text: LoadText) -> None:
     loaded = load_text("A->B.lockstep.legacy.group = mm1\nB->A.enabled = true\n")
     other = loaded.flow(Flow("B", "A"))
     assert other.data_plane.legacy is None
@@ -75,7 +75,7 @@ def test_quarantine_and_ending_exclude_each_other(mistakes_of: MistakesOf, load_
     load_text(lines + "A->B.lockstep.legacy.abort.on.send.failure = false\n")
 
 
-def test_one_group_cannot_be_the_place_of_two_flows(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+def test_legacy_group_of_two_flows_is_refused(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     lines = "clusters = A, B, C\nC.bootstrap.servers = c:1\nA->C.enabled = true\n"
     lines += "A->B.lockstep.legacy.group = mm1\nA->C.lockstep.legacy.group = "
     told = mistakes_of(lines + "mm1\n")

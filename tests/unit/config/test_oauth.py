@@ -136,7 +136,9 @@ def test_strimzis_tokens_that_are_there() -> None:
         ({}, 'oauth.token.endpoint.uri="https://u:hush@x/" oauth.client.id="x"', "sasl.jaas.config", "has a user"),
     ],
 )  # fmt: skip  # a case a line or two
-def test_what_cannot_be_had_is_named(properties: dict[str, str], options: str, key: str, sentence: str) -> None:
+def test_oauth_setting_without_support_is_named(
+    properties: dict[str, str], options: str, key: str, sentence: str
+) -> None:
     jaas = {"sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};"} if options else {}
     with pytest.raises(Untranslatable) as raised:
         login_of({**BASE, **properties, **jaas})

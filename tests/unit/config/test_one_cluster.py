@@ -38,7 +38,7 @@ def test_a_topic_that_keeps_its_name_is_not_replicated_on_one_cluster(
     assert settings.replicates(topic)
 
 
-def test_both_keys_that_decide_by_names_are_read(load_text: LoadText) -> None:
+def test_exact_cycles_and_heartbeats_keys_are_read(load_text: LoadText) -> None:
     usual = load_text("").flow(Flow("A", "B"))
     exact = load_text("lockstep.cycles = exact\nA->B.lockstep.heartbeats.topics = exact\n").flow(Flow("A", "B"))
     assert (usual.topic_sync.cycles_exact, exact.topic_sync.cycles_exact) == (False, True)
@@ -54,7 +54,7 @@ def test_every_alias_has_those_of_the_connectors(load_text: LoadText) -> None:
     assert precedence.every_alias(precedence.Layers({}, {}, {}), Flow("A", "B")) == {"A", "B"}
 
 
-def test_what_a_flow_made_itself_is_not_replicated_on_one_cluster(load_text: LoadText) -> None:
+def test_own_copies_are_not_replicated_within_one_cluster(load_text: LoadText) -> None:
     flow = load_text("").flow(Flow("A", "B"))
     assert flow.replicates("A.orders")
     assert not flow.replicates("A.orders", one_cluster=True)

@@ -33,7 +33,7 @@ def test_per_topic_list_with_a_bad_form_is_refused(text: str) -> None:
         per_topic(text, integer, 7)
 
 
-def test_it_travels_to_a_worker() -> None:
+def test_per_topic_setting_can_be_pickled() -> None:
     setting = per_topic("halt, orders.*=skip", str.strip, "")
     assert pickle.loads(pickle.dumps(setting)).for_topic("orders-1") == "skip"  # noqa: S301 - our own bytes
 

@@ -165,7 +165,7 @@ def test_grant_command_quotes_shell_characters() -> None:
     assert words.endswith("--allow-principal 'User:CN=a b,O=c' --operation Read --topic '*'")
 
 
-def test_nothing_is_known_without_a_flow() -> None:
+def test_remedy_without_a_flow_is_generic() -> None:
     assert Access().remedy("topic", "x", "Read").lacks == "User:OURS lacks Read on topic x"
 
 

@@ -51,7 +51,7 @@ def test_every_key_knows_the_line_it_begins_on() -> None:
     assert {entry.key: entry.line for entry in found.entries} == {"a": 3, "b": 4, "c": 8, "d": 9, "e": 10}
 
 
-def test_of_two_lines_for_one_key_the_last_counts_and_it_is_noted() -> None:
+def test_properties_key_set_twice_has_its_last_value_with_a_note() -> None:
     found = read("a=1\nb=2\na=3")
     assert [(entry.key, entry.value, entry.line) for entry in found.entries] == [("b", "2", 2), ("a", "3", 3)]
     assert [str(note) for note in found.notes] == [
@@ -87,7 +87,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(texts, texts))
-def test_what_java_writes_is_read_back(expected: dict[str, str]) -> None:
+def test_properties_written_by_java_are_read_back(expected: dict[str, str]) -> None:
     written = javaproperties.dumps(expected, timestamp=None)
     found = read_properties(written.encode("iso-8859-1"), FILE)
     assert {entry.key: entry.value for entry in found.entries} == expected

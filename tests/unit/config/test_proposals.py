@@ -36,7 +36,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("key", WITHOUT_EFFECT)
-def test_what_mm2_certainly_ignores_is_named_with_its_place(key: str, load_text: LoadText) -> None:
+def test_unknown_key_ignored_by_mm2_is_named_with_its_line(key: str, load_text: LoadText) -> None:
     loaded = load_text(f"{key} = 3\n")
     (remark,) = loaded.unused
     assert (remark.line, remark.key) == (5, key)
@@ -67,7 +67,7 @@ def test_the_file_decides_for_all_of_them_and_a_command_before_it(key: str, load
     assert told("error", {UNKNOWN_VARIABLE: "warn"}) == "warn"
 
 
-def test_another_word_is_none(mistakes_of: MistakesOf) -> None:
+def test_unknown_keys_setting_refuses_another_value(mistakes_of: MistakesOf) -> None:
     assert mistakes_of("lockstep.unknown.keys = ignore\n") == [
         "5 lockstep.unknown.keys: is 'ignore': it takes error or warn"
     ]

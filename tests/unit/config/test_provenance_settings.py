@@ -20,7 +20,7 @@ def enabled(*flows: str) -> str:
     return "".join(f"{flow}.enabled = true\n" for flow in flows)
 
 
-def test_it_counts_only_where_topics_keep_their_names(load_text: LoadText) -> None:
+def test_provenance_applies_only_where_topics_keep_their_names(load_text: LoadText) -> None:
     renamed = load_text("lockstep.provenance = local\nB->A.enabled = true\n")
     assert {s.data_plane.provenance for s in renamed.flows} == {None}
     assert renamed.unused == ()
@@ -98,7 +98,7 @@ def test_group_sync_without_exact_positions_is_noted(load_text: LoadText) -> Non
     assert load_text(IDENTITY + "A->B.sync.group.offsets.enabled = true\n").notes == ()
 
 
-def test_in_a_ring_the_flow_that_closes_it_leaves_configs_alone(load_text: LoadText) -> None:
+def test_configs_in_a_ring_are_not_synced_by_the_closing_flow(load_text: LoadText) -> None:
     ring = load_text(whole=THREE + IDENTITY + enabled("A->B", "B->C", "C->A"))
     syncs = {str(s.flow): s.topic_sync.sync_configs for s in ring.flows if s.enabled}
     assert syncs == {"A->B": True, "B->C": True, "C->A": False}

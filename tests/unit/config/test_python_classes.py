@@ -183,7 +183,9 @@ class TestMistakes:
             ),
         ],
     )
-    def test_one_sentence_with_the_line(self, mistakes_of: MistakesOf, key: str, value: str, sentence: str) -> None:
+    def test_python_class_mistake_has_its_line(
+        self, mistakes_of: MistakesOf, key: str, value: str, sentence: str
+    ) -> None:
         (mistake,) = mistakes_of(f"lockstep.{key}.class = {value}\n")
         assert mistake.startswith(f"5 lockstep.{key}.class: {sentence}")
 
@@ -191,7 +193,7 @@ class TestMistakes:
         (mistake,) = mistakes_of(f"lockstep.topic.filter.class = {RULES}:Refuses\n")
         assert "which has no should_replicate_topic" in mistake
 
-    def test_what_it_raises_shows_no_secret(self, mistakes_of: MistakesOf) -> None:
+    def test_python_class_error_shows_no_secret(self, mistakes_of: MistakesOf) -> None:
         text = f"A.ssl.key.password = hunter2\nA->B.lockstep.topic.filter.class = {RULES}:Tells\n"
         (mistake,) = mistakes_of(text)
         assert "ValueError: cannot log in with ********" in mistake
@@ -217,7 +219,7 @@ class TestInThePlaceOfJava:
         )
         assert not loaded.flow(A_TO_B).replicates("us-1")
 
-    def test_not_for_another_flow(self, mistakes_of: MistakesOf) -> None:
+    def test_python_class_of_one_flow_does_not_replace_that_of_another(self, mistakes_of: MistakesOf) -> None:
         found = mistakes_of(
             "topic.filter.class = com.example.Regional\nB->A.enabled = true\n"
             f"A->B.lockstep.topic.filter.class = {RULES}:Regional\n"

@@ -27,7 +27,7 @@ def _loaded(base: Path, text: str, settings: Path, settings_text: str):  # type:
     return load(base, {SETTINGS_VARIABLE: str(settings), "RACK": "eu-1a"})
 
 
-def test_what_a_resource_has_no_place_for_comes_from_beside_it(tmp_path: Path, settings: Path) -> None:
+def test_settings_add_keys_to_a_resource(tmp_path: Path, settings: Path) -> None:
     more = "lockstep.spark.conf.spark.driver.memory = 300m\nA.consumer.client.rack = ${env:RACK}\n"
     loaded = _loaded(tmp_path / "mirror.yaml", V1, settings, more)
     flow = loaded.flow(AB)
@@ -72,7 +72,7 @@ def test_settings_that_are_not_there_are_named(tmp_path: Path) -> None:
         load(base, {SETTINGS_VARIABLE: str(tmp_path / "nowhere.properties")})
 
 
-def test_they_count_over_mirror_maker_1s_files_too(tmp_path: Path, settings: Path) -> None:
+def test_settings_override_mm1_files(tmp_path: Path, settings: Path) -> None:
     files = LegacyFiles(tmp_path / "c.properties", tmp_path / "p.properties", {"num.streams": "3"})
     files.consumer.write_text("bootstrap.servers = a:1\ngroup.id = mm1\n")
     files.producer.write_text("bootstrap.servers = b:1\n")

@@ -146,5 +146,5 @@ def test_bootstrap_address_with_a_placeholder_is_refused(value: str, mistakes_of
     assert "placeholder that nobody filled" in mistake or "template to be rendered first" in mistake
 
 
-def test_both_flows_run_where_no_value_has_a_slip(load_text: LoadText) -> None:
+def test_enabled_in_capitals_runs_both_flows(load_text: LoadText) -> None:
     assert load_text("B->A.enabled = TRUE\n").flow(Flow("B", "A"))

@@ -28,7 +28,7 @@ def test_masters_on_which_slots_run(load_text: LoadText, master: str) -> None:
         ("", "it takes local"),
     ],
 )
-def test_other_masters_are_refused_with_a_sentence(mistakes_of: MistakesOf, master: str, said: str) -> None:
+def test_spark_master_of_another_kind_is_refused(mistakes_of: MistakesOf, master: str, said: str) -> None:
     (mistake,) = mistakes_of(f"lockstep.spark.master = {master}\n")
     assert mistake.startswith("5 lockstep.spark.master: ")
     assert said in mistake
@@ -72,6 +72,6 @@ def test_executors_have_a_whole_number_of_cores(mistakes_of: MistakesOf, cores: 
     assert mistakes_of(f"lockstep.spark.conf.spark.executor.cores = {cores}\n")
 
 
-def test_one_spark_for_all_flows(load_text: LoadText) -> None:
+def test_spark_conf_of_one_flow_is_unused(load_text: LoadText) -> None:
     (unused,) = load_text("A->B.lockstep.spark.conf.spark.executor.cores = 4\n").unused
     assert "one Spark serves all flows" in unused.message

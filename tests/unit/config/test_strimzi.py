@@ -103,7 +103,7 @@ def test_v1alpha1_has_the_old_names(resources: Resources) -> None:
     )
 
 
-def test_of_both_names_the_newer_counts(resources: Resources) -> None:
+def test_strimzi_newer_exclude_pattern_overrides_the_older(resources: Resources) -> None:
     mirror = "topicsExcludePattern: x\n    topicsBlacklistPattern: y\n    sourceConnector: {}"
     (settings,) = resources.load(old(mirror)).flows
     assert [settings.topics.matches(name) for name in ("x", "y")] == [False, True]
@@ -125,7 +125,7 @@ def test_only_the_mirrors_run_and_only_their_connectors(resources: Resources) ->
     assert any("has no connector, so nothing runs" in one for one in resources.remarks(old("topicsPattern: x")))
 
 
-def test_two_sources_into_one_target(resources: Resources) -> None:
+def test_strimzi_target_may_have_two_sources(resources: Resources) -> None:
     text = V1 + '  - source: {alias: C, bootstrapServers: "c:9092"}\n    sourceConnector: {}\n'
     assert [settings.flow for settings in resources.load(text).flows] == [AB, Flow("C", "B")]
 
@@ -158,7 +158,7 @@ def test_the_targets_config_is_the_connect_workers(resources: Resources) -> None
         "producer.interceptor.classes",
     ],
 )
-def test_what_strimzi_sets_itself_is_ignored_under_a_warning(resources: Resources, key: str) -> None:
+def test_strimzi_reserved_key_is_ignored_with_a_note(resources: Resources, key: str) -> None:
     remarks = resources.remarks(old(target=f"{key}: x"))
     assert f"12 spec.clusters[1].config.{key}: is ignored, as Strimzi does" in " ".join(remarks)
     assert resources.load(old(target=f"{key}: x")).clusters["B"].bootstrap == "b:9092"
@@ -189,7 +189,7 @@ def test_key_in_the_wrong_connector_names_the_right_one(resources: Resources) ->
     assert any("write it into checkpointConnector.config" in one for one in resources.remarks(old(mirror)))
 
 
-def test_what_strimzi_sets_for_a_connector_is_ignored(resources: Resources) -> None:
+def test_strimzi_reserved_connector_key_is_ignored_with_a_note(resources: Resources) -> None:
     remarks = resources.remarks(old("sourceConnector: {config: {tasks.max: 3, name: x, connector.class: y}}"))
     assert sum("is ignored, as Strimzi does: it sets it itself" in one for one in remarks) == 3
     assert any("write tasksMax" in one for one in remarks)
@@ -240,7 +240,7 @@ def test_pause_true_is_state_paused_and_state_counts(resources: Resources, said:
     ) == ("pause:" in said and "state:" in said)
 
 
-def test_what_several_connectors_say_alike_counts_once(resources: Resources) -> None:
+def test_strimzi_setting_common_to_connectors_is_read_once(resources: Resources) -> None:
     policy = "config: {replication.policy.separator: _, admin.timeout.ms: 5000}"
     entries = resources.entries(
         old("\n    ".join(f"{name}Connector: {{{policy}}}" for name in ("source", "checkpoint", "heartbeat")))
@@ -266,7 +266,7 @@ def test_connector_setting_applies_to_its_connector_only(resources: Resources) -
     assert settings.as_seen_by("checkpoint").admin_timeout == timedelta(seconds=2)
 
 
-def test_what_may_differ_does(resources: Resources) -> None:
+def test_strimzi_setting_may_differ_between_connectors(resources: Resources) -> None:
     mirror = (
         "sourceConnector: {config: {admin.timeout.ms: 1000}}\n"
         "    checkpointConnector: {config: {admin.timeout.ms: 2000, consumer.fetch.min.bytes: 7}}"

@@ -51,7 +51,7 @@ def test_trusted_certificates_by_name_and_by_pattern(resources: Resources) -> No
     }
 
 
-def test_all_certificates_are_trusted(resources: Resources) -> None:
+def test_strimzi_trusts_all_listed_certificates(resources: Resources) -> None:
     certificate, key = certificate_and_key()
     resources.secret("a", ca__crt=certificate)
     resources.secret("b", **{"1__crt": certificate, "2__crt": certificate, "ca__key": key, "ca__p12": "binary"})
@@ -241,7 +241,7 @@ def test_mistakes(resources: Resources, lines: str, said: str) -> None:
     assert any(said in one for one in found), found
 
 
-def test_what_another_type_uses_has_no_effect(resources: Resources) -> None:
+def test_strimzi_field_of_another_authentication_type_is_unused(resources: Resources) -> None:
     certificate, key = certificate_and_key()
     resources.secret("me", c__crt=certificate, k__key=key)
     lines = (

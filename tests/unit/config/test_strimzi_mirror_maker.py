@@ -49,7 +49,7 @@ def test_the_fewest_fields_in_each_api_version(resources: Resources, version: st
     }
 
 
-def test_all_fields(resources: Resources) -> None:
+def test_kafka_mirror_maker_fields_become_properties(resources: Resources) -> None:
     found = resources.entries(
         text(
             "numStreams: 3\n    offsetCommitInterval: 120000\n    "
@@ -82,7 +82,7 @@ def test_which_topics(resources: Resources, topics: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["ssl.truststore.location", "sasl.mechanism", "security.protocol", "bootstrap.servers"])
-def test_what_strimzi_sets_itself_is_ignored_under_a_warning(resources: Resources, key: str) -> None:
+def test_kafka_mirror_maker_reserved_key_is_ignored_with_a_note(resources: Resources, key: str) -> None:
     remarks = resources.remarks(text(f"config: {{{key}: x}}", f"config: {{{key}: x}}"))
     assert sum(f"config.{key}: is ignored, as Strimzi does" in one for one in remarks) == 2
 

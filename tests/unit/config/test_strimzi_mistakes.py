@@ -21,7 +21,7 @@ def resources(tmp_path: Path) -> Resources:
     return Resources(tmp_path)
 
 
-def test_all_mistakes_come_in_one_go(resources: Resources) -> None:
+def test_strimzi_mistakes_are_reported_together(resources: Resources) -> None:
     text = """\
 apiVersion: kafka.strimzi.io/v1beta2
 kind: KafkaMirrorMaker2
@@ -198,7 +198,7 @@ def test_mistakes_of_v1(resources: Resources, change: tuple[str, str], said: str
     assert any(said in one for one in resources.mistakes(text)), resources.mistakes(text)
 
 
-def test_one_mirror_twice(resources: Resources) -> None:
+def test_strimzi_mirror_listed_twice_is_refused(resources: Resources) -> None:
     text = V1 + '  - source: {alias: A, bootstrapServers: "a:9092"}\n    sourceConnector: {}\n'
     assert "17 spec.mirrors[1]: mirrors A->B again, after spec.mirrors[0] in line 14: keep one" in resources.mistakes(
         text
@@ -213,7 +213,7 @@ AGREE = [
 
 
 @pytest.mark.parametrize(("key", "one", "other"), AGREE)
-def test_what_must_agree_between_connectors_and_does_not_names_both_places(
+def test_strimzi_setting_that_must_agree_names_both_places(
     resources: Resources, key: str, one: str, other: str
 ) -> None:
     mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{config: {{{key}: {other}}}}}"
@@ -225,7 +225,9 @@ def test_what_must_agree_between_connectors_and_does_not_names_both_places(
 
 
 @pytest.mark.parametrize(("key", "one"), [(key, one) for key, one, _ in AGREE])
-def test_what_must_agree_and_is_left_out_of_one_names_both_places(resources: Resources, key: str, one: str) -> None:
+def test_strimzi_setting_that_must_agree_and_is_missing_names_both_places(
+    resources: Resources, key: str, one: str
+) -> None:
     mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{}}"
     found = resources.mistakes(old(mirror))
     assert any(

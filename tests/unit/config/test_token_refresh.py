@@ -62,7 +62,7 @@ def jwt(claims: object) -> str:
     return f"h.{body}.s"
 
 
-def test_what_a_jwt_claims_is_read_and_of_anything_else_is_not() -> None:
+def test_jwt_claims_are_read_or_absent() -> None:
     assert jwt_expiry(jwt({"exp": 17, "sub": "mirror"})) == 17.0
     assert jwt_subject(jwt({"exp": 17, "sub": "mirror"})) == "mirror"
     for text in ("", "opaque", "a.b.c", "a.e30.c", "a.W10.c", "é.é.é", jwt({"exp": None, "sub": 7}), jwt("sub")):

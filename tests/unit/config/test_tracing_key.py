@@ -10,13 +10,13 @@ def test_tracing_is_off_by_default(load_text: LoadText) -> None:
     assert {flow.tracing for flow in load_text("lockstep.tracing = none\n").flows} == {False}
 
 
-def test_it_is_on_for_all_flows(load_text: LoadText) -> None:
+def test_tracing_applies_to_all_flows(load_text: LoadText) -> None:
     assert {flow.tracing for flow in load_text("lockstep.tracing = OpenTelemetry\nB->A.enabled = true\n").flows} == {
         True
     }
 
 
-def test_it_has_no_other_word(mistakes_of: MistakesOf) -> None:
+def test_tracing_refuses_another_value(mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of("lockstep.tracing = jaeger\n")
     assert "5 lockstep.tracing" in mistake
     assert "none or opentelemetry" in mistake

@@ -34,7 +34,7 @@ log4j.rootLogger = INFO
 """
 
 
-def test_what_mm2_ignores_is_a_warning_with_its_line(load_text: LoadText) -> None:
+def test_unknown_keys_are_warnings_with_their_line(load_text: LoadText) -> None:
     lines = IGNORED_BY_MM2.splitlines()
     loaded = load_text(IGNORED_BY_MM2)
     assert {(one.line, one.key) for one in loaded.unused} >= {
@@ -87,7 +87,7 @@ def test_the_environment_goes_before_the_file(load_text: LoadText, mistakes_of: 
 
 class TestOlderNames:
     @pytest.mark.parametrize("name", OLDER_NAMES)
-    def test_what_to_write_instead_is_a_key_that_does_something(self, name: str) -> None:
+    def test_replacement_of_an_older_key_has_an_effect(self, name: str) -> None:
         older = OLDER_NAMES[name]
         assert older.keys or older.why
         for key in older.keys:
@@ -130,7 +130,7 @@ def test_the_opposite_is_never_proposed(name: str, never: str, scope: Scope) -> 
 
 
 @given(st.sampled_from([(scope, name) for scope in Scope for name in known_at(scope)]), st.data())
-def test_whatever_is_proposed_is_known_in_that_very_place(of: tuple[Scope, str], data: st.DataObject) -> None:
+def test_proposal_for_a_slip_is_known_in_its_scope(of: tuple[Scope, str], data: st.DataObject) -> None:
     """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
     scope, name = of
     at = data.draw(st.integers(0, len(name) - 1))

@@ -93,7 +93,7 @@ def test_bad_value_has_its_slip(line: str, said: str, mistakes_of: MistakesOf) -
         ("'${LOGIN}'", "it looks like a placeholder that nobody filled"),
     ],
 )
-def test_so_is_a_login_without_repeating_it(text: str, said: str, mistakes_of: MistakesOf) -> None:
+def test_slip_in_a_login_is_refused_and_not_shown(text: str, said: str, mistakes_of: MistakesOf) -> None:
     (mistake,) = mistakes_of(SASL + text + "\n")
     assert mistake.startswith("7 A.sasl.jaas.config: ")
     assert said in mistake
@@ -142,7 +142,7 @@ class TestWhatIsTakenForFalse:
         assert (QUOTES in remark.message) == (word[:1] in ("'", '"') and word != "")
 
     @pytest.mark.parametrize("key", ["emit.heartbeats.enabled", "A->B.emit.heartbeats.enabled"])
-    def test_so_are_heartbeats(self, key: str, load_text: LoadText) -> None:
+    def test_slip_in_emit_heartbeats_disables_them_with_a_note(self, key: str, load_text: LoadText) -> None:
         loaded = load_text(f"{key} = false # none\n")
         assert not loaded.flow(Flow("A", "B")).heartbeat.enabled
         assert any(one.key == key and COMMENT in one.message for one in loaded.notes)
@@ -179,7 +179,7 @@ class TestSelections:
         assert why in remark
 
     @pytest.mark.parametrize("text", ["orders.*", "orders( x)?", "(a,b)", "[ab]c, x", "[^ ]+", r"\\w+", "orders|a b"])
-    def test_what_may_select_one_is_not_remarked_on(self, text: str, load_text: LoadText) -> None:
+    def test_pattern_that_may_match_a_topic_is_not_noted(self, text: str, load_text: LoadText) -> None:
         assert not load_text(f"A->B.topics = {text}\n").notes
 
     @pytest.mark.parametrize("text", ["my group", "a:b", "a/b", "caf\\u00e9", "a#b", "x, my other group"])

@@ -246,36 +246,36 @@ class TestMerging:
         assert (chain.sequence, chain.downstream, chain.bytes_held) == (2, 2, 0)
         assert chain.idle
 
-    def test_what_was_passed_over_behind_the_last_of_them_is_covered(self) -> None:
+    def test_merge_covers_skipped_records_behind_it(self) -> None:
         one, two = piece(0), piece(1)
         two.covers = 8
         flight, _ = self.merged(one, two)
         assert flight.piece.covers == 8
 
-    def test_not_across_codecs(self) -> None:
+    def test_merge_stops_at_another_codec(self) -> None:
         flight, chain = self.merged(piece(0), piece(1, codec=LZ4), piece(2))
         assert list(flight.piece.offsets) == [0]
         assert not chain.idle
 
-    def test_not_with_a_large_one(self) -> None:
+    def test_merge_stops_at_a_large_batch(self) -> None:
         large = as_outgoing(batch([record(1, bytes(5000))]))
         flight, _ = self.merged(piece(0), large)
         assert list(flight.piece.offsets) == [0]
         flight, _ = self.merged(large, piece(2))
         assert flight.piece is large
 
-    def test_not_beyond_the_limit(self) -> None:
+    def test_merge_stops_at_the_size_limit(self) -> None:
         size = piece(0).size
         flight, _ = self.merged(piece(0), piece(1), piece(2), limit=2 * size)
         assert list(flight.piece.offsets) == [0, 1]
 
-    def test_not_when_one_of_them_cannot_be_decoded(self) -> None:
+    def test_merge_stops_at_an_undecodable_batch(self) -> None:
         bad = piece(1)
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
         flight, _ = self.merged(piece(0), bad)
         assert list(flight.piece.offsets) == [0]
 
-    def test_not_across_time_types(self) -> None:
+    def test_merge_stops_at_another_timestamp_type(self) -> None:
         flight, chain = self.merged(piece(0), piece(1, attributes=LOG_APPEND_TIME))
         assert list(flight.piece.offsets) == [0]
         assert not chain.idle
@@ -300,9 +300,7 @@ class TestMerging:
         ),
         limit=st.integers(100, 4000),
     )
-    def test_whatever_is_merged_every_record_stays_itself_and_in_its_place(
-        self, content: list[tuple[Any, ...]], limit: int
-    ) -> None:
+    def test_merge_keeps_every_record_and_its_order(self, content: list[tuple[Any, ...]], limit: int) -> None:
         chain, wanted, at = chain_of(), [], 0
         for key, value, headers, timestamp, codec, step in content:
             r = record(at, value, key=key, headers=headers, timestamp=timestamp)

@@ -25,7 +25,7 @@ def topic(name: str, count: int) -> list[TopicPartition]:
 
 
 @given(partitions, st.integers(1, 5), present, moved)
-def test_nothing_is_lost_and_nothing_is_there_twice(
+def test_assignment_has_every_partition_once(
     wanted: set[TopicPartition],
     slots: int,
     before: dict[int, list[TopicPartition]],
@@ -104,7 +104,7 @@ def test_assignment_moves_a_new_partition_rather_than_a_working_one() -> None:
     assert found == {0: (("new", 1), ("t", 0), ("t", 1)), 1: (("new", 0), ("t", 2), ("t", 3))}
 
 
-def test_one_partition_claimed_by_two_slots_stays_with_the_first() -> None:
+def test_assignment_keeps_a_partition_claimed_twice_in_the_first_slot() -> None:
     assert assign(topic("t", 2), 2, {0: [("t", 0)], 1: [("t", 0), ("t", 1)]}) == {0: (("t", 0),), 1: (("t", 1),)}
 
 

@@ -36,7 +36,7 @@ def test_an_outage_is_forgotten_by_the_next() -> None:
     assert pauses.before_resuming() == PartitionBackoff().before_resuming()
 
 
-def test_what_got_through_is_no_reason_to_wait() -> None:
+def test_backoff_before_copying_after_success_is_zero() -> None:
     pauses = _after_an_outage()
     assert pauses.before_copying(1.0, fruitless=False) == 0.0
 

@@ -54,7 +54,9 @@ async def test_certificate_watch_reports_new_accepted_certificates(scene: Scene)
     assert scene.certificates.renewed_for(0.0)
 
 
-async def test_others_that_brokers_do_not_take_wait(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+async def test_certificate_watch_waits_for_certificates_that_brokers_accept(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.taken = False
     looking = asyncio.create_task(scene.certificates.watch(scene.changed))
     scene.key.write_text("two")

@@ -203,7 +203,7 @@ def test_the_table(
     )
 
 
-def test_what_originated_elsewhere_is_passed_over() -> None:
+def test_batch_that_originated_elsewhere_is_skipped() -> None:
     assert classify(PLAIN, 10, TargetLimits(), aborted=False, elsewhere=True) == (SKIP, "originated elsewhere")
     assert classify(PLAIN, 10, TargetLimits(), aborted=False, elsewhere=False) == (PASS, "")
 
@@ -285,9 +285,7 @@ def test_each_case_is_tried_in_its_place() -> None:
         ),
     ],
 )
-def test_where_two_rules_hold_the_safer_one_comes_first(
-    one: Batch, position: int, verdict: BatchAction, why: str
-) -> None:
+def test_batch_under_two_rules_follows_the_safer_one(one: Batch, position: int, verdict: BatchAction, why: str) -> None:
     found, reason = classify(one, position, TargetLimits(), aborted=False)
     assert found is verdict
     assert why in reason

@@ -65,7 +65,7 @@ def test_snappy_comes_in_the_blocks_of_javas_stream() -> None:
     assert codecs.snappy_decode(compress(ORDERS, SNAPPY, JAVAS_LEVELS)) == ORDERS
 
 
-def test_there_is_no_other_codec() -> None:
+def test_codec_with_an_unknown_number_is_refused() -> None:
     assert sorted(CODECS.values()) == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="no codec has the number 5"):
         compress(b"", 5, JAVAS_LEVELS)

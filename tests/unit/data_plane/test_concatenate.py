@@ -40,7 +40,7 @@ def pieces(content: Sequence[Record], *, attributes: int = 0) -> list[OutgoingBa
 @given(st.lists(RECORDS, min_size=1, max_size=80))
 @example([(None, None, -1, []), (b"k", b"v", NOW, [])])
 @example([(b"k", b"v", NOW, [])] * 200)
-def test_as_built_anew(content: list[Content]) -> None:
+def test_concatenate_equals_a_rebuilt_batch(content: list[Content]) -> None:
     records = numbered(content)
     (anew,) = build(records, 0, 2**31 - 1, leader_epoch=0)
     group = pieces(records)
@@ -54,7 +54,7 @@ def test_as_built_anew(content: list[Content]) -> None:
 
 
 @pytest.mark.parametrize("attributes", [TRANSACTIONAL, DELETE_HORIZON])
-def test_what_a_stamp_would_drop_is_dropped(attributes: int) -> None:
+def test_concatenate_drops_what_a_stamp_drops(attributes: int) -> None:
     records = [record(number, timestamp=NOW + number) for number in range(3)]
     made = concatenate(pieces(records, attributes=attributes))
     assert made is not None

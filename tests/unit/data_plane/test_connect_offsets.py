@@ -43,11 +43,11 @@ def test_a_transaction_counts_with_its_marker() -> None:
     assert known(progress(0, 3, 40, 7), ended(1, 7, commit=False)) == {}
 
 
-def test_somebody_elses_open_transaction_hides_nothing() -> None:
+def test_connect_offsets_ignore_another_open_transaction() -> None:
     assert known(progress(0, 1, 9, 6), progress(1, 3, 40, 7), ended(2, 7, commit=True)) == {("t", 3): 40}
 
 
-def test_what_was_aborted_before_does_not_come_with_the_next_commit() -> None:
+def test_connect_offsets_ignore_an_aborted_transaction() -> None:
     batches = [progress(0, 3, 50, 7), ended(1, 7, commit=False), progress(2, 4, 1, 7), ended(3, 7, commit=True)]
     assert known(*batches) == {("t", 4): 1}
 
@@ -57,7 +57,7 @@ def test_a_reset_forgets() -> None:
     assert known(progress(0, 3, 40), batch([record(1, value, key=key)])) == {}
 
 
-def test_it_can_be_set_back() -> None:
+def test_connect_offsets_can_go_back() -> None:
     assert known(progress(0, 3, 40), progress(1, 3, 2)) == {("t", 3): 2}
 
 
@@ -66,13 +66,13 @@ def test_connect_offsets_skip_a_malformed_entry() -> None:
     assert known(batch(strange), progress(3, 3, 40)) == {("t", 3): 40}
 
 
-def test_other_clusters_and_other_connectors_do_not_matter() -> None:
+def test_connect_offsets_ignore_other_clusters_and_connectors() -> None:
     strange = batch([record(1, b"{}", key=b"not json"), record(2, None, key=b'["heartbeat", {}]')])
     assert known(progress(0, 3, 40, cluster="X"), strange) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["write", "commit", "abort"]))))
-def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[int, int, str]]) -> None:
+def test_connect_offsets_equal_a_read_committed_consumer(steps: list[tuple[int, int, str]]) -> None:
     fold = CommittedProgress("MirrorSourceConnector", "S")
     open_now: dict[int, dict[tuple[str, int], int]] = {}
     wanted: dict[tuple[str, int], int] = {}
@@ -87,7 +87,7 @@ def test_it_is_what_a_reader_of_committed_records_would_find(steps: list[tuple[i
         assert fold.known == wanted
 
 
-def test_another_connector_of_the_same_source_is_another_copy() -> None:
+def test_connect_offsets_are_kept_by_connector() -> None:
     mine, other = (encode_source_progress("S", "t", 3, offset, name) for offset, name in ((40, "mine"), (90, "other")))
     fold = CommittedProgress("mine", "S")
     fold.apply([batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))])

@@ -12,7 +12,7 @@ from tests.support.batch_bytes import record, records
 
 
 @given(total=st.integers(1, 30), copied=st.integers(1, 30), gone=st.sets(st.integers(0, 29)), chunk=st.integers(1, 7))
-def test_it_finds_the_first_record_that_the_target_does_not_have(
+def test_content_match_finds_the_first_record_missing_on_the_target(
     total: int, copied: int, gone: set[int], chunk: int
 ) -> None:
     log = records(0, total)
@@ -68,7 +68,7 @@ def test_content_match_of_another_order_is_ambiguous() -> None:
         ContentMatch([first, second]).add([second._replace(offset=6), first._replace(offset=7)])
 
 
-def test_what_differs_in_one_respect_is_another_record() -> None:
+def test_content_match_requires_equality_in_every_field() -> None:
     alignment = ContentMatch([record(0, b"x", timestamp=1)])
     assert alignment.add([record(5, b"x", timestamp=2)])
     assert alignment.next == 5
@@ -122,7 +122,7 @@ def passes(*, expires: bool) -> st.SearchStrategy[list[Pass]]:
 @example(
     writes=[(0, False), (1, False), (0, False), (1, False), (1, False)], copied=4, here=[(5, False)], there=[(4, False)]
 )
-def test_what_compaction_has_removed_on_both_sides_is_never_in_doubt(
+def test_content_match_after_compaction_on_both_sides_is_never_in_doubt(
     writes: list[tuple[int, bool]], copied: int, here: list[Pass], there: list[Pass]
 ) -> None:
     log = keyed(writes)

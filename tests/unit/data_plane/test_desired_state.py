@@ -51,7 +51,7 @@ def test_a_word_holds_for_all_that_lies_in_its_scope(scope: str, found: set[tupl
     assert rests(Wanted(scope=scope, phase="running")) == {}
 
 
-def test_of_several_words_the_most_restrained_counts() -> None:
+def test_desired_partition_has_the_most_restrictive_phase() -> None:
     found = rests(
         Wanted(scope="topic:orders", phase="paused"),
         Wanted(scope="partition:orders-1", phase="running"),

@@ -62,7 +62,7 @@ def test_a_code_we_do_not_know_passes_and_is_named() -> None:
     assert retry_for(4711) == (PASSING, "error 4711")
 
 
-def test_what_kafka_calls_retriable_is_never_refused_except_damage() -> None:
+def test_error_codes_retriable_in_kafka_are_never_refused_but_damage() -> None:
     """A corrupt message is retriable to a client that can read it anew; the batch we sent will not get better."""
     retriable = {code for code in SENTENCES if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
     assert retriable

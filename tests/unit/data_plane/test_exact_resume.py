@@ -278,7 +278,7 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
 
 @settings(max_examples=40)
 @given(made_of=parts, batches=st.integers(1, 6))
-def test_nothing_is_sent_that_is_there_already(made_of: list[tuple[str, int]], batches: int) -> None:
+def test_resume_sends_no_record_that_is_on_the_target(made_of: list[tuple[str, int]], batches: int) -> None:
     world = run(made_of, [("round", 0)] * batches)
     end = world.target.end
     world.slots = [Slot(world.source, world.target, world.row, LIMITS[1])]

@@ -88,7 +88,7 @@ def by_kio(asked: Asked) -> bytes:
         rack=st.text(max_size=200),
     )
 )
-def test_it_is_what_kio_writes(asked: Asked) -> None:
+def test_fetch_request_equals_that_of_kio(asked: Asked) -> None:
     every = [(tp, PartitionLeader(1, led, IDS[tp[0]]), offset, before) for tp, led, offset, before in asked.wanted]
     left = [(tp, PartitionLeader(1, 0, IDS[tp[0]])) for tp in asked.forgotten]
     plan = None if asked.session is None else SessionRequest(*asked.session, every, left)

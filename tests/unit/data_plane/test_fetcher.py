@@ -126,7 +126,7 @@ async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetcher
     assert partition.fetch_from == 3
 
 
-async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetcher) -> None:
+async def test_fetch_refused_by_a_replica_goes_to_the_leader(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)
@@ -136,7 +136,7 @@ async def test_what_a_replica_cannot_give_its_leader_is_asked_for(fetching: Fetc
     assert fetching.rack([partition]) == ""
 
 
-async def test_what_a_leader_refuses_is_delivered(fetching: Fetcher) -> None:
+async def test_fetch_refused_by_a_leader_is_delivered(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     shard = shard_of(fetching, partition)
@@ -147,9 +147,7 @@ async def test_what_a_leader_refuses_is_delivered(fetching: Fetcher) -> None:
     assert shard_of(fetching, partition) is shard
 
 
-async def test_what_was_fetched_goes_with_the_next_question_by_its_leader_epoch(
-    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetching: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
     fetching.cluster._leaders["t", 0] = PartitionLeader(LEADER, 5, TOPIC_ID)
     partition, made = copying(), connection()
     asked: list[Any] = []
@@ -336,7 +334,7 @@ def numbers(shard: FetchConnection) -> list[int]:
     return sorted(partition.number for partition in shard.partitions)
 
 
-async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetcher) -> None:
+async def test_fetch_moves_single_records_of_two_connections_to_one(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(first, second, until=1.0)
     fetching.share_out(second, 1.0)
@@ -349,7 +347,7 @@ async def test_what_swarms_into_two_connections_is_fetched_by_one(fetching: Fetc
     assert set(fetching._of.values()) == {first}
 
 
-async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fetcher) -> None:
+async def test_fetch_keeps_single_records_from_a_busy_or_idle_connection(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(second, until=2.0)
     fetching.share_out(second, 2.0)
@@ -359,7 +357,7 @@ async def test_what_swarms_does_not_go_where_much_or_nothing_comes(fetching: Fet
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-async def test_where_one_connection_has_much_to_bring_two_share_it(fetching: Fetcher) -> None:
+async def test_fetch_shares_a_busy_connection_between_two(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     brings(first, second, until=2.0)
     fetching.share_out(second, 2.0)
@@ -379,7 +377,7 @@ def is_silent(shard: FetchConnection, *, since: float, until: float) -> None:
     shard.swarm.paced(0, 0, until)
 
 
-async def test_where_nothing_comes_one_connection_waits_for_it(fetching: Fetcher) -> None:
+async def test_fetch_waits_for_idle_partitions_on_one_connection(fetching: Fetcher) -> None:
     first, second = two_shards(fetching)
     is_silent(second, since=0.0, until=QUIET_S - 0.1)
     fetching.share_out(second, QUIET_S - 0.1)

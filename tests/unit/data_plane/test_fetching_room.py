@@ -221,7 +221,7 @@ async def test_a_question_that_waits_for_more_room_goes_out_as_soon_as_there_is(
     assert scene.connection.last == dict.fromkeys(range(8), MIB)
 
 
-async def test_what_a_lost_connection_was_asked_for_does_not_come(scene: Scene) -> None:
+async def test_requested_bytes_of_a_lost_connection_are_freed(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
     scene.connection.fails()

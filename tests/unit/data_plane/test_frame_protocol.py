@@ -197,7 +197,7 @@ def test_a_length_that_cannot_be_one_ends_the_connection(size: int) -> None:
     assert "says it is" in str(heard.lost[0])
 
 
-def test_what_an_answer_cannot_be_read_for_ends_the_connection() -> None:
+def test_unreadable_answer_closes_the_connection() -> None:
     lost: list[Exception | None] = []
 
     def unreadable(frame: memoryview) -> None:

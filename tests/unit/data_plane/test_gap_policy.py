@@ -36,7 +36,7 @@ def policies(word: str) -> GapPolicies:
 
 
 @pytest.mark.parametrize("case", GapCase)
-def test_nothing_is_decided_without_a_policy(case: GapCase) -> None:
+def test_gap_without_a_policy_has_no_decision(case: GapCase) -> None:
     assert decide_gap(found(case), GapPolicies()) is None
 
 
@@ -58,7 +58,7 @@ def test_nothing_is_decided_without_a_policy(case: GapCase) -> None:
         (found(GapCase.DOUBT, end=100), "progress", 100, None, None),
     ],
 )
-def test_where_the_copy_goes_on(
+def test_gap_decision_by_case_and_policy(
     here: FoundGap, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
 ) -> None:
     assert decide_gap(here, policies(word)) == GapDecision(begin=begin, word=word, lost=lost, again=again)
@@ -76,7 +76,7 @@ def test_where_the_copy_goes_on(
         (on_target(GapCase.RECORDS_GONE, held=149, target_end=100), None, 0),
     ],
 )
-def test_what_the_target_lost_is_named_as_far_as_it_is_known(
+def test_gap_decision_names_records_lost_on_the_target(
     here: FoundGap, gone: tuple[int, int] | None, counted: int
 ) -> None:
     skipping, restarting = (decide_gap(here, policies(word)) for word in ("skip", "restart"))

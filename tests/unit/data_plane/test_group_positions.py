@@ -88,7 +88,7 @@ def test_due_commits_skip_committed_offsets_and_repeat_forgotten_ones() -> None:
     assert due_commits([ROW], {}, MARK).writes == {TP: GroupOffset(100, MARK)}
 
 
-def test_where_nothing_was_copied_yet_the_beginning_is_committed() -> None:
+def test_due_commits_without_a_copy_have_the_beginning() -> None:
     assert due_commits([replace(ROW, upstream=-1)], {}, MARK).writes == {TP: GroupOffset(0, MARK)}
 
 

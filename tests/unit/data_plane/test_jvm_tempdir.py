@@ -11,7 +11,7 @@ from lockstep_data_plane.spark.conf import in_folder
 from lockstep_data_plane.spark.jvm_tempdir import new_folder
 
 
-def test_what_nobody_holds_any_more_is_removed(tmp_path: Path) -> None:
+def test_jvm_tempdir_without_a_lock_is_removed(tmp_path: Path) -> None:
     left, lock = new_folder(tmp_path)
     (left / "blockmgr-1" / "0a").mkdir(parents=True)
     os.close(lock)

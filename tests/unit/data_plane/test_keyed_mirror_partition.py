@@ -121,7 +121,7 @@ def partition(upstream: int = -1) -> tuple[KeyedMirrorPartition, TransactionStat
     return p, transactions
 
 
-def test_nothing_is_sent_where_the_transaction_is_not_yet() -> None:
+def test_keyed_partition_sends_nothing_before_its_transaction() -> None:
     p, transactions = partition()
     p.admit([batch([record(0, key=b"a"), record(1, key=b"b")])], AbortedTransactions())
     transactions.opening()

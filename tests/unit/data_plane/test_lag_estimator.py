@@ -110,7 +110,7 @@ def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     assert lag(sighted, later, 144 + LOOK_LASTS_S) is not None, "nothing is asked any more"
 
 
-def test_what_has_not_begun_lacks_all_that_the_source_has() -> None:
+def test_lag_of_a_partition_not_begun_is_all_records_of_the_source() -> None:
     sighted = LagEstimator()
     assert lag(sighted, None, 0) is None
     look(sighted, None, 200_000, 10)

@@ -170,7 +170,7 @@ def test_many_partitions_have_several_connections() -> None:
     assert placed(3 * SHARED) == [1.5 * SHARED, 1.5 * SHARED]
 
 
-def test_what_shares_no_requests_shares_connections_evenly() -> None:
+def test_connections_without_common_requests_share_partitions_evenly() -> None:
     assert placed(4, alone=True) == [2, 2]
 
 

@@ -52,7 +52,7 @@ def test_times_of_the_future_are_shown_as_they_are() -> None:
     assert timings.with_stats(ROW).age_window[1:] == (-4000,) * 4
 
 
-def test_what_has_no_times_of_records_is_left_out() -> None:
+def test_latency_ignores_records_without_timestamps() -> None:
     timings, p = LatencyStats(), partition()
     timings.fetched(p, [batch([record(0, timestamp=-1)]), batch(records(1, 1), attributes=CONTROL)], 1, 5000)
     assert timings.with_stats(ROW).age_window == ()

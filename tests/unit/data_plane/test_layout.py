@@ -34,7 +34,7 @@ def test_a_batch_holds_exactly_its_own_bytes() -> None:
     assert [bytes(b.data) for b in scan(first + second)] == [first, second]
 
 
-def test_nothing_is_found_in_nothing() -> None:
+def test_scan_of_no_bytes_is_empty() -> None:
     assert list(scan(b"")) == []
 
 

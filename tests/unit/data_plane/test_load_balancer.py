@@ -42,7 +42,7 @@ def test_load_rate_of_the_first_sample_is_zero() -> None:
     assert counted(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
 
 
-def test_what_was_moved_long_ago_counts_less_and_less() -> None:
+def test_load_rate_decays_with_its_half_life() -> None:
     at = CountedBytes(800.0, 10, 0.0)
     assert counted(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
     assert counted(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
@@ -91,7 +91,7 @@ def test_an_exchange_keeps_every_partition_and_every_count_even(
 
 
 @given(partitions, st.integers(1, 5), speeds)
-def test_it_ends(wanted: set[TopicPartition], slots: int, speed: list[float]) -> None:
+def test_load_balancer_terminates(wanted: set[TopicPartition], slots: int, speed: list[float]) -> None:
     rates = dict(zip(sorted(wanted), speed, strict=False))
     held = {slot: list(held) for slot, held in assign(wanted, slots, {}).items()}
     for _ in range(60):
@@ -102,7 +102,7 @@ def test_it_ends(wanted: set[TopicPartition], slots: int, speed: list[float]) ->
     pytest.fail("it goes back and forth")
 
 
-def test_two_heavy_ones_in_one_slot_are_parted() -> None:
+def test_load_balancer_parts_two_busy_partitions_of_a_slot() -> None:
     held = {0: T[0:2], 1: T[2:4]}
     after = evened(held, {T[0]: 9 * MB, T[1]: 8 * MB, T[2]: 0.0, T[3]: 1 * MB})
     assert len(moved(held, after)) == 2
@@ -130,7 +130,7 @@ def test_a_little_uneven_is_even() -> None:
     assert evened(held, rates) == {}
 
 
-def test_one_slot_has_nobody_to_give_to() -> None:
+def test_load_balancer_with_one_slot_moves_nothing() -> None:
     assert evened({0: T}, {T[0]: 90 * MB}) == {}
 
 

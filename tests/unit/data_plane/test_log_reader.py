@@ -115,7 +115,7 @@ async def test_log_reader_forgets_a_leader_that_denies_to_lead() -> None:
     assert cluster.leader(TP) is None
 
 
-async def test_what_the_broker_does_not_give_is_named() -> None:
+async def test_log_reader_names_records_that_the_broker_does_not_return() -> None:
     with pytest.raises(ConnectionError, match=r"cluster a gives nothing of t-0 at offset 0.* 5"):
         await read_all(Leading(LOG, [True] * 10), 5)
 

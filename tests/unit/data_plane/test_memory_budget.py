@@ -26,7 +26,7 @@ def some(found: FetchBudget | None) -> FetchBudget:
     return found
 
 
-def test_while_there_is_room_each_partition_is_asked_for_as_much_as_ever() -> None:
+def test_memory_budget_with_room_gives_each_partition_its_usual_size() -> None:
     flight = MemoryBudget(CAP)
     found = some(terms(flight))
     assert (found.each, found.pressed) == (MIB, False)
@@ -41,7 +41,7 @@ def test_memory_budget_for_a_far_broker_is_two_fetches_of_all_partitions() -> No
     assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
 
 
-def test_all_connections_together_are_asked_for_half_of_the_cap() -> None:
+def test_memory_budget_of_all_connections_is_half_of_the_cap() -> None:
     flight = MemoryBudget(CAP)
     for connection in range(16):
         found = some(terms(flight, connections=16, partitions=2000))
@@ -60,7 +60,7 @@ def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
     assert some(terms(flight)).below == CAP * 3 // 8
 
 
-def test_where_most_is_taken_those_that_hold_little_are_asked_for_little() -> None:
+def test_memory_budget_with_little_room_gives_little_to_small_holders() -> None:
     flight = MemoryBudget(CAP)
     flight.holds("stuck", CAP * 3 // 4)
     own = CAP // (8 * 200)
@@ -188,7 +188,7 @@ TURNS = st.lists(st.tuples(st.sampled_from(["ask", "answer", "drain"]), st.integ
 
 @given(slots(batch=1), TURNS)
 @settings(deadline=None)
-def test_neither_many_partitions_nor_many_connections_exceed_the_cap(slot: Slot, turns: list[tuple[str, int]]) -> None:
+def test_memory_budget_never_exceeds_the_cap(slot: Slot, turns: list[tuple[str, int]]) -> None:
     for what, which in turns:
         if what == "drain":
             slot.drain()

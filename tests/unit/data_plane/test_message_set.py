@@ -101,7 +101,7 @@ def test_a_block_that_is_stored_and_not_compressed_is_read() -> None:
 
 
 @pytest.mark.parametrize(("magic", "codec"), SHAPES)
-def test_one_wrong_bit_anywhere_behind_the_crc_is_refused(magic: int, codec: int) -> None:
+def test_message_set_with_a_wrong_bit_behind_the_crc_is_refused(magic: int, codec: int) -> None:
     data = bytearray(message_set(magic, [Message(0, b"k", b"v", 5)], codec))
     data[-1] ^= 1
     (damaged,) = sets(bytes(data))

@@ -115,7 +115,7 @@ def copying(**more: Any) -> Driver:
 
 
 class TestCounts:
-    def test_they_go_on_when_a_slot_begins_anew(self) -> None:
+    def test_metrics_counters_continue_when_a_slot_restarts(self) -> None:
         driver = Driver()
         driver.assign(("t", 0))
         for since, records, size in ((1, 100, 9_000), (1, 120, 12_000), (2, 10, 500), (2, 300, 15_000)):
@@ -145,7 +145,7 @@ class TestCounts:
         assert driver.value("lockstep_records_total", partition="0") == 3
         assert driver.value("lockstep_records_total", partition="1") == 5
 
-    def test_what_a_driver_before_us_counted_is_not_ours(self) -> None:
+    def test_metrics_counters_exclude_those_of_a_former_driver(self) -> None:
         driver = Driver()
         driver.say(row(records=1000, bytes=1000, counts_since=1, gaps=(("in-doubt", 3),)))
         driver.assign(("t", 0))
@@ -155,7 +155,7 @@ class TestCounts:
         assert driver.value("lockstep_records_total") == 15
         assert driver.value("lockstep_gaps_total", case="in-doubt") == 1
 
-    def test_they_go_on_when_we_lead_again_without_what_others_counted(self) -> None:
+    def test_metrics_counters_continue_after_another_driver_led(self) -> None:
         driver = copying(records=100, counts_since=1)
         driver.measures.reset()
         driver.say(row(records=700, counts_since=2))
@@ -240,7 +240,7 @@ class TestLag:
         driver.now += 10_000
         assert driver.value("lockstep_lag_seconds", partition="0") == 0
 
-    def test_of_a_partition_that_has_not_begun_it_is_all_that_waits(self) -> None:
+    def test_metrics_lag_of_a_partition_not_begun_is_all_records(self) -> None:
         driver = Driver()
         driver.assign(("t", 0), ("t", 1))
         assert "lockstep_lag_records" not in driver.page(), "nobody knows yet"
@@ -261,7 +261,7 @@ class TestLag:
         assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()
         assert driver.value("lockstep_lag_unknown_partitions") == 2
 
-    def test_of_a_partition_that_the_target_lacks_or_whose_topic_fails_too(self) -> None:
+    def test_metrics_lag_covers_missing_partitions_and_failed_topics(self) -> None:
         driver = copying(upstream=9)
         driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=1, missing=1))
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
@@ -281,13 +281,13 @@ class TestLag:
         driver.now += 60_000
         assert not driver.measures.unheard, "what is away for long is not asked about all the time"
 
-    def test_of_a_halted_partition_it_goes_up_to_the_source_as_seen_now(self) -> None:
+    def test_metrics_lag_of_a_halted_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)
         driver.look({("t", 0): 100})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
 
-    def test_of_a_stuck_one_too(self) -> None:
+    def test_metrics_lag_of_a_stuck_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(upstream=9, lag_records=0)
         driver.look({("t", 0): 100}, stuck=[("t", 0)])
         assert driver.value("lockstep_lag_records") == 90
@@ -304,7 +304,7 @@ class TestLag:
         driver.say(row(upstream=99, source_end=100))
         assert driver.value("lockstep_lag_records") == driver.value("lockstep_lag_seconds") == 0
 
-    def test_what_a_driver_saw_before_others_led_does_not_count(self) -> None:
+    def test_metrics_end_offsets_read_before_another_driver_led_are_dropped(self) -> None:
         driver = copying(upstream=9)
         driver.look({("t", 0): 100})
         driver.measures.reset()
@@ -369,7 +369,7 @@ class TestStates:
 
 
 class TestWindows:
-    def test_they_bear_the_remote_topic_and_both_aliases(self) -> None:
+    def test_metrics_of_mm2_have_the_remote_topic_and_both_aliases(self) -> None:
         driver = copying(age_window=(T, 4, 1, 9, 5), latency_window=(T, 6, 2, 11, 7))
         theirs = {"source": "A", "target": "B", "topic": "A.t", "partition": "0"}
         prefix = "kafka_connect_mirror_mirrorsourceconnector"

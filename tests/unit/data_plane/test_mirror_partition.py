@@ -85,7 +85,7 @@ class TestTheTable:
         assert reached == set(Phase)
         assert [phase for phase, moves in TRANSITIONS.items() if not moves] == [Phase.RELEASED]
 
-    def test_whatever_the_phase_a_partition_can_leave(self) -> None:
+    def test_partition_can_leave_in_every_phase(self) -> None:
         for happening in (PartitionEvent.LEAVE, PartitionEvent.REST):
             assert all(happening in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
 
@@ -284,7 +284,7 @@ class TestLag:
         p.durable.source_end = 5  # read_committed: the last stable offset may lie behind
         assert p.durable.lag == 0
 
-    def test_in_time_is_the_age_of_the_oldest_record_on_its_way(self) -> None:
+    def test_lag_ms_is_the_age_of_the_oldest_record_in_flight(self) -> None:
         p = partition()
         p.durable.source_end = 4
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
@@ -300,7 +300,7 @@ class TestLag:
         assert p.lag_ms(now_ms=1501) == 500
 
     @pytest.mark.parametrize("now_ms", [0, 1000, 10**12])
-    def test_in_time_is_zero_without_lag(self, now_ms: int) -> None:
+    def test_lag_ms_is_zero_without_lag(self, now_ms: int) -> None:
         p = partition()
         p.durable.source_end = 2
         admit(p, batch(records(0, 2)))

@@ -13,7 +13,7 @@ def test_a_new_beginning_counts_from_zero_even_where_it_is_larger() -> None:
     assert count.total == 120 + 530
 
 
-def test_what_was_known_before_does_not_count() -> None:
+def test_monotonic_counter_ignores_counts_known_before() -> None:
     count = MonotonicCounter()
     count.start_from(1, 100)
     assert count.update(1, 100) == 0

@@ -107,7 +107,7 @@ def test_without_an_epoch_left_it_is_refused() -> None:
         reset_rows([replace(COPIED, producer_epoch=EPOCHS)])
 
 
-def test_it_is_listed_as_connect_would_have_it() -> None:
+def test_altered_row_is_listed_as_connect_lists_it() -> None:
     assert connect_entry(COPIED, "A").offset == 99
     (altered,) = altered_rows([COPIED], "A", [change(10)])
     assert connect_entry(altered, "A").offset == 10
@@ -130,7 +130,7 @@ def test_a_row_of_the_epoch_before_does_not_undo_it() -> None:
 
 
 @pytest.mark.parametrize("offset", [10, 119, None])
-def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset: int | None) -> None:
+def test_altered_row_gives_no_group_position_of_the_former_chain(offset: int | None) -> None:
     (row,) = altered_rows([COPIED], "A", [change(offset)])
     places = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
@@ -143,7 +143,7 @@ def test_until_it_is_copied_again_no_group_is_placed_by_the_former_chain(offset:
     assert (found.at, found.behind) == (100, 49), "no further than what will be appended"
 
 
-def test_what_was_left_half_way_is_done_by_the_same_again_and_nothing_else() -> None:
+def test_altered_rows_left_half_way_are_completed_by_a_repeat() -> None:
     rows = [replace(COPIED, partition=number) for number in range(3)]
     changes = [change(10, partition=number) for number in range(3)]
     wanted = altered_rows(rows, "A", changes)

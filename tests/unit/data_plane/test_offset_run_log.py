@@ -60,7 +60,7 @@ class TestOpenAndEnd:
             ("both", (12, 19, 3)),
         ],
     )
-    def test_it_ends_where_the_next_record_does_not_simply_follow(self, what: str, following: Stretch) -> None:
+    def test_run_ends_where_the_next_record_does_not_follow(self, what: str, following: Stretch) -> None:
         log = begun()
         log.add(0, 7, 10)
         log.add(*following)
@@ -75,7 +75,7 @@ class TestOpenAndEnd:
             log.add(*stretch)
         assert (log.open_run, log.due()) == ((0, 0, 13), [])
 
-    def test_what_lies_before_the_end_downstream_is_left_out(self) -> None:
+    def test_run_log_ignores_records_before_the_downstream_end(self) -> None:
         log = begun()
         for stretch in ((0, 5, 10), (20, 3, 4)):
             log.add(*stretch)
@@ -188,7 +188,7 @@ def test_small_holes_are_made_first() -> None:
     assert len(kept) == 2048 // 11 + 2, "ten are left out after each"
 
 
-def test_two_slots_at_one_time_and_the_next_one_keeps_what_both_wrote() -> None:
+def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
     """Each is right; their chunks overlap in the topic, the next slot groups them anew."""
     stretches = list(of((700, 3, 1, 0)))
     both = [Copied(), Copied()]

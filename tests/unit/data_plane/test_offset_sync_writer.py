@@ -52,7 +52,7 @@ async def test_mm2_162_waiting_syncs_go_in_one_append_oldest_and_newest() -> Non
     assert log.sent == 3
 
 
-async def test_what_failed_is_sent_again_but_never_behind_a_newer_one() -> None:
+async def test_failed_offset_sync_is_sent_again_never_behind_a_newer_one() -> None:
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True

@@ -52,7 +52,7 @@ def by_kio(version: int, batches: list[tuple[tuple[str, UUID | None], int, bytes
     name=st.none() | st.text(max_size=300),
     ms=st.integers(0, 2**31 - 1),
 )
-def test_it_is_what_kio_writes(
+def test_produce_request_equals_that_of_kio(
     version: int, batches: list[tuple[tuple[str, UUID | None], int, int]], name: str | None, ms: int
 ) -> None:
     known = [(topic, number, bytes(size)) for topic, number, size in batches]

@@ -33,7 +33,7 @@ OURS, OTHER = 4000, 4001
         ("relay", "t", False),
     ],
 )
-def test_what_a_flow_copies(mode: str, origin: str, copied: bool) -> None:
+def test_provenance_rule_copies_by_mode_and_origin(mode: str, origin: str, copied: bool) -> None:
     rule = ProvenanceRule(mode="relay" if mode == "relay" else "local", source="s", target="t")
     assert rule.copies(origin) is copied
 

@@ -47,14 +47,16 @@ def contents(draw: st.DrawFn) -> list[Record]:
 
 
 @given(content=contents(), codec=st.sampled_from([0, GZIP, SNAPPY, LZ4, ZSTD]), append_time=st.booleans())
-def test_what_it_reads_is_what_the_compiled_code_reads(content: list[Record], codec: int, append_time: bool) -> None:
+def test_pure_python_codec_reads_what_the_compiled_one_reads(
+    content: list[Record], codec: int, append_time: bool
+) -> None:
     one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
     theirs = [Record(*r[:4], tuple(r.headers)) for r in read(one)]
     assert list(pure_python_codec.records_of(one)) == theirs
 
 
 @given(content=contents())
-def test_what_it_writes_is_read_back(content: list[Record]) -> None:
+def test_pure_python_codec_reads_back_what_it_writes(content: list[Record]) -> None:
     assert decoded(bytes(pure_python_codec.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
 
 
@@ -69,7 +71,7 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
     assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
 
 
-def test_so_does_a_merged_one() -> None:
+def test_merged_batch_keeps_header_names_that_are_no_utf8() -> None:
     chain = AppendSequence(1, 0, -1, -1)
     for r in odd():
         chain.enqueue(as_outgoing(with_odd_names([r])))

@@ -65,7 +65,7 @@ def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
     assert refusal.entries[0].batch
 
 
-def test_of_a_piece_only_what_the_target_names() -> None:
+def test_quarantine_of_a_batch_has_only_the_records_that_are_refused() -> None:
     piece = as_outgoing(batch(records(10, 4)))
     refusal = refused_piece(piece, [2, 0, 2, 9], "no key")
     assert refusal is not None

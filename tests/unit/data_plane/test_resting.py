@@ -38,7 +38,7 @@ def test_rest_while_resuming_reads_the_target_first() -> None:
     assert (phase, row.located, row.upstream) == (Phase.RELEASED, True, 9)
 
 
-def test_what_the_target_holds_beyond_is_counted_before_it_is_released() -> None:
+def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
     p = partition()
     p.phase = Phase.RESUMING
     p.on(PartitionEvent.REST)
@@ -121,7 +121,7 @@ def test_rest_after_a_failure_reads_the_target(failed_first: bool) -> None:
     assert not p.row().located
 
 
-def test_nor_while_records_are_still_counted_past() -> None:
+def test_rest_while_records_are_still_counted_is_not_located() -> None:
     p = partition()
     p.phase = Phase.RESUMING
     p.resumed(ROW, LastAppend(14, 14))

@@ -45,7 +45,7 @@ async def test_retry_gate_holds_a_recent_failure_for_its_minimum_only() -> None:
     assert time.monotonic() - begun >= 0.02
 
 
-async def test_what_got_through_before_wakes_nobody() -> None:
+async def test_retry_gate_ignores_an_earlier_success() -> None:
     company = RetryGate()
     company.got_through()
     waits = await _waiting(company, [asyncio.Event()], LONG)
@@ -65,7 +65,7 @@ async def test_a_change_of_its_own_ends_it_at_once() -> None:
     await asyncio.wait_for(waits[0], 1.0)
 
 
-async def test_nobody_waits_longer_than_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retry_gate_waits_at_most_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_gate, "AT_MOST_S", 0.06)
     company, begun = RetryGate(), time.monotonic()
     await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)

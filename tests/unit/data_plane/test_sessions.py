@@ -118,7 +118,7 @@ def test_a_login_is_early_enough_for_what_a_broker_keeps(session_s: float, waits
     assert login_after(session_s, 0.8, waits_s) == pytest.approx(after_s)
 
 
-async def test_nothing_is_asked_in_a_session_that_is_too_short_to_renew() -> None:
+async def test_requests_in_a_session_too_short_to_renew_wait_for_the_next() -> None:
     """The broker would end the connection for a second login within a second: `KafkaChannel` takes one."""
     peer = Peer()
     peer.connection._begin_login()

@@ -53,7 +53,7 @@ def test_slot_ends_does_not_repeat_a_locate_without_result() -> None:
     assert ends.owed(found, 0, [TP]), "who has copied since has to look again"
 
 
-def test_what_was_not_written_down_is_owed_still() -> None:
+def test_slot_ends_owes_a_locate_until_its_row_is_written() -> None:
     ends, found = SlotEnds(), rows(RELEASED, UNKNOWN)
     ends.ended(found, 0, [TP], Job(only_locates=True))
     assert ends.owed(found, 0, [TP])

@@ -51,7 +51,7 @@ def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:
     ]
 
 
-def test_there_is_no_more_than_one_a_second() -> None:
+def test_slot_spans_are_one_a_second_at_most() -> None:
     slot = Slot()
     for _ in range(40):
         slot.after(0.25, 100)
@@ -59,7 +59,7 @@ def test_there_is_no_more_than_one_a_second() -> None:
     assert sum(attributes["records"] for *_, attributes in slot.kept.spans) == 4000
 
 
-def test_nothing_copied_is_no_span() -> None:
+def test_slot_spans_without_records_are_none() -> None:
     slot = Slot()
     for _ in range(5):
         slot.after(1)

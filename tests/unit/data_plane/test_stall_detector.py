@@ -12,7 +12,7 @@ def row(upstream: int, phase: str = "copying") -> PartitionProgress:
     return PartitionProgress(topic="t", partition=0, upstream=upstream, phase=phase)
 
 
-def test_it_is_named_once_after_the_patience_and_again_when_it_moves() -> None:
+def test_stall_detector_names_a_partition_once_and_when_it_moves() -> None:
     dog = CopyStallDetector(60)
     assert dog.check([row(9)], {TP: 20}, 0) == ([], [])
     assert dog.check([row(9)], {TP: 30}, 59) == ([], [])

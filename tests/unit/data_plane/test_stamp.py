@@ -132,5 +132,5 @@ def test_sequences_count_modulo_two_to_the_31_also_within_a_batch(sequence: int,
 
 
 @given(st.integers(-1, SEQUENCES - 1), st.integers(0, 2**20), st.integers(0, 2**20))
-def test_two_steps_are_as_far_as_one(sequence: int, one: int, two: int) -> None:
+def test_add_sequence_in_two_steps_equals_one(sequence: int, one: int, two: int) -> None:
     assert add_sequence(add_sequence(sequence, one), two) == add_sequence(sequence, one + two)

@@ -53,7 +53,7 @@ def written(tmp_path: Path) -> Submission:
     return found
 
 
-def test_nobody_submits_a_driver_that_is_started() -> None:
+def test_driver_that_is_not_submitted_has_no_submission() -> None:
     assert submitted_to({}) is None
     assert submitted_to({PROPERTIES: "", ADDRESS: "10.1.2.3"}) is None
 
@@ -70,7 +70,7 @@ def test_the_submitters_settings_are_sparks(written: Submission) -> None:
     assert found["spark.task.maxFailures"] == "1", "as ever"
 
 
-def test_what_only_served_the_submitting_is_left_out(written: Submission) -> None:
+def test_submitted_keys_of_the_submission_only_are_dropped(written: Submission) -> None:
     found = settings_for(joined(SparkSettings(), written), 2, Pod())
     assert found["spark.master"] == "k8s://https://kubernetes.default.svc"
     gone = ("spark.submit.pyFiles", "spark.kubernetes.submitInDriver", "spark.kubernetes.driver.podTemplateFile")

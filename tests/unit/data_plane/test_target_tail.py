@@ -74,7 +74,7 @@ class TestWhereOurLastRecordLay:
             pytest.param(ours(120, 30), id="nothing does any more"),
         ],
     )
-    def test_all_is_well(self, there: Batch) -> None:
+    def test_target_tail_that_is_complete_is_accounted(self, there: Batch) -> None:
         assert read(there, end=there.last_offset + 1).end.sequence >= 9
 
     @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ class TestBeforeAChainThatBegins:
             pytest.param(ours(99, 0, count=1, epoch=2, attributes=CONTROL), id="a marker"),
         ],
     )
-    def test_there_may_be(self, there: Batch) -> None:
+    def test_target_tail_of_a_new_chain_may_have_appends(self, there: Batch) -> None:
         assert read(there, ours(100, 0), end=102, row=BEGINS).end == LastAppend(1, 101)
 
     @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep_data_plane.wire.throttle_notice import QUIET_S, ThrottleNotice
 
 
-def test_nothing_is_no_news() -> None:
+def test_throttle_notice_without_throttling_is_silent() -> None:
     assert ThrottleNotice().news() == 0
 
 
@@ -19,7 +19,7 @@ def test_the_beginning_is_news_once() -> None:
     assert quota.news() == 0
 
 
-def test_it_is_news_again_after_a_quiet_while() -> None:
+def test_throttle_notice_repeats_after_a_quiet_time() -> None:
     quota = ThrottleNotice()
     quota.throttled(5.0, 100.0)
     quota.news()

@@ -20,7 +20,7 @@ def test_fetch_times_out_after_its_wait_plus_the_request_timeout(kept_s: float) 
     assert patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)
 
 
-def test_where_nothing_is_asked_nothing_is_given_up() -> None:
+def test_connection_without_a_request_never_times_out() -> None:
     assert not USUAL.ends_fetch(0.0, ASKED_AT, 0.5)
 
 
@@ -35,7 +35,7 @@ def test_where_nothing_is_asked_nothing_is_given_up() -> None:
     ],
     ids=["neither", "shorter answers", "longer answers", "opening", "beyond the limits"],
 )
-def test_it_is_what_the_properties_say_within_the_limits(properties: dict[str, str], patience: Timeouts) -> None:
+def test_timeouts_follow_the_properties_within_limits(properties: dict[str, str], patience: Timeouts) -> None:
     assert timeouts_from(properties) == patience
     cluster = connect_cluster("a", {"bootstrap.servers": "broker:9092", **properties}, "test")
     assert cluster.patience == patience

@@ -22,7 +22,7 @@ def test_the_mean_never_exceeds_the_limit_by_more_than_one_fetch(sizes: list[int
         assert came <= per_s * (now - 10.0 + 1) + size + 1e-6
 
 
-def test_what_was_not_used_is_saved_for_a_second_only() -> None:
+def test_token_bucket_saves_unused_bytes_for_one_second() -> None:
     throttle = TokenBucket(100)
     throttle.consume(1, 0.0)
     throttle.consume(150, 50.0)

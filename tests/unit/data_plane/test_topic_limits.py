@@ -41,7 +41,7 @@ def test_an_explicit_compression_type_is_what_batches_get(word: str, codec: int,
     assert limits.codec_of(LZ4) == (codec if recompress else LZ4)
 
 
-def test_nothing_is_recompressed_where_no_compression_type_is_set() -> None:
+def test_topic_limits_without_compression_type_have_no_recompression() -> None:
     """`none` is a choice too, and its absence is not that."""
     assert not target_limits(with_codec(None, recompress=True), TOPIC).recompress
 

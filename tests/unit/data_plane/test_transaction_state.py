@@ -45,7 +45,7 @@ def appended(p: MirrorPartition, at: int) -> None:
 
 
 class TestWhatCounts:
-    def test_nothing_is_sent_before_a_transaction_is_open_nor_while_it_ends(self) -> None:
+    def test_transaction_sends_nothing_before_it_is_open_or_while_it_ends(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         for stage in TransactionStage:
@@ -195,7 +195,7 @@ class TestWhenItEnds:
         transactions.hold(self.held().held)
         assert transactions.due_in(11.05, idle=False, caught_up=False) == pytest.approx(SHARE * 0.05)
 
-    def test_but_not_for_ever(self) -> None:
+    def test_transaction_stays_open_up_to_a_maximum(self) -> None:
         transactions = self.held()
         transactions.ending(11.0)
         transactions.committed()

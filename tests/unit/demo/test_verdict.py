@@ -25,7 +25,7 @@ def test_a_copy_that_equals_a_source_with_records_gone_does_not_hold() -> None:
     assert not judge_comparison("A->B", "orders", 8, EQUAL).held
 
 
-def test_two_empty_topics_prove_nothing() -> None:
+def test_verdict_on_two_empty_topics_does_not_hold() -> None:
     nothing = Comparison(compared=0, missing=0, doubled=0, reordered=0, first_difference=None)
     assert not judge_comparison("A->B", "orders", 0, nothing).held
 

@@ -17,6 +17,6 @@ def test_origin_of_a_record_that_went_round_is_found_in_its_own_log() -> None:
     assert came_back(found) == {0: 1}
 
 
-def test_in_another_partition_too_and_only_in_its_origins_log() -> None:
+def test_origin_of_a_returned_record_is_found_in_its_own_log_only() -> None:
     assert came_back([{0: [A], 1: [A]}, {0: [A], 1: []}]) == {0: 1}
     assert came_back([{0: [A, B, B]}, {0: [A, B]}]) == {}, "that one is doubled, as the counts say"

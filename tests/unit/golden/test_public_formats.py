@@ -37,7 +37,7 @@ def test_a_record_is_read_as_it_was_written(name: str) -> None:
         assert sources.again(name, key, value) == (key, value)
 
 
-def test_there_is_a_record_of_every_kind() -> None:
+def test_golden_records_cover_every_kind() -> None:
     kinds = {f"{kind}.v{version}" for kind, version in sources.row_kinds().items()}
     assert {name for name in sources.schemas() if name[:-3] not in ("event", "command")} == kinds
 

@@ -21,7 +21,7 @@ class TestUpstreams:
             Upstream("D", 3, "B.A.D.heartbeats"),
         )
 
-    def test_what_came_by_another_flow_is_not_ours(self) -> None:
+    def test_upstream_heartbeats_of_another_flow_are_ignored(self) -> None:
         assert upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
 
     def test_a_cluster_is_shown_by_the_shortest_way_of_what_was_written_there(self) -> None:
@@ -65,7 +65,7 @@ class TestHeard:
         assert with_heartbeat(first, 900, 2_010) == first
         assert with_heartbeat(first, 1_000, 9_000) == first, "the same again, as after a restart of the copy"
 
-    def test_what_was_there_before_we_listened_has_no_latency(self) -> None:
+    def test_upstream_heartbeat_read_at_the_start_has_no_latency(self) -> None:
         assert with_heartbeat(None, 1_000, None) == UpstreamHeartbeat(1_000)
         assert with_heartbeat(UpstreamHeartbeat(1_000, 40), 2_000, None) == UpstreamHeartbeat(2_000, 40)
 

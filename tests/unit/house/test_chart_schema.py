@@ -12,7 +12,7 @@ from tools.docs.values_schema import SCHEMA, whole
 STALE = "write it anew: python -m tools.docs.values_schema"
 
 
-def test_it_follows_from_the_fields() -> None:
+def test_chart_schema_matches_the_fields() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == whole(), STALE
 
 

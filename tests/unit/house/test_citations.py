@@ -65,6 +65,6 @@ def test_cited_decisions_are_in_the_repository() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_nothing_outside_of_the_repository_is_cited() -> None:
+def test_citations_are_within_the_repository() -> None:
     wrong = [f"{file}: {found}" for file, text in _citing() for found in OUTSIDE.findall(text)]
     assert not wrong, "\n".join(wrong)

@@ -9,14 +9,14 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 
 
-def test_it_belongs_to_the_pyproject_files() -> None:
+def test_lock_matches_the_pyproject_files() -> None:
     ran = subprocess.run(
         [sys.executable, REPOSITORY / ".ci" / "lock.py", "check"], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
 
 
-def test_it_names_no_index_and_no_local_file() -> None:
+def test_lock_names_no_index_and_no_local_file() -> None:
     assert not re.search(r"https?:|file:|--(extra-)?index-url|--find-links|^-e |^\.{0,2}/", LOCK, re.MULTILINE)
 
 
@@ -28,6 +28,6 @@ def test_every_package_is_pinned_with_hashes() -> None:
         assert "--hash=sha256:" in entry, entry.splitlines()[0]
 
 
-def test_what_members_are_built_with_is_pinned_too() -> None:
+def test_lock_pins_build_backends() -> None:
     for builder in ("hatchling", "setuptools"):
         assert re.search(rf"^{builder}==", LOCK, re.MULTILINE)

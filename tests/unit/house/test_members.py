@@ -36,7 +36,7 @@ def test_the_type_checker_knows_every_member_by_its_import_name() -> None:
     assert named == [str((member / "src").relative_to(REPOSITORY)) for member in MEMBERS]
 
 
-def test_one_version_and_one_licence() -> None:
+def test_members_have_one_version_and_one_licence() -> None:
     stated = [ROOT["project"], *(tomllib.loads((m / "pyproject.toml").read_text())["project"] for m in MEMBERS)]
     assert {(one["version"], one["license"], one["requires-python"]) for one in stated} == {
         (ROOT["project"]["version"], "Apache-2.0", ">=3.11")

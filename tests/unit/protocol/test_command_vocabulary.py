@@ -129,5 +129,5 @@ def test_commands_about_a_group_go_to_its_partition_others_to_the_first() -> Non
     assert {Scope.parse(text).commands_partition for text in ("", "topic:t", "connector:MirrorSourceConnector")} == {0}
 
 
-def test_what_a_later_release_may_know_is_topic_syncs() -> None:
+def test_owner_of_an_unknown_wanted_scope_is_topic_sync() -> None:
     assert command_vocabulary.owner_of_wanted("colour:blue") == "topic-sync"

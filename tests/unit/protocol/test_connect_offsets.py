@@ -73,7 +73,7 @@ def test_mm2_133_cluster_and_topic_are_strings(field: str, name: Any) -> None:
     refused(SOURCE, {**PARTITION[SOURCE], field: name}, why=f"as '{field}', which must be a string")
 
 
-def test_mm2_134_one_wrong_partition_refuses_them_all() -> None:
+def test_mm2_134_wrong_source_partition_refuses_all_entries() -> None:
     good = (PARTITION[SOURCE], {"offset": 10})
     other = ({**PARTITION[SOURCE], "partition": 3}, {"offset": 20})
     assert [one.offset for one in asked(SOURCE, good, other)] == [10, 20]
@@ -132,7 +132,7 @@ def test_mm2_043_the_partition_is_a_java_integer_from_0(number: Any) -> None:
     refused(CHECKPOINT, {**PARTITION[CHECKPOINT], "partition": number}, why="as 'partition', which m")
 
 
-def test_mm2_044_one_wrong_partition_refuses_them_all() -> None:
+def test_mm2_044_wrong_checkpoint_partition_refuses_all_entries() -> None:
     good = (PARTITION[CHECKPOINT], {"offset": 0})
     assert len(asked(CHECKPOINT, good, good)) == 2
     with pytest.raises(RefusedOffsets, match="entry 2: "):
@@ -174,7 +174,7 @@ def test_mm2_074_no_key_may_be_missing(field: str) -> None:
     refused(HEARTBEAT, {**PARTITION[HEARTBEAT], field: 1}, why="must be a string")
 
 
-def test_mm2_075_one_wrong_partition_refuses_them_all() -> None:
+def test_mm2_075_wrong_heartbeat_partition_refuses_all_entries() -> None:
     good = (PARTITION[HEARTBEAT], {"offset": 0})
     assert len(asked(HEARTBEAT, good, ({**PARTITION[HEARTBEAT], "targetClusterAlias": "c"}, {"offset": 0}))) == 2
     with pytest.raises(RefusedOffsets, match="entry 2: "):
@@ -258,7 +258,7 @@ def test_listed_offsets_can_be_requested_again() -> None:
 
 @pytest.mark.parametrize("connector", list(Connector))
 @pytest.mark.parametrize("offset", [0, None])
-def test_what_was_written_is_read_again_and_only_by_its_connector(connector: Connector, offset: int | None) -> None:
+def test_offset_record_is_read_again_only_by_its_connector(connector: Connector, offset: int | None) -> None:
     (one,) = asked(connector, (PARTITION[connector], None if offset is None else {"offset": offset}))
     record = record_of("mine", one)
     assert change_in("mine", *record) == one

@@ -100,7 +100,7 @@ HAPPENINGS = (
 
 @settings(max_examples=1500)
 @given(worlds(), st.booleans(), st.booleans(), st.booleans())
-def test_it_is_never_less_than_what_a_reader_lacks(
+def test_lag_is_never_less_than_what_a_reader_lacks(
     world: World, source_known: bool, target_known: bool, silent: bool
 ) -> None:
     source = world.source if source_known else None
@@ -113,7 +113,7 @@ def test_it_is_never_less_than_what_a_reader_lacks(
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
-def test_it_is_exact_for_a_copy_to_which_nothing_happened(start: int, copied: int, missing: int) -> None:
+def test_lag_of_a_copy_without_trouble_is_exact(start: int, copied: int, missing: int) -> None:
     row = replace(ROW, upstream=start + copied - 1, downstream=copied - 1)
     assert behind(row, TOPIC, LogRange(start, start + copied + missing), copied) == missing
 
@@ -156,7 +156,7 @@ def test_cases(changes: dict[str, str], source: LogRange | None, target_end: int
     assert behind(replace(ROW, **changes), TOPIC, source, target_end) == found  # type: ignore[arg-type]  # by name
 
 
-def test_of_what_has_not_begun_all_that_the_source_has_is_missing() -> None:
+def test_lag_of_a_partition_not_begun_is_all_records() -> None:
     assert behind(None, TOPIC, LogRange(50, 200_050)) == 200_000
     assert behind(None, None, LogRange(0, 5)) == 5
     assert behind(None, TOPIC, None) is None

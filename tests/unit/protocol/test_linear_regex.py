@@ -41,7 +41,7 @@ def test_pattern_with_catastrophic_backtracking_matches_at_once(pattern: str) ->
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+\1", "(?>a+b?)+(a+)+c", "(a++b*)+(c*)+d"])
-def test_what_cannot_be_is_refused_by_name(pattern: str) -> None:
+def test_pattern_without_linear_matching_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(UntranslatablePattern, match="it can take exponential time on some names, and it "):
         NameFilter((pattern,))
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_is_refused_by_name(pattern: str) -> None:
         (".*", "orders", "orders-.*-eu", "(foo|bar)", "^a.*$", "[a-z]+"),
     ],
 )
-def test_what_people_write_goes_the_fast_way(patterns: tuple[str, ...]) -> None:
+def test_common_pattern_is_matched_by_re(patterns: tuple[str, ...]) -> None:
     assert isinstance(NameFilter(patterns)._included, re.Pattern)
 
 
@@ -63,7 +63,7 @@ def test_too_many_states_are_refused() -> None:
         matcher_of("((a|bc){1000}){1000}")
 
 
-def test_they_travel() -> None:
+def test_linear_filter_can_be_pickled() -> None:
     steady = NameFilter(("(a+)+b",))
     there = pickle.loads(pickle.dumps(steady))  # noqa: S301 - the bytes are ours
     assert there == steady

@@ -121,7 +121,7 @@ def test_a_string_that_is_not_utf8_is_malformed() -> None:
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
-def test_whatever_the_bytes_nothing_else_is_raised(key: bytes, value: bytes) -> None:
+def test_codec_of_mm2_raises_only_its_own_errors_for_any_bytes(key: bytes, value: bytes) -> None:
     for _, decode, *_ in GOLDEN:
         with contextlib.suppress(MalformedRecord, UnsupportedRecordVersion):
             decode(key, value)
@@ -222,7 +222,7 @@ def test_an_offset_that_is_no_number_is_malformed(value: bytes) -> None:
         mm2_codec.decode_source_progress(key, value)
 
 
-def test_what_connects_own_alter_offsets_refuses_is_refused() -> None:
+def test_codec_of_mm2_refuses_offsets_that_connect_refuses() -> None:
     with pytest.raises(ValueError, match="offsets begin at 0"):
         mm2_codec.encode_source_progress("S", "t", 0, -1)
     with pytest.raises(ValueError, match="t has no partition -1"):

@@ -85,7 +85,7 @@ def test_translation(upstream: int, wanted: tuple[int, bool, int] | None) -> Non
     assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
 
-def test_nothing_is_behind_what_was_decided() -> None:
+def test_runs_translate_nothing_behind_the_decided_offset() -> None:
     """The last offset of a transaction is its marker, and groups stand behind it."""
     assert translate(RUNS, UpstreamOffset(32), decided=31) == Translation(DownstreamOffset(31), False, 0)
     assert translate(RUNS, UpstreamOffset(33), decided=31) == Translation(DownstreamOffset(31), True, 0)
@@ -139,7 +139,7 @@ def test_twice_out_of_order_and_missing_never_lead_too_far(stretches: list[Stret
 
 
 @given(logs(), st.data())
-def test_in_any_order_they_say_the_same(stretches: list[Stretch], data: st.DataObject) -> None:
+def test_runs_are_independent_of_the_order_of_rows(stretches: list[Stretch], data: st.DataObject) -> None:
     log = copied(stretches, data).log
     assert read(data.draw(st.permutations(log))).runs == read(log).runs
     rows = [row for row in log if isinstance(row, OffsetRuns)]
@@ -234,7 +234,7 @@ def waiting(upstream: int, downstream: int, **more: object) -> PartitionProgress
     ("upstream", "wanted"),
     [(99, None), (100, (57, False, 0)), (101, (57, True, 0)), (500, (57, True, 0))],
 )
-def test_mm2_166_where_nothing_was_appended_the_first_record_has_a_place(
+def test_mm2_166_first_record_has_a_place_without_any_append(
     upstream: int, wanted: tuple[int, bool, int] | None
 ) -> None:
     found = RunMap.build(waiting(99, 56)).translate(UpstreamOffset(upstream))
@@ -316,7 +316,7 @@ def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list
 
 
 @given(logs(), st.integers(0, 120), st.data())
-def test_there_and_back_never_leads_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
+def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], position: int, data: st.DataObject) -> None:
     """A group that fails over and fails back without having read anything stands where it stood, or earlier."""
     known = read(copied(stretches, data).log)
     there = known.translate(UpstreamOffset(position))

@@ -29,7 +29,7 @@ from lockstep_protocol.unmatchable_patterns import LEGAL, needed_but_illegal
         ("[^-A-Za-z0-9._]", (" ",)),
     ],
 )
-def test_what_none_has(pattern: str, needed: tuple[str, ...]) -> None:
+def test_pattern_needs_characters_that_no_topic_has(pattern: str, needed: tuple[str, ...]) -> None:
     assert needed_but_illegal(pattern) == needed
 
 
@@ -53,7 +53,7 @@ def test_what_none_has(pattern: str, needed: tuple[str, ...]) -> None:
         *(r"\w+", r"\W?a", r"a\.b", "(?i)ORDERS", r"\p{L}+", r"(a)\1", "(?<n>a)", "x{2,}"),
     ],
 )
-def test_what_some_may_have(pattern: str) -> None:
+def test_pattern_that_a_topic_may_match_needs_no_illegal_character(pattern: str) -> None:
     assert needed_but_illegal(pattern) == ()
 
 

@@ -83,7 +83,7 @@ def test_mm2_115_since_4_4_a_topic_that_was_on_the_source_is_a_cycle(version: st
 
 
 @pytest.mark.parametrize(("version", "copied"), [("3.0", True), ("4.2", True), ("4.3", False), ("4.4", False)])
-def test_mm2_103_two_configs_more_are_excluded_since_4_3(version: str, copied: bool) -> None:
+def test_mm2_103_config_excludes_have_two_more_since_4_3(version: str, copied: bool) -> None:
     configs = ConfigPropertyExclude(tuple(rules_of(version).config_properties_exclude.split(", ")))
     assert configs.should_replicate_config_property("log.message.timestamp.before.max.ms") == copied
     assert configs.should_replicate_config_property("log.message.timestamp.after.max.ms") == copied

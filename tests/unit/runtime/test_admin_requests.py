@@ -85,7 +85,7 @@ class Counted(asyncio.Semaphore):
         super().release()
 
 
-def test_two_clusters_are_asked_about_groups_within_one_bound() -> None:
+def test_requests_about_groups_of_two_clusters_have_one_bound() -> None:
     """At an address where nobody answers: all are asked all the same."""
 
     async def ask() -> Counted:
@@ -115,7 +115,7 @@ def test_two_clusters_are_asked_about_groups_within_one_bound() -> None:
         ("host", ""),
     ],
 )
-def test_nothing_but_single_bindings_is_ever_deleted(field: str, word: str) -> None:
+def test_acl_deletion_refuses_anything_but_a_single_binding(field: str, word: str) -> None:
     words = {"resource_type": "TOPIC", "name": "t", "pattern_type": "LITERAL", "operation": "READ"}
     words |= {"permission": "ALLOW", "principal": "User:ann", "host": "*", field: word}
     binding = AclBinding(**words)

@@ -74,14 +74,14 @@ async def test_tasks_have_ended_whatever_they_raise() -> None:
 
 
 @pytest.mark.parametrize("cost_s", [0.0, 0.01])
-def test_what_costs_little_is_done_as_often_as_may_be(cost_s: float) -> None:
+def test_share_kept_of_a_cheap_task_is_the_shortest_pause(cost_s: float) -> None:
     assert share_kept_s(cost_s, 0.001, soonest=10.0, latest=60.0) == 10.0
 
 
 @pytest.mark.parametrize("cost_s", [0.011, 0.03, 0.06])
-def test_what_costs_more_as_seldom_as_keeps_its_share_of_a_core(cost_s: float) -> None:
+def test_share_kept_of_a_costly_task_is_its_share_of_a_core(cost_s: float) -> None:
     assert cost_s / share_kept_s(cost_s, 0.001, soonest=10.0, latest=60.0) == pytest.approx(0.001)
 
 
-def test_but_often_enough_whatever_it_costs() -> None:
+def test_share_kept_of_any_task_is_at_most_the_longest_pause() -> None:
     assert share_kept_s(10.0, 0.001, soonest=10.0, latest=60.0) == 60.0

@@ -19,7 +19,7 @@ def failures(allowed: AutoRestart, times: int, worked_s: float = 1.0) -> Restart
 
 
 @pytest.mark.parametrize(("times", "spent"), [(1, False), (2, False), (3, True), (4, True)])
-def test_two_restarts_are_two_after_the_first_failure(times: int, spent: bool) -> None:
+def test_auto_restart_limit_of_two_allows_two_after_the_first_failure(times: int, spent: bool) -> None:
     row = failures(AutoRestart(max_restarts=2), times)
     assert is_spent(row, ASKED) == spent
     assert row.reason == ("no Java" if spent else "")
@@ -37,11 +37,11 @@ def test_without_a_limit_nothing_is_counted() -> None:
     assert not is_spent(failures(AutoRestart(), 1_000), ASKED)
 
 
-def test_what_worked_for_long_begins_at_none() -> None:
+def test_auto_restart_count_begins_anew_after_long_work() -> None:
     assert failures(AutoRestart(max_restarts=2), 9, worked_s=WORKS_AFTER).count == 1
 
 
-def test_it_waits_until_somebody_asks_and_then_counts_from_none() -> None:
+def test_auto_restart_waits_for_a_command_and_then_counts_anew() -> None:
     allowed = AutoRestart(max_restarts=1)
     spent = failures(allowed, 2)
     assert is_spent(spent, ASKED)

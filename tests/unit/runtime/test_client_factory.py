@@ -28,7 +28,7 @@ def broken(tmp_path: Path) -> dict[str, str]:
     return {**NOWHERE, "security.protocol": "ssl", "ssl.key.location": str(file), "ssl.certificate.location": str(file)}
 
 
-def test_they_make_the_cluster_unreachable_for_the_moment(broken: dict[str, str]) -> None:
+def test_broken_certificate_makes_the_cluster_unreachable(broken: dict[str, str]) -> None:
     with pytest.raises(ClusterUnreachable, match=r"cluster B at 127\.0\.0\.1:1 cannot be reached: .*ssl\.certificate"):
         create_client(Producer, broken, "B")
 

@@ -3,7 +3,7 @@
 from lockstep_runtime.kafka.client_reset import ClientReset
 
 
-def test_another_client_is_tried_now_and_then() -> None:
+def test_client_reset_is_due_ever_less_often() -> None:
     unanswered = ClientReset()
     assert [n for n in range(1, 25) if unanswered.is_due()] == [2, 4, 8, 16, 24]
 

@@ -79,7 +79,7 @@ def test_command_about_a_group_is_for_the_service_that_divides_groups(tmp_path: 
         ("pause", "topic:orders", "no topic 'orders' of the source is mirrored"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_with_the_reason(
+async def test_command_that_cannot_be_done_is_refused_with_the_reason(
     tmp_path: Path, verb: str, subject: str, why: str
 ) -> None:
     kind, reason, _ = await Desk(tmp_path, "topic-sync").judged(verb, subject)
@@ -113,7 +113,7 @@ async def test_refresh_of_a_paused_connector_is_refused(tmp_path: Path) -> None:
     ("service", "subject"),
     [("topic-sync", SOURCE), ("topic-sync", ""), ("checkpoint", "connector:MirrorCheckpointConnector")],
 )
-async def test_what_the_file_lets_rest_no_command_starts(tmp_path: Path, service: str, subject: str) -> None:
+async def test_resume_of_a_phase_set_in_the_file_is_refused(tmp_path: Path, service: str, subject: str) -> None:
     desk = Desk(tmp_path, service, lines="A->B.lockstep.state = stopped\n")
     assert not desk.ctx.to_run
     kind, reason, _ = await desk.judged("resume", subject)

@@ -13,7 +13,7 @@ ORDERS = GroupStatus(group="orders", phase="waiting")  # falls to partition 0
 CHECKPOINT = Wanted(scope="connector:MirrorCheckpointConnector", phase="paused")
 
 
-def test_there_is_time_left_for_acts_under_way() -> None:
+def test_group_heartbeat_limit_is_half_of_the_session_timeout() -> None:
     assert HEARD_WITHIN <= SESSION_TIMEOUT / 2
 
 

@@ -95,7 +95,7 @@ def test_a_cluster_that_is_away_is_asked_again_soon() -> None:
     assert backoff.after(None) == 30.0
 
 
-def test_what_went_well_for_a_while_is_tried_again_sooner() -> None:
+def test_backoff_begins_lower_after_a_time_of_success() -> None:
     backoff = Backoff(first=0.5, limit=30.0)
     assert [backoff.next() for _ in range(5)] == [0.5, 1, 2, 4, 8]
     backoff.worked(9.9)

@@ -47,7 +47,7 @@ def test_file_digest_differs_only_after_two_equal_reads() -> None:
     assert [steady.differs(seen) for seen in (one, three, three)] == [False, False, False]
 
 
-def test_of_a_folder_the_names_in_it_count(tmp_path: Path) -> None:
+def test_file_digest_of_a_folder_is_of_its_names(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1")
     before = contents([tmp_path])
     (tmp_path / "a").write_text("2")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lockstep_runtime.membership.lead_changes import OFTEN, PERIOD_S, LeadChanges
 
 
-def test_as_many_changes_as_restarts_make_are_not_reported() -> None:
+def test_lead_changes_of_normal_restarts_are_not_reported() -> None:
     changes = LeadChanges()
     for second in range(OFTEN):
         changes.saw("topic-sync", "one", second)

@@ -131,7 +131,7 @@ def test_divided_work_is_led_partition_by_partition() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.sampled_from(["assign", "revoke", "claim", "read"]))))
-def test_two_replicas_that_have_read_everything_never_lead_at_once(steps: list[tuple[str, str]]) -> None:
+def test_leadership_is_never_held_by_two_up_to_date_replicas(steps: list[tuple[str, str]]) -> None:
     """Whatever the group does, even if it gives the partition to both."""
     log = Log([])
     replicas = {name: Leadership("s") for name in ("one", "two")}

@@ -87,7 +87,7 @@ def test_faust_starts_are_shown_at_debug_only(level: str, shown: int) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_what_libraries_say_without_a_logger_of_their_own_is_for_debugging(log_format: LogFormat) -> None:
+def test_root_logger_info_of_libraries_is_debug(log_format: LogFormat) -> None:
     """py4j does, of each connection to a JVM that was killed."""
     _, stream = written(log_format)
     logging.getLogger().info("Exception while sending command.")

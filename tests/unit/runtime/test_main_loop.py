@@ -42,7 +42,7 @@ class Scene:
         assert self.said == said
 
 
-async def test_it_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
+async def test_main_loop_ends_when_paused_and_begins_when_resumed(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     going = asyncio.create_task(scene.work.run_forever())
     await scene.until(["begins"])
@@ -87,7 +87,7 @@ async def test_a_restart_is_one_new_begin_and_other_rows_are_none(tmp_path: Path
 
 
 @pytest.mark.parametrize("failure", [ClusterUnreachable("B", "b:9092", "refused"), RuntimeError("a mistake of ours")])
-async def test_what_it_raises_gets_out(tmp_path: Path, failure: Exception) -> None:
+async def test_main_loop_raises_its_error(tmp_path: Path, failure: Exception) -> None:
     scene = Scene(tmp_path)
     scene.raises.append(failure)
     with pytest.raises(type(failure), match=str(failure)):
@@ -117,7 +117,7 @@ async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
         await asyncio.wait_for(going, 5.0)
 
 
-async def test_what_has_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
+async def test_main_loop_that_failed_too_often_waits_for_a_restart(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Restarts(owner="heartbeat", count=4, phase="failed", asked=("",)))
     going = asyncio.create_task(scene.work.run_forever())
@@ -163,7 +163,7 @@ async def test_main_loop_that_is_stopped_runs_its_rest_work(tmp_path: Path) -> N
     await scene.until(["rests", "is roused", "begins", "ends", "rests", "is roused"])
 
 
-async def test_what_it_raises_then_gets_out(tmp_path: Path) -> None:
+async def test_main_loop_raises_an_error_of_its_rest_work(tmp_path: Path) -> None:
     scene = Resting(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="stopped"))
     scene.raises.append(ClusterUnreachable("B", "b:9092", "refused"))

@@ -42,12 +42,12 @@ def test_a_gauge_has_no_series_before_it_has_a_value() -> None:
     assert shown(metrics) == {("level", "A->B"): 5, ("level", "B->A"): 7}
 
 
-def test_as_many_label_values_as_labels() -> None:
+def test_series_needs_as_many_values_as_labels() -> None:
     with pytest.raises(ValueError, match="level has the labels"):
         Metrics().series(LEVEL)
 
 
-def test_what_an_owner_does_not_name_any_more_is_gone() -> None:
+def test_sample_that_its_owner_no_longer_returns_is_removed() -> None:
     metrics = Metrics()
     owned = [Sample(LEVEL, ("A->B",), 1), Sample(LEVEL, ("B->A",), 2)]
     metrics.ask(lambda: owned)

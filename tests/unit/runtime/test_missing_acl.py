@@ -38,5 +38,5 @@ def test_missing_operation_follows_from_the_request(
     ("asked", "read"),
     [("create", "to create"), ("alter configs of", "to alter configs"), ("add partitions to", "to add partitions")],
 )
-def test_it_reads_well_before_the_resource(asked: str, read: str) -> None:
+def test_operation_words_fit_before_the_resource(asked: str, read: str) -> None:
     assert words(asked) == read

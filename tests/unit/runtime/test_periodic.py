@@ -185,7 +185,7 @@ def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogC
     assert lines == ["one failing", "one failing", "one recovered"]
 
 
-def test_of_many_troubles_the_first_ones_are_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_of_many_failures_are_named(caplog: pytest.LogCaptureFixture) -> None:
     troubles, names = FailureTracker(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
     with heard(caplog) as lines:
         for text in ("no leader", "still none"):

@@ -21,7 +21,7 @@ def test_pauses_double_up_to_the_longest() -> None:
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, LONGEST_S, LONGEST_S]
 
 
-def test_what_has_passed_of_a_pause_is_not_waited_for_again() -> None:
+def test_reconnect_wait_is_reduced_by_the_time_passed() -> None:
     reconnecting = ReconnectBackoff()
     for _ in range(10):
         reconnecting.refused(A, 0.0)

@@ -86,7 +86,7 @@ def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
     return Flows(tmp_path)
 
 
-async def test_nothing_happens_while_nothing_changes(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
+async def test_rotation_without_a_change_does_nothing(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
     await flows.looks(5)
     assert (flows.renewed, flows.tried, caplog.messages) == ([], [], [])
     assert flows.rotation.status() == {

@@ -46,7 +46,7 @@ async def test_the_four_pages_and_no_other() -> None:
             assert await got(address, path) == (404, "Not Found\n"), path
 
 
-async def test_nothing_but_get_and_head() -> None:
+async def test_http_methods_other_than_get_and_head_are_refused() -> None:
     async with served(AccessPolicy()) as address:
         assert await got(address, "/status", method="HEAD") == (200, "")
         assert await got(address, "/nowhere", method="HEAD") == (404, "")

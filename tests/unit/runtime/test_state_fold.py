@@ -134,7 +134,7 @@ def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
         StateFold().fold(0, key, json.dumps({**json.loads(value), "version": 2}).encode())
 
 
-def test_of_kinds_that_nobody_wants_not_even_the_json_is_read() -> None:
+def test_state_fold_does_not_parse_unwanted_kinds() -> None:
     fold = StateFold(wants=frozenset({MirroredTopic}))
     fold.fold(0, *Leader(service="topic-sync", instance="one").encode())
     fold.fold(1, *PartitionProgress(topic="a", partition=0).encode())

@@ -180,7 +180,7 @@ def test_span_records_errors_but_not_a_change_of_leader(collector: Collector) ->
     assert stood.error is None
 
 
-def test_one_work_has_no_more_than_so_many_steps(collector: Collector) -> None:
+def test_work_has_a_maximum_of_steps(collector: Collector) -> None:
     with begun() as tracing, tracing.work("round"):
         for _ in range(STEPS_AT_MOST + 7):
             with step("admin describe"):

@@ -97,7 +97,7 @@ def test_a_change_is_compared_at_once_and_an_unchanged_topic_is_not() -> None:
     assert not turns.record_scan("a", 2, 16.0)
 
 
-def test_what_changed_last_comes_first_and_in_every_round() -> None:
+def test_config_scan_has_last_changed_topics_in_every_round() -> None:
     turns, topics = ConfigScanSchedule(WHOLE), names(5_000)
     for n in range(10):
         for name in turns.start_round(topics, n * 4.0):
@@ -152,7 +152,7 @@ def test_config_changes_in_a_row_are_held_up_until_a_calm_time() -> None:
     assert turns.altered("a", calm) == 0.0
 
 
-def test_nothing_is_held_for_longer_than_the_setting() -> None:
+def test_config_change_is_held_up_at_most_for_the_setting() -> None:
     turns = ConfigScanSchedule(2.0)
     assert [turns.altered("a", n * 1.0) for n in range(6)][-1] == 2.0
 

@@ -40,7 +40,7 @@ def test_more_partitions_on_the_target_are_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
-def test_where_counts_are_kept_every_partition_of_the_source_is_copied(count: int) -> None:
+def test_every_source_partition_is_copied_where_counts_are_kept(count: int) -> None:
     seen = SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=count), CONFIGS, keeps_count=True)
     row = mirrored_row(seen, None)
     assert row == replace(ROW, target_partitions=count)
@@ -134,7 +134,7 @@ def kinds(before: MirroredTopic | None, after: MirroredTopic) -> list[str]:
     return [happened.kind for happened in topic_events(before, after)]
 
 
-def test_what_changes_of_rows_stand_for() -> None:
+def test_topic_events_follow_from_row_changes() -> None:
     failed = replace(ROW, phase="failed", reason="no room")
     assert kinds(None, ROW) == []
     assert kinds(None, failed) == ["TopicFailed"]

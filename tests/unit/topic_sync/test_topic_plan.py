@@ -94,7 +94,7 @@ class TestCycles:
     NAMES = ("orders", "B.orders", "payments.B.v1", "C.B.orders", "B.gone", "B.heartbeats")
     EXACT = replace(PREFIXED, cycles_exact=True)
 
-    def test_what_a_name_leaves_out_is_named_with_the_rule(self) -> None:
+    def test_left_out_topic_has_its_rule(self) -> None:
         found = selected(PREFIXED, self.NAMES, target={"orders", "A.orders"})
         assert list(found.topics) == ["orders"]
         assert list(found.left_out) == ["B.gone", "B.orders", "C.B.orders", "payments.B.v1"]
@@ -228,13 +228,13 @@ def test_missing_topics_are_created_and_short_ones_grow() -> None:
     assert plan.grow == (Grow("short", "A.short", 2, 8),)
 
 
-def test_where_counts_are_kept_missing_topics_are_created_and_none_grows() -> None:
+def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None:
     topics = {"new": "new", "short": "short"}
     plan = partition_plan(topics, {"new": 3, "short": 8}, {"short": 2}, not_now=NONE, keeps_counts=True)
     assert plan == Plan(create=(Create("new", "new", 3),))
 
 
-def test_what_failed_waits_for_its_retry_and_holds_up_no_other() -> None:
+def test_failed_topic_waits_for_its_retry_and_holds_up_no_other() -> None:
     topics = {"bad": "A.bad", "good": "A.good"}
     plan = partition_plan(topics, {"bad": 1, "good": 1}, {}, not_now=frozenset({"bad"}))
     assert plan.create == (Create("good", "A.good", 1),)
@@ -251,7 +251,7 @@ def test_mm2_126_topic_is_created_until_it_exists() -> None:
     assert partition_plan(topics, source, {"A.new": 3}, not_now=NONE) == Plan()
 
 
-def test_mm2_127_what_only_the_target_has_is_left_alone() -> None:
+def test_mm2_127_topic_of_the_target_only_is_left_alone() -> None:
     assert partition_plan({}, {}, {"A.orders": 3, "orders": 1}, not_now=NONE) == Plan()
 
 
@@ -341,7 +341,7 @@ def test_mm2_123_with_defaults_from_the_source_they_are_forced(
     assert alterations(SOURCE_DEFAULTS, [source], [target]) == change
 
 
-def test_what_only_the_target_knows_is_left_alone() -> None:
+def test_config_of_the_target_only_is_left_alone() -> None:
     assert alterations(PREFIXED, [], [of_topic("follower.replication.throttled.replicas", "*")]) == {}
 
 
