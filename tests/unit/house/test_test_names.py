@@ -17,9 +17,8 @@ def scopes_of(file: Path) -> Iterator[tuple[str, list[str]]]:
     at = str(file.relative_to(TESTS.parent))
     module = ast.parse(file.read_text(encoding="utf-8"))
     classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
-    for scope in (module, *classes):
-        label = at if isinstance(scope, ast.Module) else f"{at}::{scope.name}"
-        functions = (node for node in scope.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    for label, body in ((at, module.body), *((f"{at}::{one.name}", one.body) for one in classes)):
+        functions = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
         yield label, [function.name for function in functions if function.name.startswith("test_")]
 
 
