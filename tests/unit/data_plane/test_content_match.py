@@ -98,7 +98,7 @@ def keyed(writes: list[tuple[int, bool]]) -> list[Record]:
 
 
 def aligned(log: list[Record], left: list[Record], there: list[Record], copied: int, since: int | None) -> int | None:
-    """The first upstream offset that the target does not have. Raises Ambiguous."""
+    """The first upstream offset that the target does not have. Raises AmbiguousMatch."""
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
     alignment = ContentMatch(there, gone_before, copied, since)

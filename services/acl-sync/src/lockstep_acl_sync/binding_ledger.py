@@ -49,7 +49,7 @@ class BindingLedger:
         return row is not None and row.phase == DELETING
 
     async def delete(self, due: Collection[AclBinding]) -> AclsChanged:
-        """Delete them on the target. Raises StoodDown, with nothing deleted, if somebody else leads.
+        """Delete them on the target. Raises LeadershipLost, with nothing deleted, if somebody else leads.
 
         A write returns when it is read back, and with it every record before it. So whoever acts behind that led at the
         place of its rows in the log, and a later leader finds them `deleting`.

@@ -80,7 +80,7 @@ class SourceGroups:
         rule: CheckpointRule,
         refresh_every: timedelta | None,
     ) -> None:
-        """`protocols` lists every group of the source with its protocol; it raises ClusterTrouble."""
+        """`protocols` lists every group of the source with its protocol; it raises ClusterError."""
         self._admin = admin
         self._protocols = protocols
         self._groups = groups

@@ -223,7 +223,7 @@ async def _arrival(
     begin: Callable[[], Awaitable[None]] | None = None,
 ) -> float | None:
     """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
-    ClusterTrouble, TopicMissing among them."""
+    ClusterError, TopicMissing among them."""
     from lockstep_cli.command_client import first_of
     from lockstep_config.credentials.permissions import access_of
     from lockstep_config.flow import client_settings

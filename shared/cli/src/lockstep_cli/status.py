@@ -125,7 +125,7 @@ def _sentence(trouble: Exception) -> str:
 
 
 async def read_report(settings: FlowSettings, timeout: float) -> Report:
-    """How a flow is now. Raises ClusterTrouble: target unreachable within `timeout` seconds, not permitted, never run
+    """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import target_of
     from lockstep_cli.command_client import members_of
@@ -161,7 +161,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
 
 async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
-    ClusterTrouble and NewerVersion."""
+    ClusterError and NewerVersion."""
     from lockstep_config.flow import client_settings
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.rows.state_rows import MalformedRow

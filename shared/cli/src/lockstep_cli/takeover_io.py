@@ -75,7 +75,7 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
 
 
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
-    """Look at everything a take-over depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
+    """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
     flow, own = settings.flow, own_place(settings)
     source, target = source_of(settings), target_of(settings)
     await asyncio.gather(source.probe(), target.probe())
@@ -119,7 +119,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
 
 
 async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
-    """Take over by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
+    """Take over by a plan without refusals. Raises ClusterError; then it can be done again."""
     flow, target = settings.flow, target_of(settings)
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
@@ -135,7 +135,7 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
 
 
 async def hold(settings: FlowSettings, place: OffsetLocation) -> HandBackState:
-    """Look at everything a hand-back depends on; nothing is changed. Raises ClusterTrouble and NewerVersion."""
+    """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
     flow, target = settings.flow, target_of(settings)
     await target.probe()
     rows, there, members, replicas = await asyncio.gather(
@@ -178,7 +178,7 @@ def stop_question(settings: FlowSettings) -> CommandReply:
 
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
-    """Hand back by a plan without refusals. Raises ClusterTrouble; then it can be done again."""
+    """Hand back by a plan without refusals. Raises ClusterError; then it can be done again."""
     target = target_of(settings)
     now = plan_hand_back(await hold(settings, plan.place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
@@ -207,7 +207,7 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
 
 async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
-    there is no such topic. What transactions have not committed is left out. Raises ClusterTrouble."""
+    there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
     fold = _Offsets()
     alias = settings.flow.target
     try:
@@ -244,7 +244,7 @@ class _Offsets:
 
 
 async def _replay(settings: FlowSettings, topic: str, take: Callable[[Sequence[Record]], None]) -> None:
-    """Hand over every record of a topic of the target. Raises ClusterTrouble."""
+    """Hand over every record of a topic of the target. Raises ClusterError."""
     conf, alias = client_settings.target_consumer(settings, "takeover"), settings.flow.target
     await replay(conf, topic, on_records=take, alias=alias, access=access_of(settings, alias))
 

@@ -141,7 +141,7 @@ class LegacyGroupFollower:
 
     async def place(self, partitions: Collection[TopicPartition]) -> bool:
         """Let partitions that nobody copies yet begin where the group stands; False when somebody has joined it.
-        Raises ClusterTrouble and StoodDown, after which it is to be asked again before anything is copied."""
+        Raises ClusterError and LeadershipLost, after which it is to be asked again before anything is copied."""
         ctx = self._ctx
         self._followed = frozenset(partitions)
         new = [tp for tp in partitions if tp not in self._placed]
@@ -232,7 +232,7 @@ class LegacyGroupFollower:
             await self._log_position(replace(self._row, partitions=len(rows), committed_ms=at_ms))
 
     async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:
-        """False: somebody is in the group. Raises ClusterTrouble, after all that can be committed was."""
+        """False: somebody is in the group. Raises ClusterError, after all that can be committed was."""
         ctx = self._ctx
         failed: ClusterError | None = None
         every = sorted(positions.items())

@@ -66,7 +66,7 @@ class OffsetAdmin:
             raise TimeoutError(f"{who} did not come to an end within {within_s:.0f} s") from exc
 
     async def carry_out(self, command: Command) -> Answer | None:
-        """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterTrouble."""
+        """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterError."""
         if command.verb == OFFSETS_LIST:
             return offsets_listed(await self._listed())
         if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):

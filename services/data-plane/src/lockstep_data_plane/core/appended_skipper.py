@@ -51,7 +51,7 @@ class AppendedSkipper:
         self._places: list[tuple[int, int, int]] = []
 
     def count_past(self, records: Sequence[Record]) -> int:
-        """The source's next records. Returns how many of them the target has. Raises Misnumbered where they are not
+        """The source's next records. Returns how many of them the target has. Raises RecordMismatch where they are not
         what the target has, or had, there."""
         past = min(self.left, len(records))
         counted = records[:past]

@@ -27,7 +27,7 @@ def _content(record: Record) -> tuple[object, ...]:
 
 
 class ContentMatch:
-    """Feed the source's records in order until `take` says that the place is found, and then `ends`."""
+    """Feed the source's records in order until `add` says that the place is found, and then `ends`."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class ContentMatch:
         does not hold any more; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no
         tombstone from this timestamp on; None: something else may have removed them.
 
-        Raises Ambiguous where two of its records are the same in timestamp, key, value and headers: then one could be
-        taken for the other."""
+        Raises AmbiguousMatch where two of its records are the same in timestamp, key, value and headers: then one could
+        be taken for the other."""
         self._place: dict[tuple[object, ...], int] = {}
         for index, record in enumerate(tail):
             if self._place.setdefault(_content(record), index) != index:
@@ -61,8 +61,8 @@ class ContentMatch:
         """The first upstream offset that the target does not have, once one was seen."""
 
     def add(self, records: Iterable[Record]) -> bool:
-        """Look at more of the source's records; True when the place is found. Raises Ambiguous where their order is
-        not the target's, or nobody can tell whether the target had one of them."""
+        """Look at more of the source's records; True when the place is found. Raises AmbiguousMatch where their order
+        is not the target's, or nobody can tell whether the target had one of them."""
         for record in records:
             place = self._place.get(_content(record))
             self._left -= 1
@@ -89,7 +89,7 @@ class ContentMatch:
         return False
 
     def ends(self) -> None:
-        """The source has nothing more, or nothing more that the target could have. Raises Ambiguous as `take`."""
+        """The source has nothing more, or nothing more that the target could have. Raises AmbiguousMatch as `add`."""
         if self._open is None:
             return
         if self._untold or self._tombstones_since is None:

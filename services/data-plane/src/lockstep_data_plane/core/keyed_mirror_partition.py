@@ -146,7 +146,7 @@ class KeyedMirrorPartition(MirrorPartition):
             raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
 
     def _stop_at_barrier(self, records: Sequence[Record], batch: Batch, gathering: KeyPartitioner) -> None:
-        """Where the target has refused a record of the batch, let what lies before it go and raise BatchRefused."""
+        """Where the target has refused a record of the batch, let what lies before it go and raise BatchRejected."""
         if self._barrier is None:
             return
         why, refusal = self._barrier
@@ -160,7 +160,7 @@ class KeyedMirrorPartition(MirrorPartition):
         raise BatchRejected(why, refusal)
 
     def _queue(self, gathering: KeyPartitioner) -> None:
-        """Raises BatchRefused for a record that no batch can hold, after what lies before it was queued."""
+        """Raises BatchRejected for a record that no batch can hold, after what lies before it was queued."""
         refused: BatchRejected | None = None
         while True:
             try:

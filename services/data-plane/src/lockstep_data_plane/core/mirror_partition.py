@@ -209,7 +209,7 @@ class MirrorPartition(PhaseState):
     # -- records in ----------------------------------------------------------------------------------------------------
 
     def admit(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRefused; what came before the
+        """Judge what was fetched at `position` and queue what is to be sent. Raises BatchRejected; what came before the
         refused batch stays queued."""
         for batch in batches:
             if self._counted:

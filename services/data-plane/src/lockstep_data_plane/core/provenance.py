@@ -62,8 +62,7 @@ class Provenance(Protocol):
     """What is known of the origins of one flow's batches."""
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
-        """Find out about these ids of the source. Raises what passes: kafka_error, BrokerUnreachable,
-        ClusterTrouble."""
+        """Find out about these ids of the source. Raises RetriableError."""
 
     def producer_of(self, batch: Batch) -> int | None:
         """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own

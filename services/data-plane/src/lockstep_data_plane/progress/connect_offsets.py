@@ -91,7 +91,7 @@ class CommittedProgressReader:
 
     async def place(self, tp: TopicPartition) -> TopicPartition | None:
         """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it;
-        None where there is no such topic. Raises kafka_error and BrokerUnreachable."""
+        None where there is no such topic. Raises KafkaProtocolError and BrokerUnreachable."""
         count = self._target.partitions(self.topic)
         if not count:
             await self._target.refresh([self.topic])
@@ -107,7 +107,8 @@ class CommittedProgressReader:
 
     async def newest(self, tp: TopicPartition) -> int | None:
         """The last upstream offset of `tp` that a committed transaction, or a record outside of one, says to be
-        decided, as of a moment after this call; None: nothing says anything. Raises kafka_error, BrokerUnreachable."""
+        decided, as of a moment after this call; None: nothing says anything. Raises KafkaProtocolError,
+        BrokerUnreachable."""
         place = await self.place(tp)
         if place is None:
             return None

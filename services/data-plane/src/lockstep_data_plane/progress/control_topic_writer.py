@@ -88,7 +88,7 @@ class ControlTopicWriter:
         await asyncio.gather(*(producer.stop(1.0) for producer in self._producers))
 
     async def write(self, row: Row) -> None:
-        """Append one row to the state topic and wait for its acknowledgement. Raises ClusterTrouble."""
+        """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
         if isinstance(row, PartitionProgress):
             row = self.timings.with_stats(row)
         key, value = replace(row, at_ms=now_ms()).encode()
@@ -96,7 +96,7 @@ class ControlTopicWriter:
 
     async def quarantine(self, partition: MirrorPartition, refusal: RefusedRecords) -> None:
         """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
-        acknowledgement, and say it. Raises ClusterTrouble; called again it goes on behind what was acknowledged
+        acknowledgement, and say it. Raises ClusterError; called again it goes on behind what was acknowledged
         (`MirrorPartition.kept`), and does nothing once all of it was."""
         if partition.kept == len(refusal.entries):
             return
@@ -129,7 +129,7 @@ class ControlTopicWriter:
 
     async def flush(self, partitions: Iterable[MirrorPartition]) -> None:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
-        progress, and the delayed offset syncs. Raises ClusterTrouble, after which the same rows are still due.
+        progress, and the delayed offset syncs. Raises ClusterError, after which the same rows are still due.
 
         Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
         crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
@@ -183,7 +183,7 @@ class ControlTopicWriter:
 
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
         """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
-        if nothing was ever copied. Raises ClusterTrouble."""
+        if nothing was ever copied. Raises ClusterError."""
         source, connector = self._settings.aliases.source, self._settings.control.progress_connector
         if upstream < 0:
             await self._progress.append(*encode_source_progress_reset(source, topic, partition, connector))

@@ -79,7 +79,7 @@ class OriginLookup:
     # -- Traces --------------------------------------------------------------------------------------------------------
 
     async def learn(self, producer_ids: Iterable[int]) -> None:
-        """Find out about these ids of the source. Raises what passes: kafka_error, BrokerUnreachable, ClusterTrouble.
+        """Find out about these ids of the source. Raises RetriableError.
 
         Ids that somebody has been seen with before the call are decided for good."""
         wanted = set(producer_ids)

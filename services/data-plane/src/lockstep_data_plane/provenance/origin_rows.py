@@ -35,7 +35,7 @@ class OriginRows:
 
     async def read(self) -> None:
         """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
-        Raises kafka_error and BrokerUnreachable; what was read until then is kept."""
+        Raises KafkaProtocolError and BrokerUnreachable; what was read until then is kept."""
         await self._reading.done()
 
     async def _read_on(self) -> None:
@@ -67,8 +67,8 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
 
 async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]:
     """The state topics of all flows into the cluster, of whatever file and instance. Raises BrokerUnreachable, and
-    kafka_error where one of `expected` cannot be looked at: a listing leaves out what we may not describe, and a flow
-    that sees no rows copies everything back."""
+    KafkaProtocolError where one of `expected` cannot be looked at: a listing leaves out what we may not describe, and a
+    flow that sees no rows copies everything back."""
     names = await cluster.topic_names()
     await cluster.refresh(expected)
     for topic in expected:

@@ -45,7 +45,7 @@ def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_clus
 
 
 async def new_producer_id(settings: FlowSettings) -> int:
-    """A producer id that the target has never given to anybody. Raises BrokerUnreachable, kafka_error."""
+    """A producer id that the target has never given to anybody. Raises BrokerUnreachable, KafkaProtocolError."""
     properties = settings.clients.data_producer
     target = connect_cluster(settings.flow.target, properties, client_id(settings, "producer-id", properties))
     try:
@@ -63,7 +63,7 @@ async def new_producer_id(settings: FlowSettings) -> int:
 
 async def flow_origin(ctx: FlowContext) -> Origin:
     """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
-    Raises ClusterTrouble."""
+    Raises ClusterError."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
     found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
     while found is None:

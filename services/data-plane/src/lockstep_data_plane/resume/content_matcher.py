@@ -46,8 +46,8 @@ async def match_logs(
     tombstones_kept_ms: int = 0,
 ) -> MatchedPosition:
     """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
-    the chain's end. `tombstones_kept_ms`: the target topic's `delete.retention.ms`. Raises Ambiguous, and what passes:
-    kafka_error, BrokerUnreachable."""
+    the chain's end. `tombstones_kept_ms`: the target topic's `delete.retention.ms`. Raises AmbiguousMatch,
+    RetriableError."""
     beyond = appended_since(row, chain.sequence, chain.others)
     if beyond > MOST:
         raise AmbiguousMatch(

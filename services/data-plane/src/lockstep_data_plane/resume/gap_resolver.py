@@ -69,7 +69,7 @@ class GapResolver:
         self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
     ) -> PartitionProgress:
         """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
-        it. Raises Halt."""
+        it. Raises HaltPartition."""
         plane, name = self._settings.data_plane, partition.name
         policies = GapPolicies(
             gap=plane.on_gap.for_topic(partition.topic),
@@ -111,7 +111,7 @@ class GapResolver:
         self, partition: MirrorPartition, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
-        further than we know, so that it has to be read first. Raises Halt and what passes."""
+        further than we know, so that it has to be read first. Raises HaltPartition and what passes."""
         row = row_after(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
         quarantined = row.quarantined + len(ranges)
@@ -133,8 +133,8 @@ class GapResolver:
         self, partition: MirrorPartition, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
         """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
-        whoever still follows the old mapping; a transactional id was fenced already. Raises Halt when there is none
-        left, and what passes."""
+        whoever still follows the old mapping; a transactional id was fenced already. Raises HaltPartition when there is
+        none left, and what passes."""
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
             raise HaltPartition(GapCase.DOUBT, f"our producer id has no epoch left in {partition.target_name}")

@@ -35,8 +35,8 @@ class LogReconciler:
     async def reconcile(
         self, partition: MirrorPartition, row: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
-        """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises what passes:
-        BrokerUnreachable, kafka_error, NotReplicated."""
+        """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises
+        RetriableError."""
         tp = partition.tp
         chain = await self.find_last_append(partition, row)
         start = await self._source.end_offset(tp, timestamp=-2)

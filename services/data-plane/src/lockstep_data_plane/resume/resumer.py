@@ -56,8 +56,7 @@ class Resumer:
 
     async def resume(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
-        acknowledged. Raises Halt (somebody has to decide), and what passes: BrokerUnreachable, kafka_error,
-        NotReplicated, ClusterTrouble."""
+        acknowledged. Raises HaltPartition (somebody has to decide), RetriableError."""
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and row.located:
@@ -77,7 +76,8 @@ class Resumer:
     async def located(self, partition: MirrorPartition) -> tuple[PartitionProgress, LastAppend] | None:
         """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
         operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
-        only where the target holds more than is written down. Raises Halt where nobody can tell, and what passes."""
+        only where the target holds more than is written down. Raises HaltPartition where nobody can tell, and what
+        passes."""
         await self._refreshing_target.done()
         row = self._newest(partition)
         if row is None or row.begins:

@@ -50,7 +50,7 @@ async def find_last_append(
     row's that may be ours, as of now. `shared`: others append there as well, so that what is gone need not have been
     ours, and the row's offset may be that of a record of theirs.
 
-    Raises InDoubt (somebody has to decide), NotReplicated (try again later), kafka_error and BrokerUnreachable
+    Raises InDoubt (somebody has to decide), NotReplicated (try again later), KafkaProtocolError and BrokerUnreachable
     (likewise)."""
     deadline = asyncio.get_running_loop().time() + SETTLE.total_seconds()
     others = await ours()
@@ -144,7 +144,7 @@ def _agrees(
 
 async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> LastAppend:
     """Where the next transaction of a row that tells of transactions begins: at the log's end, for what is there is
-    decided. Raises TargetShort, kafka_error and BrokerUnreachable."""
+    decided. Raises TargetShort, KafkaProtocolError and BrokerUnreachable."""
     end = await target.end_offset(tp)
     if end <= row.downstream:
         raise TargetShort(_short(tp, end, row))
@@ -160,7 +160,7 @@ def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
 
 async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
     """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
-    Raises kafka_error and BrokerUnreachable."""
+    Raises KafkaProtocolError and BrokerUnreachable."""
     leader = target.leader_of(tp)
     connection = await target.connection(leader.broker, "ask")
     m = message("describe_producers", connection.version("describe_producers"), "request")

@@ -15,8 +15,8 @@ EARLIEST, LATEST = -2, -1
 async def first_row(
     source: Cluster, settings: FlowSettings, tp: TopicPartition, progress: int | None, downstream: int
 ) -> PartitionProgress:
-    """The row with which a partition begins: nothing of ours appended yet behind `downstream`. Raises kafka_error,
-    BrokerUnreachable."""
+    """The row with which a partition begins: nothing of ours appended yet behind `downstream`. Raises
+    KafkaProtocolError, BrokerUnreachable."""
     if progress is not None:
         begin = progress + 1
     else:

@@ -70,7 +70,7 @@ class TransactionRunner:
     async def fence(self, partition: MirrorPartition) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
         ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
-        that committed progress names. Raises kafka_error, BrokerUnreachable, ClusterTrouble."""
+        that committed progress names. Raises KafkaProtocolError, BrokerUnreachable, ClusterError."""
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
@@ -80,7 +80,7 @@ class TransactionRunner:
 
     async def progress(self, partition: MirrorPartition) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
-        none. Raises kafka_error, BrokerUnreachable."""
+        none. Raises KafkaProtocolError, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
 
     def start(self, partition: MirrorPartition) -> TransactionState:
@@ -198,8 +198,8 @@ class TransactionRunner:
     async def _append_progress(
         self, partition: MirrorPartition, transactions: TransactionState, producer: Producer, place: TopicPartition
     ) -> None:
-        """Connect's record of progress, in the transaction. Raises kafka_error and BrokerUnreachable; whether it was
-        appended then does not matter, for the transaction will not be committed."""
+        """Connect's record of progress, in the transaction. Raises KafkaProtocolError and BrokerUnreachable; whether it
+        was appended then does not matter, for the transaction will not be committed."""
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
         (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)

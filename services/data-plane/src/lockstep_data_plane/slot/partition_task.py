@@ -170,8 +170,8 @@ class PartitionTasks:
             self.telling.recovered(partition, row.upstream)
 
     async def _locate(self, partition: MirrorPartition) -> None:
-        """Find out where the copy ends of a partition that rests; its row says so then. Raises Halt where nobody can
-        tell, and what passes."""
+        """Find out where the copy ends of a partition that rests; its row says so then. Raises HaltPartition where
+        nobody can tell, and what passes."""
         others_s = self.others_end_by() - asyncio.get_running_loop().time()
         if others_s > 0 and await set_within(self.changes[partition], others_s):
             return

@@ -239,7 +239,7 @@ class Cluster:
 
     async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
-        (read_uncommitted: the high watermark). Raises kafka_error, BrokerUnreachable."""
+        (read_uncommitted: the high watermark). Raises KafkaProtocolError, BrokerUnreachable."""
         return await self._offset(tp, timestamp, CONSUMER)
 
     async def log_end(self, tp: TopicPartition) -> int:
@@ -262,7 +262,8 @@ class Cluster:
 
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
         """Where the records of this leader epoch and all before it end in the partition's log, as its leader says
-        (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises kafka_error, BrokerUnreachable."""
+        (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises KafkaProtocolError,
+        BrokerUnreachable."""
         leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
         m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")

@@ -212,7 +212,7 @@ class Connection(SessionConnection):
         self.round_trip_s = time.monotonic() - asked_at
 
     def version(self, api: str) -> int:
-        """The newest version of an API that both sides know. Raises BrokerLacks."""
+        """The newest version of an API that both sides know. Raises ApiNotSupported."""
         ours = APIS[api]
         low, high = self._versions.get(ours.key, (0, -1))
         chosen = min(ours.newest, high)

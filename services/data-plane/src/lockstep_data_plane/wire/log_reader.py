@@ -31,7 +31,7 @@ async def log_between(
     cluster: Cluster, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
 ) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
     """The batches from the one that holds `offset` to the one before `end`, all of them, with the aborted transactions
-    that each answer names; under read_committed they end at the last stable offset. Raises kafka_error and
+    that each answer names; under read_committed they end at the last stable offset. Raises KafkaProtocolError and
     BrokerUnreachable, the latter also where the leader does not give what it has."""
     in_vain = 0
     while offset < end:

@@ -55,7 +55,7 @@ class ProducerFenced(RetriableError):
 
 class TransactionCoordinators:
     """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
-    last transaction, for `WITHIN_S` at most; it raises kafka_error, BrokerUnreachable and Fenced."""
+    last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
 
     def __init__(self, cluster: Cluster, timeout: timedelta) -> None:
         """`timeout`: after so long the cluster itself aborts a transaction that nobody ends."""

@@ -37,7 +37,7 @@ class ConnectOffsets:
 
     async def carry_out(self, command: Command) -> Answer | None:
         """For a connector whose offsets have no function: they are records, and nothing else. None for other verbs.
-        Raises ValueError (RefusedOffsets) and ClusterTrouble."""
+        Raises ValueError (RefusedOffsets) and ClusterError."""
         if command.verb == OFFSETS_LIST:
             return offsets_listed((await self.known()).values())
         if command.verb == OFFSETS_ALTER:
@@ -49,7 +49,7 @@ class ConnectOffsets:
         return None
 
     async def known(self) -> Mapping[bytes, OffsetChange]:
-        """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterTrouble, and
+        """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterError, and
         ValueError where it cannot be read to its end."""
         ctx, found = self._ctx, dict[bytes, OffsetChange]()
 
@@ -75,7 +75,7 @@ class ConnectOffsets:
         return found
 
     async def write(self, changes: Iterable[OffsetChange]) -> None:
-        """Append them, as Connect would; the topic is created where it is missing. Raises ClusterTrouble, after which
+        """Append them, as Connect would; the topic is created where it is missing. Raises ClusterError, after which
         some may be there."""
         await self._append(record_of(self.name, change) for change in changes)
 

@@ -156,7 +156,7 @@ class FlowContext:
         return self.heard and bool(self.leadership.leading())
 
     def must_act(self) -> None:
-        """Raises StoodDown unless `acting`. Call before each act on a cluster; `run` need not catch it."""
+        """Raises LeadershipLost unless `acting`. Call before each act on a cluster; `run` need not catch it."""
         if not self.acting:
             raise LeadershipLost(f"{self.service} {self.flow} does not lead now")
 

@@ -41,7 +41,7 @@ class MainLoop:
             self._changed.set()
 
     async def run_forever(self) -> None:
-        """For ever: the main loop while its connector is to run. What it raises gets out, a ClusterTrouble after it
+        """For ever: the main loop while its connector is to run. What it raises gets out, a ClusterError after it
         was counted where restarts are limited."""
         ctx = self._ctx
         while True:

@@ -137,7 +137,7 @@ class PeriodicTasks:
         so that work that grows with the cluster does not come to fill a core; who hurries a round does not wait for
         that either. What waited for a cluster costs nothing.
 
-        A ClusterTrouble, or a failing class that the file names, is named once and retried with back-off from half a
+        A ClusterError, or a failing class that the file names, is named once and retried with back-off from half a
         second, at most 30 s or the interval, whichever is less, and 5 s where the cluster does not answer. Everything
         else gets out. `name` is shown: use words such as "topic refresh".
         """

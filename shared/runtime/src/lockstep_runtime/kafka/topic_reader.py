@@ -71,7 +71,7 @@ class Record:
 class TopicReader:
     """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
 
-    Whatever cannot be got over is raised as ClusterTrouble or KafkaException; `told` makes the former of the latter.
+    Whatever cannot be got over is raised as ClusterError or KafkaException; `told` makes the former of the latter.
     """
 
     def __init__(

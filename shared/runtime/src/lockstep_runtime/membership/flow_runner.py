@@ -166,7 +166,7 @@ class FlowRunner:
         self._renewing.set()
 
     async def run(self) -> None:
-        """Live until cancelled. What is no ClusterTrouble gets out."""
+        """Live until cancelled. What is no ClusterError gets out."""
         while True:
             try:
                 async with asyncio.TaskGroup() as tasks:

@@ -76,7 +76,7 @@ class StateLog:
     async def write_all(self, rows: Iterable[Row]) -> None:
         """Append rows in order, stamped with the present time and our term; all are in `rows` when this returns.
 
-        Raises StoodDown unless we act, NotAppended and NotPermitted. What was appended before an error stays.
+        Raises LeadershipLost unless we act, NotAppended and NotPermitted. What was appended before an error stays.
         """
         if self._facts is None:
             raise LeadershipLost("the state topic is not open")
