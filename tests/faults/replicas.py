@@ -335,8 +335,8 @@ class Replicas:
             one.kill()
 
     def settled(self) -> ServiceProcess:
-        """Who acts, once each of those that run has its share: an arrival may move partition 0. Where replicas divide
-        the work all of them do, and it is any of them."""
+        """The acting replica, once each of those that run has its share: an arrival may move partition 0. Where
+        replicas divide the work all of them do, and it is any of them."""
 
         def one() -> ServiceProcess | None:
             running = [replica for replica in self.each if replica.running]

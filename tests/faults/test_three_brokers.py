@@ -186,7 +186,7 @@ def test_leaders_that_move_every_five_seconds_on_either_side_cost_nothing(cluste
 
 
 def test_topics_begin_at_once_after_leaders_of_the_progress_topic_moved(clusters: Clusters) -> None:
-    """Who led it when other partitions began is remembered, and may be wrong by now."""
+    """The remembered leader of the topic may be wrong by now."""
     flow, progress = clusters.back, progress_topic(clusters.back.flow)
     before = create_topic(clusters.one.bootstrap, f"back-{MARK}-before", partitions=PARTITIONS)
     produce(clusters.one.bootstrap, before, [Record(value=b"1", partition=p) for p in range(PARTITIONS)])
@@ -243,7 +243,7 @@ def refusals(clusters: Clusters) -> dict[str, int]:
 
 
 def leaders(bootstrap: str, topic: str) -> dict[int, int]:
-    """Who leads each partition, as the metadata says; -1: nobody."""
+    """The leader of each partition in the metadata; -1: none."""
     return {number: one.leader for number, one in _partitions(bootstrap, topic).items()}
 
 

@@ -203,7 +203,7 @@ class Writer:
         return cut.union(*map(shapes_of, batches))
 
     def begin(self) -> Producer:
-        """The next of the transactional producers, with a transaction open. Who leaves one open takes up its place."""
+        """The next of the transactional producers, with a transaction open. An open one keeps its place."""
         producer = self._producers[self._turn % len(self._producers)]
         self._turn += 1
         producer.begin_transaction()

@@ -265,7 +265,7 @@ def test_permissions_of_a_first_start_are_named_until_all_work(pair: GuardedPair
     brokers = {"A": pair.a, "B": pair.b}
     lists = {"A": source_grants(scene.settings), "B": target_grants(scene.settings)}
     missing = [(alias, grant) for alias, grants in lists.items() for grant in grants if at_the_start(grant)]
-    # Who may create all copies may create their checkpoints.
+    # The right to create all copies includes their checkpoints.
     missing = [one for one in missing if not any(one[1].comes_with(other) for other in lists[one[0]])]
     assert len(missing) == sum(at_the_start(grant) for _, grant in ALONE)
     if "heartbeats" in admin(pair.b.bootstrap).list_topics(timeout=WITHIN).topics:  # of another flow

@@ -160,7 +160,7 @@ def test_other_replica_leads_10_s_after_a_kill_and_at_once_after_an_end(
         return both[name].status(str(flow))[what]
 
     def settled() -> list[str]:
-        """Who acts, once each has its share: an arrival may move partition 0."""
+        """The acting replicas, once each has its share: an arrival may move partition 0."""
         shares = [len(seen(name, "partitions")) for name in both]
         return [name for name in both if seen(name, "acting")] if all(shares) and sum(shares) == 6 else []
 

@@ -21,7 +21,7 @@ from tests.support.proxy import Proxy
 __all__ = ["USER", "WRITER", "Authority", "Mount", "guarded", "set_password"]
 
 USER, WRITER = "mirror", "writer"
-"""Who may do everything; the second for producers that log in as somebody else."""
+"""Users that may do everything; the second for producers that log in as somebody else."""
 
 
 class Authority:

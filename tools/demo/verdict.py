@@ -80,7 +80,7 @@ def judge_group(move: GroupMove, written: int) -> list[Finding]:
 
 
 def judge_acls(found: Iterable[AclBinding]) -> Finding:
-    """Who may read or describe the topic may do so with its copy, and nobody may write it."""
+    """A principal that may read or describe the topic may do so with its copy, and nobody may write it."""
     topic = remote(FLOWS[0], READ)
     there = {(b.principal, AclOperation(b.operation)) for b in found if b.name == topic}
     wanted = {(principal, operation) for _, principal, operation in ACLS if operation != AclOperation.WRITE}

@@ -158,13 +158,13 @@ def page(table: Table, tests: list[NamedTest]) -> str:
     meaning = {
         Standing.TESTED: "the tests are named",
         Standing.PARTLY: "a part is shown, or it differs on purpose: it is said which",
-        Standing.NOT_YET: "no test bears the number",
+        Standing.NOT_YET: "no test has the number",
         Standing.JAVA: "about Java or Connect themselves: the reason is given",
     }
     out = [
         "# What MirrorMaker 2's own tests say, and what says it here",
         "",
-        f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one bears its",
+        f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one has its",
         "number in its name, `test_mm2_017_...`, or several at once. This page is made from those names and from",
         "`tools/docs/conformance.toml` by `python -m tools.docs.conformance`.",
         "[How MirrorMaker 2 behaves](internals/mm2-behaviour.md) has its formats, rules and defaults.",

@@ -1,4 +1,4 @@
-"""Who waits for a broker hears of the first that got through, and tries no more often than it may (`retry_gate.py`)."""
+"""A task that waits for a broker is woken by the first success, and keeps its pause between tries (`retry_gate.py`)."""
 
 from __future__ import annotations
 

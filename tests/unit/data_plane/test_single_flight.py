@@ -1,4 +1,4 @@
-"""Who asks gets work that was begun after the question, and no more of it than that takes (`single_flight.py`)."""
+"""A caller gets work that began after its call, and no more of it than that takes (`single_flight.py`)."""
 
 from __future__ import annotations
 

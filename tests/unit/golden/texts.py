@@ -92,7 +92,7 @@ def words() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """Who answers what, by which event; a command of each verb about each scope that it is for."""
+    """Which service answers what, by which event; a command of each verb about each scope that it is for."""
     yield _head("scopes")
     for scope in sources.scopes():
         partition, owner = sources.placed(scope)

@@ -1,4 +1,4 @@
-"""Who may act: the group's partition makes a candidate, the leader row read back makes a leader."""
+"""Which replica may act: the group's partition makes a candidate, the leader row read back makes a leader."""
 
 from dataclasses import dataclass
 

@@ -12,7 +12,7 @@ UNKNOWN = "UNKNOWN"
 
 @dataclass(frozen=True, slots=True, order=True)
 class AclBinding:
-    """Who may, or may not, do what with which resource; words as Kafka spells them (TOPIC, LITERAL, READ, ALLOW).
+    """A permission or denial: principal, operation, resource. Words as Kafka spells them (TOPIC, LITERAL, READ, ALLOW).
 
     Two bindings are the same to a broker exactly when they are equal here.
     """

@@ -52,7 +52,7 @@ class LogOffsets:
 
 @dataclass(frozen=True, slots=True)
 class SlotOwners:
-    """Who has which partition, and who has been heard lately."""
+    """The slot of each partition, and the slots that have reported lately."""
 
     by_partition: Mapping[tuple[str, int], int]
     heard_ms: Mapping[int, int]

@@ -15,7 +15,7 @@ __all__ = ["ProgressDisplay"]
 
 
 class ProgressDisplay:
-    """Who is still waited for, on a terminal's last line; nothing where standard error is no terminal."""
+    """Shows which replies are outstanding, on a terminal's last line; nothing if standard error is no terminal."""
 
     def __init__(self, replies: Sequence[CommandReply]) -> None:
         self._replies = replies

@@ -70,7 +70,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """Who acts as `label`, a service or one of its shares of the work, and since when."""
+    """The replica that acts as `label`, a service or one of its shares of the work, and since when."""
 
     label: str
     instance: str

@@ -74,8 +74,8 @@ def _even_out(
     weights: Mapping[TopicPartition, float],
     settled: Collection[TopicPartition],
 ) -> None:
-    """Who was given one has the fewest then, so who gives never gets one, and the other way round: what each would give
-    up is put in order once."""
+    """A slot that was given one has the fewest then, so a slot never both gives and gets. The partitions that each
+    would give up are sorted once."""
     most = [(-len(result[s]), -s) for s in slots]
     least = [(len(result[s]), s) for s in slots]
     heapify(most)

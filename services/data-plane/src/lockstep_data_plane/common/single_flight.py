@@ -18,8 +18,8 @@ class SingleFlight:
         self._failure: Exception | None = None
 
     async def done(self) -> None:
-        """Returns once the work was done from beginning to end after this call, and raises what it raised then: who
-        asks while it is being done shares the next time. Who is cancelled leaves it to the next who waits."""
+        """Returns once the work was done from beginning to end after this call, and raises what it raised then: a
+        caller that asks while it is being done shares the next time. A cancelled caller leaves it to the next one."""
         asked = asyncio.get_running_loop().time()
         async with self._working:
             if self._begun <= asked:

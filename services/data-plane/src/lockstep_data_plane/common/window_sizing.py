@@ -26,7 +26,7 @@ FAR_AHEAD = FAR_WINDOW = 100
 """Requests of a lane, and batches of a partition, unanswered at most where it is."""
 
 LONG_S = 5.0
-"""Who is answered so late has enough under way: it would soon be taken for lost."""
+"""A lane whose answers are so late has enough in flight: it would soon be taken for lost."""
 
 
 def partition_bytes(configured: int, round_trip_s: float, partitions: int, room: int) -> int:

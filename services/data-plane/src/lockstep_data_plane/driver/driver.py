@@ -206,7 +206,7 @@ class Driver:
                 self.ctx.log.info("control topic created", f"{name} on {admin.alias}", topic=name)
 
     def _new_spec(self, slot: int) -> SlotSpec:
-        """Who the next run of a slot is."""
+        """What the next run of a slot is given."""
         self._runs += 1
         return SlotSpec(
             settings=self.ctx.settings,

@@ -20,7 +20,7 @@ LEAVE_WITHIN_S = 4.0
 written down."""
 
 LED_AT_ONCE_S = 5.0
-"""Who leads has its main loop running by then, or it is not to run."""
+"""By then the main loop of a leader runs, unless it is paused or stopped."""
 
 
 class LeaderlessSlots:

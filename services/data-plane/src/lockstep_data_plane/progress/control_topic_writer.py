@@ -167,7 +167,7 @@ class ControlTopicWriter:
         await asyncio.gather(*sent)
         for p, rows in ended:
             p.durable.runs.written(rows)
-        # Who has sent a newer row meanwhile writes the progress that belongs to it; ours would come behind that.
+        # A partition that has sent a newer row meanwhile writes the progress that belongs to it; ours would come later.
         overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
         due = [(p, row) for p, row in due if p.tp not in overtaken]
         source, connector = self._settings.aliases.source, self._settings.control.progress_connector

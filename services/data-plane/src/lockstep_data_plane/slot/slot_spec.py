@@ -1,4 +1,4 @@
-"""Who one run of a slot is: all that its task is given."""
+"""What one run of a slot is given with its task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRIVER = "data-plane"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotSpec:
-    """Who a slot is. Everything else it reads from Kafka."""
+    """The identity and settings of one run of a slot. Everything else it reads from Kafka."""
 
     settings: FlowSettings
     slot: int

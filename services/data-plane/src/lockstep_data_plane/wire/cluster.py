@@ -31,7 +31,7 @@ __all__ = [
 TopicPartition = tuple[str, int]
 
 CONSUMER, DEBUGGING = -1, -2
-"""Who asks for offsets: a consumer is told of what is replicated, a debugger of all (`kafka-wire.md` §2)."""
+"""Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 SYSTEMS_CHOICE = "-1"
@@ -41,7 +41,7 @@ otherwise, which is too little for a far broker."""
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
-    """Who leads a partition, as the metadata said last."""
+    """The leader of a partition in the newest metadata."""
 
     broker: int
     epoch: int
@@ -146,7 +146,7 @@ class Cluster:
                     )
 
     def leader(self, tp: TopicPartition) -> PartitionLeader | None:
-        """Who leads the partition, or None: not known, no leader just now, or no such topic."""
+        """The leader of the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
 
     def leader_of(self, tp: TopicPartition) -> PartitionLeader:

@@ -81,7 +81,7 @@ LED_ELSEWHERE = frozenset(
         Code.UNKNOWN_LEADER_EPOCH,
     }
 )
-"""Who leads the partition is not who we took for it, or does not know it yet."""
+"""The broker is not the leader of the partition, or does not know it yet."""
 
 
 def retry_for(code: int) -> tuple[Retry, str]:

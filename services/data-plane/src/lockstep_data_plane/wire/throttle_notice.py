@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["ThrottleNotice"]
 
 QUIET_S = 60.0
-"""Who was not told to stay away for so long is within the quota again; the next time is news."""
+"""A client that was not throttled for so long is within the quota again; the next time is logged."""
 
 
 class ThrottleNotice:

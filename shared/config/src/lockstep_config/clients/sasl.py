@@ -46,7 +46,7 @@ _LOGIN_CLASSES = ("sasl.login.callback.handler.class", "sasl.login.class")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are to a broker. `mechanism` is SASL's name, upper case."""
+    """Our login at a broker. `mechanism` is SASL's name, upper case."""
 
     mechanism: str
     username: str

@@ -118,7 +118,7 @@ class TokenSource:
 
     @property
     def subject(self) -> str | None:
-        """Who we are by the token that came last; None where none came yet, or it does not tell. Asks nobody."""
+        """Our principal in the newest token; None without a token, or if it has none. Requests no token."""
         token = self._token
         return None if token is None else jwt_subject(token.text)
 

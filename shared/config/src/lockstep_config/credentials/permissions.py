@@ -122,7 +122,7 @@ def source_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     if settings.checkpoint.enabled:
         grants += [
             Grant("cluster", THE_CLUSTER, "Describe", "checkpoints list the consumer groups"),
-            Grant("group", EVERY, "Describe", "checkpoints read where consumer groups stand"),
+            Grant("group", EVERY, "Describe", "checkpoint reads the offsets of consumer groups"),
         ]
     if settings.data_plane.legacy is not None:
         why = "a legacy flow's positions are those of this group (lockstep.legacy.group)"

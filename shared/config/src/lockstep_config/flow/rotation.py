@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Identity = tuple[tuple[tuple[str, str], ...], ...]
-"""Who a flow is to one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
+"""The login of a flow at one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
 compared."""
 
 _CREDENTIAL = re.compile(r"(?:^|\.)(?:ssl|sasl)\.")

@@ -243,7 +243,7 @@ _KEYS: tuple[ClientKey, ...] = (
     _elsewhere("retry.backoff.ms", _AGAIN, ALL, 1, 300_000),
     _elsewhere("retry.backoff.max.ms", _AGAIN, ALL, 1, 300_000),
     _same("metadata.max.age.ms", CONSUMER, 1, _DAY_MS, "how long a follower is read before its leader is asked again"),
-    _elsewhere("metadata.max.age.ms", "who leads is asked when a broker says that it is another, or is gone",
+    _elsewhere("metadata.max.age.ms", "the leader is looked up when a broker says that it is another one, or is gone",
         PRODUCER, 1, _DAY_MS),
     _same("metadata.max.age.ms", ADMIN, 1, _DAY_MS),
     _as("receive.buffer.bytes", "socket.receive.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),

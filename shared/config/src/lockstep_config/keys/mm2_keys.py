@@ -301,7 +301,11 @@ _REFUSED_KEYS = (
         "config.property.filter.class", (MIRROR + "DefaultConfigPropertyFilter",), "filter of topic configs", NO_CLASSES
     ),
     _only(
-        "forwarding.admin.class", (MIRROR + "ForwardingAdmin",), "who creates and alters topics", NO_CLASSES, ANYWHERE
+        "forwarding.admin.class",
+        (MIRROR + "ForwardingAdmin",),
+        "creates and alters topics",
+        NO_CLASSES,
+        ANYWHERE,
     ),
 )
 

@@ -21,7 +21,7 @@ class Unreadable(OSError):
 def content_of(path: Path) -> bytes:
     """All of a file. Raises OSError, with a `strerror`."""
     try:
-        # Who opens a pipe waits for its writer, unless told not to.
+        # To open a pipe waits for its writer, unless O_NONBLOCK is set.
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except ValueError as exc:
         raise Unreadable(0, "its name holds a character that no name of a file may hold") from exc

@@ -273,8 +273,8 @@ class Handover(Row):
 @row_kind("leader")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader(Row):
-    """Who acts for a service in this flow. The record's own offset is the term (`architecture.md` §4, `kafka-wire.md`
-    §7)."""
+    """The acting replica of a service in this flow. The record's own offset is the term (`architecture.md` §4,
+    `kafka-wire.md` §7)."""
 
     service: str
     instance: str

@@ -149,7 +149,7 @@ class PeriodicTasks:
             else:
                 self._hurried.discard(name)
             asked.clear()
-            # Who asks while the round is under way wants one that began afterwards.
+            # A request during the round is for a round that begins afterwards.
             waiting = self._waiting.pop(name, [])
             began, worked = self._monotonic(), time.process_time()
             try:

@@ -1,4 +1,4 @@
-"""Who may come to the pages, and how: address, TLS, bearer token. Files are read again when they change."""
+"""Access to the pages: address, TLS, bearer token. Files are read again when they change."""
 
 from __future__ import annotations
 

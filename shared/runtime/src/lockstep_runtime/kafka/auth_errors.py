@@ -79,7 +79,7 @@ def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
 
 
 def login_name(conf: Mapping[str, object]) -> str:
-    """Who logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" where nobody does."""
+    """The user that logs in with these settings of librdkafka: `user NAME (MECHANISM)`; "" without a login."""
     mechanism, user = conf.get("sasl.mechanism"), conf.get("sasl.username")
     if mechanism is None:
         return ""

@@ -26,8 +26,8 @@ from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
 __all__ = ["build_app"]
 
 METADATA_EVERY_MS = 10_000
-"""Who divides the group while the commands topic has no leader, or is too new for the broker that was asked, gives
-everybody nothing, and nobody leads until these are asked for anew: for up to five minutes by default."""
+"""If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. Nobody
+leads until the metadata is refreshed: for up to five minutes by default."""
 
 ASK_EVERY_S = 3.0
 """How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition

@@ -1,4 +1,4 @@
-"""Who may act for a service in a flow (`architecture.md` §4, `kafka-wire.md` §7). Pure: no clock, no Kafka.
+"""Which replica may act for a service in a flow (`architecture.md` §4, `kafka-wire.md` §7). Pure: no clock, no Kafka.
 
 Theory. Holding a partition of the commands topic makes a replica *candidate* for it. It then appends `leader/<label>`
 to the state topic;
