@@ -17,28 +17,18 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, certificate_ends
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import StoresUnusable
-from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
-from lockstep_protocol.rows.state_rows import Leader
-from lockstep_runtime.flow.command_handler import CommandHandler
-from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
-from lockstep_runtime.flow.main_loop import MainLoop
+from lockstep_protocol.names import Flow, events_topic, state_topic
+from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, follow, replay
-from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
-from lockstep_runtime.state.leadership import leader_label
+from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, follow
+from lockstep_runtime.membership.lead import TICK, Lead, first_error
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
-
-TICK = 1.0
-"""Seconds between two looks at our own standing when nothing happens."""
-
-DRAIN = 5.0
-"""Seconds a main loop gets to end after it was cancelled."""
 
 GROUP_SILENT_AFTER = 60.0
 """Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its
@@ -88,25 +78,18 @@ class FlowRunner:
     ) -> None:
         self.ctx = ctx
         self._service = service
-        self._work = MainLoop(ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None)
         self._whole = f"the whole of {ctx.service}"
         """As what a trouble of all of its work is known: one of its rounds may be called as the service is."""
+        self._lead = Lead(ctx, service, self._whole)
         self._memberships = memberships
         self._replayed = False
-        self._nudged = asyncio.Event()
-        self._loop_task: asyncio.Task[None] | None = None
-        self._desk: CommandHandler | None = None
         self._moved_at = ctx.clock.monotonic()
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
-        self._acting_since = float("inf")
         self._instance = ctx.instance
         """The name we were given; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
         """Why we have another name, while no event says so."""
-        self._lead_changes = LeadChanges()
-        self._superseded_at = float("-inf")
-        """When we last read that another claimed what we hold."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
         self.rebalancing = False
@@ -177,7 +160,7 @@ class FlowRunner:
                     finally:
                         pulse.cancel()
             except* ClusterError as group:
-                trouble = _first(group)
+                trouble = first_error(group)
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
                 if isinstance(trouble, InstanceTaken):
@@ -185,7 +168,7 @@ class FlowRunner:
                     self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
             except* StoresUnusable as group:
                 self._failures += 1
-                self.ctx.rounds.troubles.began("target", ClusterError(self.ctx.target.alias, str(_first(group))))
+                self.ctx.rounds.troubles.began("target", ClusterError(self.ctx.target.alias, str(first_error(group))))
             await self._wait(self._backoff.next())
 
     async def _apply_settings(self) -> None:
@@ -249,7 +232,7 @@ class FlowRunner:
                 self._renamed_to = None
             await self._replay_and_serve(facts)
         finally:
-            await self._stand_down()
+            await self._lead.stand_down()
             await asyncio.gather(facts.stop(), acts.stop())
 
     async def _replay_and_serve(self, facts: ControlProducer) -> None:
@@ -271,13 +254,13 @@ class FlowRunner:
                     tasks.create_task(membership.ended())
                     tasks.create_task(self._watch_reach(follower))
                     tasks.create_task(self._watch_group(follower))
-                    tasks.create_task(self._keep_claiming(tasks))
+                    tasks.create_task(self._lead.keep(tasks))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.rounds.troubles.began("target", _first(group))
+                self.ctx.rounds.troubles.began("target", first_error(group))
                 raise
             finally:
-                await self._stand_down()
+                await self._lead.stand_down()
                 await membership.leave()
 
     def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> TopicFollower:
@@ -298,7 +281,7 @@ class FlowRunner:
             else:
                 troubles.over("target")
                 self._backoff.reset()
-                if self.ctx.clock.monotonic() - self._acting_since > WORKS_AFTER:
+                if self.ctx.clock.monotonic() - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole)
             await asyncio.sleep(to_next_tick(TICK))
 
@@ -320,14 +303,14 @@ class FlowRunner:
         """The group gave us these partitions of the commands topic."""
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
-        self._nudged.set()
+        self._lead.nudge()
 
     async def revoked(self) -> None:
         """The group takes everything back: acting ends before this returns."""
         self.ctx.leadership.revoked()
         self.rebalancing = True
-        await self._stand_down()
-        self._nudged.set()
+        await self._lead.stand_down()
+        self._lead.nudge()
 
     def on_heartbeat(self, asked_at: float) -> None:
         """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
@@ -336,97 +319,7 @@ class FlowRunner:
 
     def received(self, records: Sequence[Record]) -> None:
         """Commands that came through the group."""
-        if self._desk is not None:
-            self._desk.received(records)
+        self._lead.received(records)
 
     def _saw_leader(self, label: str, instance: str, offset: int) -> None:
-        ctx, now = self.ctx, self.ctx.clock.monotonic()
-        held = ctx.leadership.to_claim()
-        ctx.leadership.saw_leader(label, instance, offset)
-        if ctx.leadership.to_claim() != held:
-            self._superseded_at = now
-        if self._replayed:
-            self._lead_changes.saw(label, instance, now)
-        self._nudged.set()
-
-    async def _keep_claiming(self, tasks: asyncio.TaskGroup) -> None:
-        ctx = self.ctx
-        while True:
-            self._nudged.clear()
-            # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
-            # and so on: we claim what the group has confirmed since the other claimed it.
-            confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
-            for partition in ctx.leadership.to_claim() if confirmed else ():
-                await self._claim(partition)
-            for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
-                text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
-                await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
-            if ctx.acting and self._loop_task is None:
-                term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
-                ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
-                self._loop_task = tasks.create_task(self._act())
-            elif not ctx.acting and self._loop_task is not None:
-                await self._stand_down()
-            await set_within(self._nudged, to_next_tick(TICK))
-
-    async def _claim(self, partition: int) -> None:
-        ctx = self.ctx
-        label = leader_label(ctx.service, partition, divided=self.ctx.divided)
-        row = Leader(service=label, instance=ctx.instance)
-        # Term 0 means none, so the first record of a topic cannot be one.
-        term = await ctx.state.claim(row) or await ctx.state.claim(row)
-        ctx.leadership.claimed(partition, term)
-
-    async def _stand_down(self) -> None:
-        task, self._loop_task = self._loop_task, None
-        self._desk = None
-        if task is None:
-            return
-        if not task.done():
-            self.ctx.log.info("standing down", self.ctx.instance)
-            task.cancel()
-            _, late = await asyncio.wait({task}, timeout=DRAIN)
-            if late:
-                self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
-        self.ctx.rounds.reset()
-
-    async def _act(self) -> None:
-        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
-        backoff = Backoff()
-        while True:
-            began, ended = self.ctx.clock.monotonic(), None
-            self._acting_since = began
-            try:
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._attend())
-                    tasks.create_task(self._work.run_forever())
-            except* LeadershipLost as group:
-                # `_keep_standing` cancels us, unless the group is heard from again before it looks.
-                self.ctx.log.debug("stood down", str(_first(group)))
-                self._nudged.set()
-            except* ClusterError as group:
-                ended = _first(group)
-                self.ctx.rounds.troubles.began(self._whole, ended)
-            self._acting_since = float("inf")
-            backoff.worked(self.ctx.clock.monotonic() - began)
-            await asyncio.sleep(backoff.after(ended))
-
-    async def _attend(self) -> None:
-        """Carry out commands: first those without an answer, of before our time, then those that come through the
-        group."""
-        ctx, group_id = self.ctx, self.ctx.settings.group_id
-        desk = self._desk = CommandHandler(ctx, self._service.command)
-        conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        alias, access = ctx.target.alias, ctx.target.access
-        try:
-            await replay(conf, events_topic(ctx.flow, group_id), on_records=desk.answered, alias=alias, access=access)
-            topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
-            await replay(conf, topic, on_records=desk.received, partitions=held, alias=alias, access=access)
-            await desk.serve()
-        finally:
-            self._desk = None
-
-
-def _first(group: BaseExceptionGroup[Any]) -> Any:
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+        self._lead.saw_leader(label, instance, offset, new=self._replayed)

@@ -1,0 +1,154 @@
+"""What a replica does with the lead of a service in a flow: claim it, work while it has it, stand down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from lockstep_config.flow import client_settings
+from lockstep_protocol.names import commands_topic, events_topic
+from lockstep_protocol.rows.state_rows import Leader
+from lockstep_runtime.flow.command_handler import CommandHandler
+from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
+from lockstep_runtime.flow.main_loop import MainLoop
+from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
+from lockstep_runtime.state.leadership import leader_label
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+
+__all__ = ["TICK", "Lead", "first_error"]
+
+TICK = 1.0
+"""Seconds between two checks of our own lead when nothing happens."""
+
+DRAIN = 5.0
+"""Seconds a main loop gets to end after it was cancelled."""
+
+
+class Lead:
+    """Runs the main loop of `service` and its commands while we lead in the flow of `ctx`."""
+
+    def __init__(self, ctx: FlowContext, service: FlowService, whole: str) -> None:
+        """`whole`: as what a trouble of all of the service's work is known."""
+        self.ctx = ctx
+        self._service = service
+        self._whole = whole
+        self._work = MainLoop(ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None)
+        self._nudged = asyncio.Event()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._handler: CommandHandler | None = None
+        self.acting_since = float("inf")
+        """Since when the main loop runs, by the monotonic clock; infinity: it does not."""
+        self._lead_changes = LeadChanges()
+        self._superseded_at = float("-inf")
+        """When we last read that another claimed what we hold."""
+
+    def nudge(self) -> None:
+        """What the group gave us has changed: `keep` need not wait for its tick."""
+        self._nudged.set()
+
+    def received(self, records: Sequence[Record]) -> None:
+        """Commands that came through the group."""
+        if self._handler is not None:
+            self._handler.received(records)
+
+    def saw_leader(self, label: str, instance: str, offset: int, *, new: bool) -> None:
+        """A leader row was read; `new`: not of what was in the topic before."""
+        ctx, now = self.ctx, self.ctx.clock.monotonic()
+        held = ctx.leadership.to_claim()
+        ctx.leadership.saw_leader(label, instance, offset)
+        if ctx.leadership.to_claim() != held:
+            self._superseded_at = now
+        if new:
+            self._lead_changes.saw(label, instance, now)
+        self._nudged.set()
+
+    async def keep(self, tasks: asyncio.TaskGroup) -> None:
+        """For ever: claim what the group gave us, work in `tasks` while we lead, stand down when we do not."""
+        ctx = self.ctx
+        while True:
+            self._nudged.clear()
+            # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
+            # and so on: we claim what the group has confirmed since the other claimed it.
+            confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
+            for partition in ctx.leadership.to_claim() if confirmed else ():
+                await self._claim(partition)
+            for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
+                text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
+                await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
+            if ctx.acting and self._loop_task is None:
+                term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
+                ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
+                self._loop_task = tasks.create_task(self._act())
+            elif not ctx.acting and self._loop_task is not None:
+                await self.stand_down()
+            await set_within(self._nudged, to_next_tick(TICK))
+
+    async def _claim(self, partition: int) -> None:
+        ctx = self.ctx
+        label = leader_label(ctx.service, partition, divided=self.ctx.divided)
+        row = Leader(service=label, instance=ctx.instance)
+        # Term 0 means none, so the first record of a topic cannot be one.
+        term = await ctx.state.claim(row) or await ctx.state.claim(row)
+        ctx.leadership.claimed(partition, term)
+
+    async def stand_down(self) -> None:
+        """Acting ends before this returns, within `DRAIN` seconds."""
+        task, self._loop_task = self._loop_task, None
+        self._handler = None
+        if task is None:
+            return
+        if not task.done():
+            self.ctx.log.info("standing down", self.ctx.instance)
+            task.cancel()
+            _, late = await asyncio.wait({task}, timeout=DRAIN)
+            if late:
+                self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
+        self.ctx.rounds.reset()
+
+    async def _act(self) -> None:
+        """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""
+        backoff = Backoff()
+        while True:
+            began, ended = self.ctx.clock.monotonic(), None
+            self.acting_since = began
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self._attend())
+                    tasks.create_task(self._work.run_forever())
+            except* LeadershipLost as group:
+                # `keep` cancels us, unless the group is heard from again before it looks.
+                self.ctx.log.debug("stood down", str(first_error(group)))
+                self._nudged.set()
+            except* ClusterError as group:
+                ended = first_error(group)
+                self.ctx.rounds.troubles.began(self._whole, ended)
+            self.acting_since = float("inf")
+            backoff.worked(self.ctx.clock.monotonic() - began)
+            await asyncio.sleep(backoff.after(ended))
+
+    async def _attend(self) -> None:
+        """Carry out commands: first those without an answer, of before our time, then those that come through the
+        group."""
+        ctx, group_id = self.ctx, self.ctx.settings.group_id
+        handler = self._handler = CommandHandler(ctx, self._service.command)
+        conf = client_settings.target_consumer(ctx.settings, ctx.service)
+        alias, access = ctx.target.alias, ctx.target.access
+        try:
+            await replay(
+                conf, events_topic(ctx.flow, group_id), on_records=handler.answered, alias=alias, access=access
+            )
+            topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
+            await replay(conf, topic, on_records=handler.received, partitions=held, alias=alias, access=access)
+            await handler.serve()
+        finally:
+            self._handler = None
+
+
+def first_error(group: BaseExceptionGroup[Any]) -> Any:
+    """The first error in a group of errors, however deep."""
+    inner = group.exceptions[0]
+    return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner
