@@ -21,9 +21,9 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s
-from lockstep_topic_sync import apply, metrics
+from lockstep_topic_sync import metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
-from lockstep_topic_sync.inventory import Topics, config_pieces, read_topics
+from lockstep_topic_sync.inventory import Topics, read_topics
 from lockstep_topic_sync.mirrored_topics import (
     SelectedTopic,
     TopicEvent,
@@ -36,17 +36,15 @@ from lockstep_topic_sync.mirrored_topics import (
     unseen_row,
 )
 from lockstep_topic_sync.plan import (
-    Create,
-    Grow,
     LeftOut,
     Rules,
     Selection,
-    creation_configs,
     heartbeats_note,
     partition_plan,
     selected,
 )
 from lockstep_topic_sync.retry_schedule import RetrySchedule
+from lockstep_topic_sync.topic_creator import TopicCreator
 
 __all__ = ["TopicSync", "build"]
 
@@ -98,7 +96,7 @@ class TopicSync:
         self._asked_hidden = float("-inf")
         self._settled = False
         self._sayings = LogDedup()
-        self._lowered = False
+        self._creator = TopicCreator(self._ctx, self._configs, self._failed)
         self._refreshed = asyncio.Event()
 
     async def run(self) -> None:
@@ -150,8 +148,8 @@ class TopicSync:
             keeps_counts = self._settings.keeps_counts
             plan = partition_plan(topics, source, target, not_now=self._retries.waiting(now), keeps_counts=keeps_counts)
             note(to_create=len(plan.create), to_grow=len(plan.grow))
-            await self._create(rules, plan.create)
-            await self._grow(plan.grow)
+            await self._creator.create(rules, plan.create)
+            await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
             await self._write(topics, created | listed[1].keys(), created)
             self._listed, self._looked_closely = listed, now
@@ -192,7 +190,7 @@ class TopicSync:
         rows = [row for row in rows if state.differs(row)]
         happened = [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
         if rows:
-            await self._log_changes(rows, happened)
+            await self._write_changes(rows, happened)
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
         """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
@@ -232,58 +230,6 @@ class TopicSync:
                 same_cluster=same,
             )
         return self._rules
-
-    async def _create(self, rules: Rules, wanted: Sequence[Create]) -> None:
-        if not wanted:
-            return
-        ctx = self._ctx
-        configs: dict[str, dict[str, str]] = {}
-        async for read in config_pieces(ctx.source, (c.source for c in wanted)):
-            self._failed(read.troubles)
-            configs |= {name: creation_configs(rules, there) for name, there in read.by_topic.items()}
-        ready = [c for c in wanted if c.source in configs]
-        factor = await self._replication_factor(rules)
-        ctx.must_act()
-        applied = await apply.create(ctx.target, ready, configs, factor)
-        self._failed(applied.failed)
-        for c in ready:
-            if c.source in applied.done:
-                self._configs.created(c.target)
-                left_out = applied.refused.get(c.source, {})
-                text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
-                await ctx.event(
-                    "TopicCreated",
-                    c.source,
-                    text,
-                    target=c.target,
-                    partitions=c.partitions,
-                    replication_factor=factor,
-                    configs={key: value for key, value in configs[c.source].items() if key not in left_out},
-                )
-        await self._configs.log_refused(applied.refused)
-
-    async def _replication_factor(self, rules: Rules) -> int:
-        wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
-        if wanted <= brokers:
-            return wanted
-        if not self._lowered:
-            self._lowered = True
-            text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
-            await self._ctx.event("ReplicationFactorLowered", text=text, loud=True, wanted=wanted, brokers=brokers)
-        return brokers
-
-    async def _grow(self, wanted: Sequence[Grow]) -> None:
-        if not wanted:
-            return
-        self._ctx.must_act()
-        applied = await apply.grow(self._ctx.target, wanted)
-        self._failed(applied.failed)
-        for g in wanted:
-            if g.source in applied.done:
-                text = f"{g.source} -> {g.target} ({g.before} -> {g.total})"
-                await self._ctx.event(
-                    "PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total
-                )
 
     def _failed(self, failures: Mapping[str, str]) -> None:
         for topic, reason in failures.items():
@@ -331,7 +277,7 @@ class TopicSync:
                 if row is not None and state.differs(row):
                     rows.append(row)
                     events += topic_events(known, row)
-            await self._log_changes(rows, events)
+            await self._write_changes(rows, events)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
         """Which of these the source does not list because we may not describe them (any more), and its words. They are
@@ -349,7 +295,7 @@ class TopicSync:
         rows = [row for row in rows if state.differs(row)]
         if rows:
             happened = [event for row in rows for event in topic_events(known[row.source_topic], row)]
-            await self._log_changes(rows, happened)
+            await self._write_changes(rows, happened)
         return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
@@ -364,10 +310,12 @@ class TopicSync:
         known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
         rows = gone_rows(known, topics, source)
         before = {row.source_topic: row for row in known}
-        await self._log_changes(rows, [event for row in rows for event in topic_events(before[row.source_topic], row)])
+        await self._write_changes(
+            rows, [event for row in rows for event in topic_events(before[row.source_topic], row)]
+        )
         self._retries.only(topics)
 
-    async def _log_changes(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
+    async def _write_changes(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
         ctx = self._ctx
         await ctx.state.write_all(rows)
         for happened in events:

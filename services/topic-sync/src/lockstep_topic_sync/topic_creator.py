@@ -1,0 +1,77 @@
+"""Creates remote topics and adds partitions to them, and says what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_topic_sync import apply
+from lockstep_topic_sync.config_sync import ConfigSync
+from lockstep_topic_sync.inventory import config_pieces
+from lockstep_topic_sync.plan import Create, Grow, Rules, creation_configs
+
+__all__ = ["TopicCreator"]
+
+
+class TopicCreator:
+    """Of one flow. `failed` gets what did not work, as a sentence by source topic; such topics are tried again."""
+
+    def __init__(self, ctx: FlowContext, configs: ConfigSync, failed: Callable[[Mapping[str, str]], None]) -> None:
+        self._ctx = ctx
+        self._configs = configs
+        self._failed = failed
+        self._lowered = False
+
+    async def create(self, rules: Rules, wanted: Sequence[Create]) -> None:
+        """Create remote topics with the configs of their source topics; an event for each."""
+        if not wanted:
+            return
+        ctx = self._ctx
+        configs: dict[str, dict[str, str]] = {}
+        async for read in config_pieces(ctx.source, (c.source for c in wanted)):
+            self._failed(read.troubles)
+            configs |= {name: creation_configs(rules, there) for name, there in read.by_topic.items()}
+        ready = [c for c in wanted if c.source in configs]
+        factor = await self._replication_factor(rules)
+        ctx.must_act()
+        applied = await apply.create(ctx.target, ready, configs, factor)
+        self._failed(applied.failed)
+        for c in ready:
+            if c.source in applied.done:
+                self._configs.created(c.target)
+                left_out = applied.refused.get(c.source, {})
+                text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
+                await ctx.event(
+                    "TopicCreated",
+                    c.source,
+                    text,
+                    target=c.target,
+                    partitions=c.partitions,
+                    replication_factor=factor,
+                    configs={key: value for key, value in configs[c.source].items() if key not in left_out},
+                )
+        await self._configs.log_refused(applied.refused)
+
+    async def grow(self, wanted: Sequence[Grow]) -> None:
+        """Add partitions to remote topics; an event for each."""
+        if not wanted:
+            return
+        self._ctx.must_act()
+        applied = await apply.grow(self._ctx.target, wanted)
+        self._failed(applied.failed)
+        for g in wanted:
+            if g.source in applied.done:
+                text = f"{g.source} -> {g.target} ({g.before} -> {g.total})"
+                await self._ctx.event(
+                    "PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total
+                )
+
+    async def _replication_factor(self, rules: Rules) -> int:
+        wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
+        if wanted <= brokers:
+            return wanted
+        if not self._lowered:
+            self._lowered = True
+            text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
+            await self._ctx.event("ReplicationFactorLowered", text=text, loud=True, wanted=wanted, brokers=brokers)
+        return brokers
