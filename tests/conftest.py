@@ -1,6 +1,6 @@
 """Two real Kafka clusters, A and B, started once for the whole run and shared by every test that asks for them.
 
-Tests keep apart by topic names (`topic_name`), not by brokers. Whoever needs to stop a broker, or special settings,
+Tests keep apart by topic names (`topic_name`), not by brokers. A test that stops a broker, or needs special settings,
 makes a `tests.support.broker.Broker` of its own.
 """
 

@@ -203,7 +203,7 @@ async def test_replaced_leader_revokes_nothing(scene: AclScene) -> None:
         assert row is not None
         assert row.phase == "owned"  # what it wrote does not count
 
-    # Whoever leads next finds what is ours, and may.
+    # The next leader finds what is ours, and may delete it.
     async with leading(scene) as ctx:
         own = BindingLedger(ctx)
         assert [one.binding for one in own.held()] == [binding]

@@ -67,7 +67,7 @@ ACLS = (
     ("orders", "User:support", AclOperation.DESCRIBE),
     ("orders", "User:shop", AclOperation.WRITE),
 )
-"""On A. Whoever may read the topic may read its copy; nobody but the mirroring writes a copy, so WRITE stays behind."""
+"""On A. A principal that may read the topic may read its copy. Only the mirror writes it, so WRITE is not copied."""
 
 
 def client(bootstrap: str, **settings: Any) -> dict[str, Any]:

@@ -95,7 +95,7 @@ P0 = ("A.orders", 0)
 
 
 class TestBeyondItsPlace:
-    """Whoever goes on there skips records."""
+    """Consumers that move to the target skip records."""
 
     def test_group_sync_skips_a_group_ahead_on_the_target_even_with_follow(self) -> None:
         for follow in (False, True):

@@ -150,8 +150,8 @@ class TargetTail:
         return end
 
     def _still_there(self, batch: Batch) -> None:
-        """Whoever appends in our place after a truncation bears another id, epoch or sequence. What a cleaner left of
-        the batch bears all three still."""
+        """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
+        left of our batch still has all three."""
         row = self._row
         if not row.begun and self._of_the_chain(batch):
             raise Unaccounted(

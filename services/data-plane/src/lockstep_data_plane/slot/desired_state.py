@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DesiredPartition:
-    """What is wanted of one partition. Whoever copies it begins anew when `asked` changes."""
+    """What is wanted of one partition. Its copy begins anew when `asked` changes."""
 
     phase: DesiredPhase = DesiredPhase.RUNNING
     asked: tuple[str, ...] = ()

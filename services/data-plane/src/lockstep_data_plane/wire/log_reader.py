@@ -42,7 +42,7 @@ async def log_between(
             )
         leader = cluster.leader_of(tp)
         connection = await cluster.connection(leader.broker, "tail")
-        # Whoever leads now: what is read is held against what is known of this log, or was said of its end.
+        # Any leader will do: what is read is compared with what is known of this log and of its end.
         wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]
         wait_ms = AGAIN_MS if in_vain else None
         by_id = leader.topic_id is not None

@@ -105,7 +105,7 @@ class TokenSource:
                 log.warning("access token not renewed: %s; the present one is good until %.0f", exc, good.until)
             return good
         self._token = token
-        # Whoever writes the file renews it when he likes: it is read at each login.
+        # The file can be renewed at any time: it is read at each login.
         in_file = self._settings.token_file is not None
         self._due = 0.0 if in_file else refresh_at(token, self._settings.refresh, self._chance())
         self._failures, self._silent_until = 0, 0.0

@@ -1,8 +1,8 @@
 """Rows of the state topic: what is so now (`architecture.md` §3).
 
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
-Here are those of the services that do not copy; the data plane's are in `data_plane_rows.py`. Whoever imports this
-module can decode them all.
+Here are those of the services that do not copy; the data plane's are in `data_plane_rows.py`. An import of
+this module makes all of them decodable.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class GroupStatus(Row):
     positions: tuple[tuple[str, int, int, int], ...] = ()
     """(target topic, partition, upstream, downstream) as last emitted."""
     exact: int = 0
-    """How many partitions stand exactly where they should: whoever goes on there reads nothing again."""
+    """Number of partitions with an exact offset: consumers that move to the target read nothing again there."""
     behind: tuple[tuple[str, int, int], ...] = ()
     """(target topic, partition, records) of those where at most so many records are read again; the most first."""
     waiting: tuple[tuple[str, int, str], ...] = ()
@@ -174,7 +174,7 @@ class GroupStatus(Row):
     """The same for people."""
     ahead: tuple[tuple[str, int, int, int, str], ...] = ()
     """(target topic, partition, offset of the target's group, its checkpoint, `ahead-on-target` | `rewound-on-source`)
-    of those where whoever goes on there skips records."""
+    of those where consumers that move to the target skip records."""
     more_ahead: int = 0
     """The same as `more_behind` of those that are ahead."""
     rewound: tuple[tuple[str, int, int], ...] = ()
@@ -215,7 +215,7 @@ class Wanted(Row):
     """`connector:NAME`, `slot:N`, `topic:T` or `partition:T-N` (`verbs.Scope`)."""
     phase: str = "running"
     restart: str = ""
-    """Id of the last command that asked for a new start: whoever works on the scope ends and begins anew when it
+    """Id of the last command that asked for a new start: the work of the scope ends and begins anew when it
     changes."""
 
     def identity(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ READ_WITHIN_S = 30.0
 
 
 class ConnectOffsets:
-    """Those of one connector of a flow. Whoever keeps it stands still while they are changed: the desk sees to that."""
+    """Those of one connector of a flow. Its service is stopped while they are changed."""
 
     def __init__(self, ctx: FlowContext, connector: Connector) -> None:
         self._ctx = ctx
