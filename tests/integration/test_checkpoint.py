@@ -301,6 +301,21 @@ def test_a_re_created_syncs_topic_is_read_anew(scene: Scene) -> None:
         process.hear("offset syncs recovered")
 
 
+@pytest.mark.long
+def test_what_was_written_to_a_checkpoints_topic_that_is_gone_is_written_again(scene: Scene) -> None:
+    scene.sync((0, 0), (100, 90))
+    scene.commit(100)
+    with scene.service() as process:
+        until(lambda: scene.emitted() == [(100, 90)])
+        delete_topic(scene.b.bootstrap, scene.checkpoints)
+        process.hear("checkpoints topic failing")
+        process.hear("checkpoints topic recovered")
+        until(lambda: scene.emitted() == [(100, 90)])
+        scene.sync((200, 180))
+        scene.commit(200)
+        until(lambda: scene.emitted() == [(100, 90), (200, 180)])
+
+
 def test_a_group_appears_on_the_target_and_follows(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90), (200, 180))
     scene.commit(100)

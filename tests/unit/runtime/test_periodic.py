@@ -1,31 +1,19 @@
-"""Work in rounds: sooner when asked, back-off, one line for a trouble."""
+"""Work in rounds: sooner when asked, and with back-off."""
 
 import asyncio
-import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 
-from lockstep_config.credentials.permissions import Remedy
-from lockstep_runtime.flow.periodic import SAID_AT_ONCE, FailureTracker, PeriodicTasks
+from lockstep_runtime.flow.periodic import PeriodicTasks
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
 DENIED = NotPermitted("B", "to create", "topic x")
-
-
-@contextmanager
-def heard(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    lines: list[str] = []
-    with caplog.at_level(logging.INFO, logger="lockstep.test"):
-        yield lines
-    lines += [record.getMessage() for record in caplog.records]
 
 
 async def test_a_refresh_waits_for_a_round_that_began_after_it() -> None:
@@ -161,98 +149,3 @@ async def test_round_that_raises_another_error_fails_and_frees_all_waiting() -> 
         await work
     rounds.reset()
     await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
-
-
-def test_unreachable_cluster_is_logged_once_for_all_failures(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"))
-    with heard(caplog) as lines:
-        troubles.began("one", AWAY)
-        troubles.began("two", AWAY)
-        troubles.began("one", ClusterUnreachable("B", "b:9092", "timed out"))
-        troubles.over("one")
-        troubles.over("two")
-        troubles.over("two")
-    assert lines == ["cluster unreachable", "cluster reachable again"]
-
-
-def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"))
-    with heard(caplog) as lines:
-        troubles.began("one", DENIED)
-        troubles.began("one", DENIED)
-        troubles.began("one", NotPermitted("B", "to create", "topic y"))
-        troubles.over("one")
-    assert lines == ["one failing", "one failing", "one recovered"]
-
-
-def test_first_of_many_failures_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    troubles, names = FailureTracker(FlowLog("test", "A->B")), [f"p-{number}" for number in range(SAID_AT_ONCE + 3)]
-    with heard(caplog) as lines:
-        for text in ("no leader", "still none"):
-            for name in names:
-                troubles.began(name, ClusterError("B", text))
-        assert troubles.now.keys() == set(names)
-        for name in reversed(names):
-            troubles.over(name)
-        troubles.began("p-0", ClusterError("B", "again"))
-    named = names[:SAID_AT_ONCE]
-    failing, recovered = [f"{name} failing" for name in named], [f"{name} recovered" for name in reversed(named)]
-    assert lines == [*failing, "others failing", *failing, "others recovered", *recovered, "p-0 failing"]
-
-
-def test_number_of_unnamed_failures_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"))
-    caplog.set_level(logging.INFO, logger="lockstep.test")
-    for _ in range(2):
-        for number in range(SAID_AT_ONCE + 3):
-            troubles.began(f"p-{number}", ClusterError("B", "no leader"))
-        caplog.clear()
-        for number in range(SAID_AT_ONCE + 3):
-            troubles.over(f"p-{number}")
-        (record,) = (each for each in caplog.records if each.message == "others recovered")
-        assert record.__dict__["text"] == "all that were not named, 3"
-    assert not troubles.now
-
-
-def test_missing_permission_is_logged_once_with_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"))
-    remedy, other = Remedy("we lack Write on topic x", "grant A."), Remedy("we lack Read on topic x", "grant *")
-    with heard(caplog) as lines:
-        for name in ("x-0", "x-1", "y-0"):
-            troubles.began(name, NotPermitted("B", "WRITE", f"topic {name}", remedy))
-        troubles.began("z-0", NotPermitted("B", "READ", "topic z", other))
-        assert len(troubles.now) == 4
-        for name in ("x-0", "y-0", "x-1", "z-0"):
-            troubles.over(name)
-    assert lines == ["x-0 failing", "z-0 failing", "x-1 recovered", "z-0 recovered"]
-
-
-def test_a_cluster_that_answers_with_a_refusal_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"))
-    with heard(caplog) as lines:
-        troubles.began("one", AWAY)
-        troubles.began("one", DENIED)
-    assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
-
-
-def test_failures_logged_by_another_service_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = FailureTracker(FlowLog("test", "A->B"), others_say={"B"})
-    with heard(caplog) as lines:
-        troubles.began("copying", AWAY)
-        troubles.began("progress", ClusterUnreachable("A", "a:9092", "refused"))
-        assert troubles.now["copying"] == str(AWAY)
-        troubles.over("copying")
-        troubles.over("progress")
-        troubles.began("copying", DENIED)
-    assert lines == ["cluster unreachable", "cluster reachable again", "copying failing"]
-
-
-def test_deleted_topic_is_logged_as_deleted(caplog: pytest.LogCaptureFixture) -> None:
-    with heard(caplog) as lines:
-        troubles = FailureTracker(FlowLog("test", "A->B"))
-        for _ in range(2):
-            troubles.began("orders-0", TopicDeleted("A", "orders"))
-        troubles.over("orders-0")
-    assert lines == ["orders-0 deleted", "orders-0 recovered"]
-    text = "topic orders was deleted on cluster A: a broker says that there is none; it is looked for again"
-    assert caplog.records[0].__dict__["text"] == text

@@ -118,7 +118,7 @@ class CheckpointFlow:
                 "malformed": self._syncs.malformed,
             },
             "opposite": None if self._opposite is None else self._opposite.status(),
-            "checkpoints": {"read": self._memory.is_loaded, "malformed": self._memory.written.malformed},
+            "checkpoints": {"read": self._memory.fold is not None, "malformed": self._memory.written.malformed},
         }
 
     def _samples(self) -> Iterator[Sample]:
@@ -150,7 +150,7 @@ class CheckpointFlow:
             self._ctx.log,
             self._ctx.rounds.troubles,
             create=plane.emit_offset_syncs,
-            keep_only_newest=lambda: self._memory.unreadable,
+            keep_only_newest=lambda: self._memory.is_denied,
         )
 
     async def _rounds(self) -> None:
@@ -170,6 +170,7 @@ class CheckpointFlow:
 
     async def _emit(self) -> None:
         """Look at every group of ours on the source and write the checkpoints that are due."""
+        await self._memory.verify()
         await self._memory.loaded()
         self._ctx.must_act()
         await self._syncs.verify()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lockstep_checkpoint.compacted_topic import CompactedTopic
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
-from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 
 __all__ = ["OffsetSyncFollower"]
@@ -33,18 +33,8 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
         create: bool,
         keep_only_newest: Callable[[], bool],
     ) -> None:
-        super().__init__(
-            admin,
-            conf,
-            topic,
-            log,
-            troubles,
-            name="offset syncs",
-            begin=lambda: OffsetSyncStore(keep_only_newest=keep_only_newest()),
-            take=self._fold,
-            read=OffsetSyncStore.finish_reading,
-            create=create,
-        )
+        super().__init__(admin, conf, topic, log, troubles, name="offset syncs", create=create)
+        self._keep_only_newest = keep_only_newest
         self.malformed = 0
 
     @property
@@ -52,7 +42,10 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
         """Read to the end of the topic, and following; None while it is not."""
         return self.fold
 
-    def _fold(self, store: OffsetSyncStore, records: Sequence[Record]) -> None:
+    def begin_fold(self) -> OffsetSyncStore:
+        return OffsetSyncStore(keep_only_newest=self._keep_only_newest())
+
+    def apply(self, fold: OffsetSyncStore, records: Sequence[Record]) -> None:
         for record in records:
             try:
                 sync = decode_offset_sync(record.key, record.value)
@@ -61,4 +54,8 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
                 self.malformed += 1
                 self._log.warn("offset sync passed over", f"{self.topic} offset {record.offset}: {malformed}")
                 continue
-            store.fold(record.offset, sync)
+            fold.fold(record.offset, sync)
+
+    def finish_fold(self, fold: OffsetSyncStore) -> OffsetSyncStore:
+        fold.finish_reading()
+        return fold

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_checkpoint.compacted_topic import CompactedTopic
 from lockstep_checkpoint.offset_translator import ReverseTranslation
 from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MalformedRow, MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.state.state_fold import StateFold
@@ -41,8 +41,6 @@ class ReverseFlow(CompactedTopic[_State]):
             ctx.log,
             ctx.rounds.troubles,
             name=f"rows of {Flow(ctx.flow.target, ctx.flow.source)}",
-            begin=_State,
-            take=self._apply,
             optional=True,
         )
 
@@ -61,12 +59,15 @@ class ReverseFlow(CompactedTopic[_State]):
         """For /status."""
         return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}
 
-    def _apply(self, state: _State, records: Sequence[Record]) -> None:
+    def begin_fold(self) -> _State:
+        return _State()
+
+    def apply(self, fold: _State, records: Sequence[Record]) -> None:
         for record in records:
             try:
-                row = state.rows.fold(record.offset, record.key, record.value)
+                row = fold.rows.fold(record.offset, record.key, record.value)
             except MalformedRow as exc:
                 self._log.warn("state row ignored", f"{self.topic} offset {record.offset}: {exc}")
                 continue
             if row is not None:
-                state.places.apply(row)
+                fold.places.apply(row)

@@ -14,7 +14,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
-from lockstep_runtime.flow.periodic import FailureTracker
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
 __all__ = ["EventReporter"]

@@ -35,7 +35,7 @@ from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
-from lockstep_runtime.flow.periodic import FailureTracker
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.clock import now_ms
 
 __all__ = ["SlotEngine"]

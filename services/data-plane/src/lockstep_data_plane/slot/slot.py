@@ -32,8 +32,8 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.util.asyncio_util import cancelled, set_within

@@ -5,107 +5,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from lockstep_config.keys.python_classes import ClassFailed
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["FailureTracker", "PeriodicTasks"]
-
-SAID_AT_ONCE = 10
-"""Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
-
-
-class FailureTracker:
-    """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster and a permission that is missing once for all who notice, and of many others at once only the first ones.
-    `others_say`: clusters of which somebody else says when they cannot be reached."""
-
-    def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
-        self._log = log
-        self._others_say = frozenset(others_say)
-        self._now: dict[str, ClusterError | ClassFailed] = {}
-        self._named: set[str] = set()
-        """Those that were said by name."""
-        self._others: set[str] = set()
-        """The rest."""
-        self._ever = 0
-        """How many of these there have been since there were none."""
-
-    @property
-    def now(self) -> dict[str, str]:
-        """Present troubles by name, for /status and /ready."""
-        return {name: str(trouble) for name, trouble in self._now.items()}
-
-    def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
-        """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
-        before = self._now.get(name)
-        if isinstance(trouble, ClusterUnreachable):
-            if not self._away(trouble.alias):
-                self._log.warn(
-                    "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
-                )
-        elif str(before) != str(trouble) and not self._is_repeated(name, trouble):
-            self._log_failing(name, trouble)
-        self._now[name] = trouble
-        self._log_reached(before)
-
-    def over(self, name: str) -> None:
-        """`name` works (again). Cheap to say when it never failed."""
-        before = self._now.get(name)
-        if before is None:
-            return
-        del self._now[name]
-        self._log_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._is_repeated(name, before))
-        self._log_reached(before)
-
-    def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
-        about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
-        if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
-            self._named.add(name)
-            if isinstance(trouble, TopicDeleted):
-                self._log.warn(f"{name} deleted", f"{trouble}; it is looked for again", **about)
-            else:
-                self._log.warn(f"{name} failing", f"{trouble}; trying again", **about)
-            return
-        if not self._others:
-            self._log.warn("others failing", f"{name} too; further failures are not logged; trying again", **about)
-            self._ever = 0
-        self._ever += name not in self._others
-        self._others.add(name)
-        self._log.debug(f"{name} failing", f"{trouble}; trying again", **about)
-
-    def _log_recovered(self, name: str, *, quietly: bool) -> None:
-        self._named.discard(name)
-        if name in self._others:
-            self._others.discard(name)
-            self._log.debug(f"{name} recovered")
-            if not self._others:
-                self._log.info("others recovered", f"all that were not named, {self._ever:,}")
-        elif not quietly:
-            self._log.info(f"{name} recovered")
-
-    def _is_repeated(self, name: str, trouble: ClusterError | ClassFailed) -> bool:
-        """Whether another one lacks the same permission: it was said when that began, and its end is said with the
-        last one's."""
-        if not isinstance(trouble, NotPermitted) or trouble.remedy is None:
-            return False
-        others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
-        return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
-
-    def _away(self, alias: str) -> bool:
-        """Whether nothing is to be said of the cluster: it is known to be away, or others say so."""
-        away = (trouble.alias for trouble in self._now.values() if isinstance(trouble, ClusterUnreachable))
-        return alias in self._others_say or alias in away
-
-    def _log_reached(self, before: ClusterError | ClassFailed | None) -> None:
-        if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
-            self._log.info("cluster reachable again", before.alias, cluster=before.alias)
+__all__ = ["PeriodicTasks"]
 
 
 class PeriodicTasks:

@@ -8,19 +8,20 @@ While it is missing or cannot be read there is no fold, and `trouble` says why.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from lockstep_runtime.flow.periodic import FailureTracker
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 
-__all__ = ["CompactedTopic"]
+__all__ = ["PARTITION", "CompactedTopic"]
 
 F = TypeVar("F")
 
@@ -31,12 +32,12 @@ PARTITION = 0
 NOT_YET = "not read to their end yet"
 
 
-class CompactedTopic(Generic[F]):
+class CompactedTopic(ABC, Generic[F]):
     """Keeps `fold` in step with a topic. Run it as long as the flow lives.
 
-    `conf` makes settings for a consumer; `name` is what the topic holds, in the plural. Each reading begins with
-    `begin()`, hands records to `take` in log order, and calls `read` once when the end was reached; then `fold` is
-    there. With `create` a missing topic is created; with `optional` its absence is no trouble.
+    `conf` makes settings for a consumer; `name` is what messages call the topic. With `create` a missing topic is
+    created; with `optional` its absence is no trouble. With `does_without`, a topic that may not be read has an empty
+    fold.
     """
 
     def __init__(
@@ -48,11 +49,9 @@ class CompactedTopic(Generic[F]):
         troubles: FailureTracker,
         *,
         name: str,
-        begin: Callable[[], F],
-        take: Callable[[F, Sequence[Record]], None],
-        read: Callable[[F], None] | None = None,
         create: bool = False,
         optional: bool = False,
+        does_without: bool = False,
     ) -> None:
         self._admin = admin
         self._conf = conf
@@ -60,22 +59,34 @@ class CompactedTopic(Generic[F]):
         self._log = log
         self._troubles = troubles
         self._name = name
-        self._begin = begin
-        self._take = take
-        self._read = read
         self._create = create
         self._optional = optional
+        self._does_without = does_without
         self._topic_id = ""
         self._changed = asyncio.Event()
         self._why = NOT_YET
         self._judged = asyncio.Event()
-        self._denied = False
+        self._loaded = asyncio.Event()
         self.fold: F | None = None
         """Read to the end of the topic, and following; None while it is not."""
         self.is_missing = False
         """There is no such topic, as far as we know."""
+        self.is_denied = False
+        """We may not read the topic, as far as we know."""
         self.generation = 0
-        """Grows with every reading of the topic from its beginning."""
+        """Grows with every new fold."""
+
+    @abstractmethod
+    def begin_fold(self) -> F:
+        """The fold of an empty topic."""
+
+    @abstractmethod
+    def apply(self, fold: F, records: Sequence[Record]) -> None:
+        """Fold records, in log order."""
+
+    def finish_fold(self, fold: F) -> F:
+        """The fold to keep of one that was read to the end of the topic. Called once for each reading."""
+        return fold
 
     @property
     def topic(self) -> str:
@@ -89,7 +100,7 @@ class CompactedTopic(Generic[F]):
 
     async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Follow until cancelled. Nothing is read before `first` has returned."""
-        self.fold = None
+        self._replace(None)
         self.is_missing = False
         self._judged.clear()
         if first is not None:
@@ -101,20 +112,16 @@ class CompactedTopic(Generic[F]):
                 await self._follow(backoff)
             except ClusterError as trouble:
                 ended = trouble
-                self.fold = None
-                self._why = str(trouble)
-                self.is_missing = isinstance(trouble, TopicMissing)
-                self._denied = isinstance(trouble, NotPermitted)
-                if self.is_missing and self._optional:
-                    self._troubles.over(self._name)
-                else:
-                    self._troubles.began(self._name, trouble)
-                self._judged.set()
+                self._fail(trouble)
             await set_within(self._changed, backoff.after(ended))
 
     async def judged(self) -> None:
         """Return once the topic was read to its end for the first time, or it is known why it cannot be."""
         await self._judged.wait()
+
+    async def loaded(self) -> None:
+        """Return once there is a fold."""
+        await self._loaded.wait()
 
     async def verify(self) -> None:
         """Have the topic read anew if it is gone, or not the one that was followed, and for the first time if it was
@@ -127,14 +134,13 @@ class CompactedTopic(Generic[F]):
         else:
             changed = described is None or described.topic_id != self._topic_id
         if changed:
-            self.fold = None
+            self._replace(None)
             self.is_missing = False
             self._why = NOT_YET
             self._changed.set()
 
     async def _follow(self, backoff: Backoff) -> None:
         self._changed.clear()
-        self.fold = None
         if self._create and await ensure_control_topics(self._admin, [self._topic]):
             self._log.info("topic created", f"{self.topic} on {self._admin.alias}", topic=self.topic)
         described = await self._admin.topic(self.topic)
@@ -142,12 +148,11 @@ class CompactedTopic(Generic[F]):
             raise TopicMissing(self._admin.alias, self.topic)
         self.is_missing = False
         self._topic_id = described.topic_id
-        self.generation += 1
-        fold, position = self._begin(), 0
+        fold, position = self.begin_fold(), 0
 
         def take(records: Sequence[Record]) -> None:
             nonlocal position
-            self._take(fold, records)
+            self.apply(fold, records)
             position = records[-1].offset + 1
 
         follower = follow(
@@ -161,11 +166,10 @@ class CompactedTopic(Generic[F]):
         self._why = NOT_YET
         async with follower:
             await follower.caught_up()
-            if self._denied:
+            if self.is_denied:
                 await follower.permitted()
-            if self._read is not None:
-                self._read(fold)
-            self.fold = fold
+            self.is_denied = False
+            self._replace(self.finish_fold(fold))
             backoff.reset()
             self._troubles.over(self._name)
             self._judged.set()
@@ -183,3 +187,26 @@ class CompactedTopic(Generic[F]):
         finally:
             ends.cancel()
             changed.cancel()
+
+    def _fail(self, trouble: ClusterError) -> None:
+        denied = isinstance(trouble, NotPermitted)
+        if not (denied and self._does_without):
+            self._replace(None)
+        elif self.fold is None or not self.is_denied:
+            self._replace(self.begin_fold())
+        self._why = str(trouble)
+        self.is_missing = isinstance(trouble, TopicMissing)
+        self.is_denied = self.is_denied or denied
+        if self.is_missing and self._optional:
+            self._troubles.over(self._name)
+        else:
+            self._troubles.began(self._name, trouble)
+        self._judged.set()
+
+    def _replace(self, fold: F | None) -> None:
+        self.fold = fold
+        if fold is None:
+            self._loaded.clear()
+        else:
+            self.generation += 1
+            self._loaded.set()
