@@ -302,7 +302,7 @@ def test_a_re_created_syncs_topic_is_read_anew(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_what_was_written_to_a_checkpoints_topic_that_is_gone_is_written_again(scene: Scene) -> None:
+def test_checkpoints_are_written_again_to_a_re_created_topic(scene: Scene) -> None:
     scene.sync((0, 0), (100, 90))
     scene.commit(100)
     with scene.service() as process:

@@ -27,10 +27,16 @@ def ended(at: int, producer: int, *, commit: bool) -> Batch:
     return batch([record(at, b"\0" * 6, key=key)], producer=(producer, 0, -1), attributes=TRANSACTIONAL | CONTROL)
 
 
-def known(*batches: Batch) -> dict[tuple[str, int], int]:
-    fold = CommittedProgress("MirrorSourceConnector", "S")
+def known(*batches: Batch, connector: str = "MirrorSourceConnector") -> dict[tuple[str, int], int | None]:
+    fold = CommittedProgress()
     fold.apply(batches)
-    return fold.known
+    return of_source(fold, connector)
+
+
+def of_source(fold: CommittedProgress, connector: str = "MirrorSourceConnector") -> dict[tuple[str, int], int | None]:
+    """What is known of the partitions of S."""
+    found = [(change.source_partition(), change.offset) for change in fold.offsets.of(connector).values()]
+    return {place[1]: offset for place, offset in found if place is not None and place[0] == "S"}
 
 
 def test_a_record_outside_of_transactions_counts_at_once() -> None:
@@ -73,7 +79,7 @@ def test_connect_offsets_ignore_other_clusters_and_connectors() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["write", "commit", "abort"]))))
 def test_connect_offsets_equal_a_read_committed_consumer(steps: list[tuple[int, int, str]]) -> None:
-    fold = CommittedProgress("MirrorSourceConnector", "S")
+    fold = CommittedProgress()
     open_now: dict[int, dict[tuple[str, int], int]] = {}
     wanted: dict[tuple[str, int], int] = {}
     for at, (producer, partition, what) in enumerate(steps):
@@ -84,14 +90,14 @@ def test_connect_offsets_equal_a_read_committed_consumer(steps: list[tuple[int, 
             fold.apply([ended(at, producer, commit=what == "commit")])
             held = open_now.pop(producer, {})
             wanted |= held if what == "commit" else {}
-        assert fold.known == wanted
+        assert of_source(fold) == wanted
 
 
 def test_connect_offsets_are_kept_by_connector() -> None:
     mine, other = (encode_source_progress("S", "t", 3, offset, name) for offset, name in ((40, "mine"), (90, "other")))
-    fold = CommittedProgress("mine", "S")
-    fold.apply([batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))])
-    assert fold.known == {("t", 3): 40}
+    written = [batch([record(at, value, key=key)]) for at, (key, value) in enumerate((mine, other))]
+    assert known(*written, connector="mine") == {("t", 3): 40}
     reset = encode_source_progress_reset("S", "t", 3, "other")
-    fold.apply([batch([record(2, reset[1], key=reset[0])])])
-    assert fold.known == {("t", 3): 40}
+    forgotten = batch([record(2, reset[1], key=reset[0])])
+    assert known(*written, forgotten, connector="mine") == {("t", 3): 40}
+    assert known(*written, forgotten, connector="other") == {}

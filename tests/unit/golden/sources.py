@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
-from lockstep_protocol.connect_offsets import change_in, changes_of, record_of
+from lockstep_protocol.connect_offsets import OffsetFold, changes_of, record_of
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
@@ -163,7 +164,10 @@ def mirror_records() -> Iterator[tuple[str, Bytes, object, object]]:
             body = {"partition": partition, "offset": None if offset is None else {"offset": offset}}
             (change,) = changes_of(Connector(connector), {"offsets": [body]})
             progress = record_of(name, change)
-            yield f"{name}, {'reset' if offset is None else 'altered'}", progress, change, change_in(name, *progress)
+            fold = OffsetFold()
+            fold.apply(*progress)
+            read = fold.of(name).get(progress[0], replace(change, offset=None))
+            yield f"{name}, {'reset' if offset is None else 'altered'}", progress, change, read
 
 
 PARTITIONS: Mapping[str, Mapping[str, Any]] = {

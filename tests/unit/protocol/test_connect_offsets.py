@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.connect_offsets import (
     OffsetChange,
+    OffsetFold,
     RefusedOffsets,
-    change_in,
     changes_of,
     listing,
     record_of,
@@ -256,31 +256,52 @@ def test_listed_offsets_can_be_requested_again() -> None:
     assert changes_of(SOURCE, listing(changes)) == changes[:1]
 
 
+def folded(*records: tuple[bytes | None, bytes | None]) -> OffsetFold:
+    fold = OffsetFold()
+    for record in records:
+        fold.apply(*record)
+    return fold
+
+
 @pytest.mark.parametrize("connector", list(Connector))
-@pytest.mark.parametrize("offset", [0, None])
-def test_offset_record_is_read_again_only_by_its_connector(connector: Connector, offset: int | None) -> None:
-    (one,) = asked(connector, (PARTITION[connector], None if offset is None else {"offset": offset}))
-    record = record_of("mine", one)
-    assert change_in("mine", *record) == one
-    assert change_in("other", *record) is None
+def test_offset_record_is_read_only_by_its_connector_until_a_reset(connector: Connector) -> None:
+    one, none = asked(connector, (PARTITION[connector], {"offset": 0}), (PARTITION[connector], None))
+    written, reset = record_of("mine", one), record_of("mine", none)
+    fold = folded(written, record_of("other", none))
+    assert (fold.of("mine"), fold.of("other"), fold.of("another")) == ({written[0]: one}, {}, {})
+    assert folded(written, reset).of("mine") == {}
+    assert folded(reset, written).of("mine") == {written[0]: one}
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "offset"),
-    [
-        (b'["mine",{"rubbish":1}]', b'{"offset":3}', 3),
-        (b'["mine",null]', None, None),
-        (b'["mine",{}]', b'{"pos":3}', None),
-        (b'["mine",{}]', b'{"offset":true}', None),
-        (b'["mine",{}]', b"7", None),
-    ],
-)
-def test_malformed_own_offset_is_found_and_can_be_reset(key: bytes, value: bytes | None, offset: int | None) -> None:
-    found = change_in("mine", key, value)
-    assert found is not None
-    assert found.offset == offset
+def test_last_record_of_a_key_counts_and_keys_compare_by_bytes() -> None:
+    key, blanks = b'["mine",{"a":1}]', b'["mine", {"a": 1}]'
+    fold = folded((key, b'{"offset":7}'), (blanks, b'{"offset":8}'), (key, b'{"offset":3}'))
+    assert fold.of("mine") == {blanks: OffsetChange({"a": 1}, 8), key: OffsetChange({"a": 1}, 3)}
+    assert list(fold.of("mine")) == [blanks, key], "as they were written"
+
+
+@pytest.mark.parametrize("key", [b'["mine",{"rubbish":1}]', b'["mine",null]', b'["mine",{}]'])
+def test_malformed_own_partition_is_found_and_can_be_reset(key: bytes) -> None:
+    assert [one.offset for one in folded((key, b'{"offset":3}')).of("mine").values()] == [3]
+
+
+@pytest.mark.parametrize("value", [None, b"null", b'{"pos":3}', b'{"offset":true}', b'{"offset":null}', b"7"])
+def test_value_without_an_offset_is_a_reset(value: bytes | None) -> None:
+    key = b'["mine",{}]'
+    assert folded((key, b'{"offset":3}'), (key, value)).of("mine") == {}
 
 
 @pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
 def test_record_that_is_no_offset_is_skipped(key: bytes | None) -> None:
-    assert change_in("mine", key, b'{"offset":1}') is None
+    assert folded((key, b'{"offset":1}')).known == {}
+
+
+def test_value_that_is_not_json_changes_nothing() -> None:
+    key = b'["mine",{}]'
+    assert [one.offset for one in folded((key, b'{"offset":3}'), (key, b"{")).of("mine").values()] == [3]
+
+
+def test_source_partition_is_none_for_malformed_and_other_connectors() -> None:
+    assert OffsetChange(PARTITION[SOURCE], 1).source_partition() == ("primary", ("t1", 2))
+    for partition in (None, {}, PARTITION[CHECKPOINT], PARTITION[SOURCE] | {"more": 1}):
+        assert OffsetChange(partition, 1).source_partition() is None

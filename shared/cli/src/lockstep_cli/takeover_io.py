@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from lockstep_cli.clusters import source_of, target_of
 from lockstep_cli.command_client import ask, members_of, new_request, producing
@@ -23,13 +23,8 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command_vocabulary import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
-from lockstep_protocol.connect_offsets import OffsetChange, listing
-from lockstep_protocol.mm2_codec import (
-    MalformedRecord,
-    decode_checkpoint,
-    decode_source_progress,
-    encode_source_progress,
-)
+from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
+from lockstep_protocol.mm2_codec import decode_checkpoint, encode_source_progress
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
@@ -208,11 +203,15 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
 async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
     there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
-    fold = _Offsets()
-    alias = settings.flow.target
+    fold, alias = OffsetFold(), settings.flow.target
+
+    def take(records: Sequence[Record]) -> None:
+        for record in records:
+            fold.apply(record.key, record.value)
+
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            await _replay(settings, topic, fold.apply)
+            await _replay(settings, topic, take)
     except TopicMissing:
         return None
     except TimeoutError as exc:
@@ -221,26 +220,14 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
             f"topic {topic} on cluster {alias} cannot be read to its end within {READ_WITHIN_S:.0f} s: somebody left a "
             "transaction open there. It ends by itself after its transaction.timeout.ms; ask again then",
         ) from exc
-    return fold.offsets
-
-
-@dataclass(slots=True)
-class _Offsets:
-    offsets: dict[tuple[str, str], dict[TopicPartition, int]] = field(default_factory=dict)
-
-    def apply(self, records: Sequence[Record]) -> None:
-        for record in records:
-            try:
-                progress = decode_source_progress(record.key, record.value)
-            except MalformedRecord:
-                continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
-            if progress is None:
-                continue
-            known = self.offsets.setdefault((progress.connector, progress.cluster), {})
-            if progress.offset is None:
-                known.pop((progress.topic, progress.partition), None)
-            else:
-                known[progress.topic, progress.partition] = progress.offset
+    found: dict[tuple[str, str], dict[TopicPartition, int]] = {}
+    for connector, changes in fold.known.items():
+        for change in changes.values():
+            place = change.source_partition()
+            if place is not None and change.offset is not None:
+                cluster, tp = place
+                found.setdefault((connector, cluster), {})[tp] = change.offset
+    return found
 
 
 async def _replay(settings: FlowSettings, topic: str, take: Callable[[Sequence[Record]], None]) -> None:

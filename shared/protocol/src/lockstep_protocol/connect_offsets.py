@@ -22,7 +22,7 @@ from typing import Any
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.mm2_codec import connect_json
 
-__all__ = ["FIELDS", "OffsetChange", "RefusedOffsets", "change_in", "changes_of", "listing", "record_of"]
+__all__ = ["FIELDS", "OffsetChange", "OffsetFold", "RefusedOffsets", "changes_of", "listing", "record_of"]
 
 INTEGER = range(-(2**31), 2**31)
 LONG = range(-(2**63), 2**63)
@@ -52,6 +52,40 @@ class OffsetChange:
         """Whether it names a partition of the connector, and is no rubbish to be cleaned up."""
         return self.partition is not None and _fault(connector, self.partition) == ""
 
+    def source_partition(self) -> tuple[str, tuple[str, int]] | None:
+        """Cluster and (topic, partition) where it is the source connector's; None for rubbish and for others."""
+        if self.partition is None or not self.is_of(Connector.SOURCE):
+            return None
+        return self.partition["cluster"], (self.partition["topic"], self.partition["partition"])
+
+
+class OffsetFold:
+    """The topic of offsets, as Connect reads it: it compares the keys' bytes, the last record of a key counts, and a
+    reset forgets it (`mm2-behaviour.md` §1.7). The records of a key have to come in log order."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[bytes, OffsetChange]] = {}
+        """What is not reset, by the connector's name and the key as it lies there."""
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        """Fold a record. A value without an offset is a reset; what is no record of Connect's changes nothing."""
+        try:
+            found = json.loads(key or b"")
+            body = None if value is None else json.loads(value)
+        except (ValueError, RecursionError):
+            return  # whoever shares the topic writes what they like
+        match found:
+            case [str(connector), partition] if key is not None and (partition is None or isinstance(partition, dict)):
+                offset = body.get("offset") if isinstance(body, dict) else None
+                known = self.known.setdefault(connector, {})
+                known.pop(key, None)
+                if _is_integer(offset):
+                    known[key] = OffsetChange(partition, offset)
+
+    def of(self, connector: str) -> Mapping[bytes, OffsetChange]:
+        """What is known of the connector of that name."""
+        return self.known.get(connector, {})
+
 
 def changes_of(connector: Connector, request: object) -> tuple[OffsetChange, ...]:
     """What a request asks for, in its order. Raises RefusedOffsets."""
@@ -65,21 +99,6 @@ def record_of(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
     """Key and value for the topic of offsets, byte for byte as Connect writes them. `name`: the connector's own."""
     key = connect_json([name, change.partition])
     return key, None if change.offset is None else connect_json({"offset": change.offset})
-
-
-def change_in(name: str, key: bytes | None, value: bytes | None) -> OffsetChange | None:
-    """What a record of the topic of offsets says of the connector `name`; None for one of others, and for what is none.
-    A tombstone, and a value without an offset, is a reset."""
-    try:
-        found = json.loads(key or b"")
-        body = None if value is None else json.loads(value)
-    except (ValueError, RecursionError):
-        return None  # whoever shares the topic writes what they like
-    match found:
-        case [str(of), partition] if of == name and (partition is None or isinstance(partition, dict)):
-            offset = body.get("offset") if isinstance(body, dict) else None
-            return OffsetChange(partition, offset if _is_integer(offset) else None)
-    return None
 
 
 def listing(changes: Iterable[OffsetChange]) -> dict[str, list[dict[str, Any]]]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.record_batch.stamp import EPOCHS
-from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
@@ -84,9 +83,8 @@ def not_located(rows: Iterable[PartitionProgress], topics: Iterable[MirroredTopi
 
 def changed_partition(change: OffsetChange, source: str) -> TopicPartition | None:
     """Which partition of the flow a change is about, None for rubbish and for other sources."""
-    if change.partition is None or not change.is_of(Connector.SOURCE) or change.partition["cluster"] != source:
-        return None
-    return change.partition["topic"], change.partition["partition"]
+    place = change.source_partition()
+    return place[1] if place is not None and place[0] == source else None
 
 
 def connect_entry(row: PartitionProgress, source: str) -> OffsetChange:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.rebuild import read
 from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.log_reader import LogCursor
+from lockstep_protocol.connect_offsets import OffsetFold
 from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress, encode_source_progress_reset
+from lockstep_protocol.mm2_codec import encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 
 __all__ = ["CommittedProgress", "CommittedProgressReader"]
@@ -22,59 +24,43 @@ __all__ = ["CommittedProgress", "CommittedProgressReader"]
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
 
+KeyValue: TypeAlias = tuple[bytes | None, bytes | None]
+
 
 class CommittedProgress:
-    """A fold of one partition of the progress topic, batch by batch: how far each partition of a source is, as the
-    connector of that name keeps it. Connectors share the topic in Connect, also several of one source."""
+    """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
-    def __init__(self, connector: str, source: str) -> None:
-        self._connector = connector
-        self._source = source
-        self._open: dict[int, list[tuple[TopicPartition, int | None]]] = {}
-        self.known: dict[TopicPartition, int] = {}
-        """Last upstream offset that is decided, by partition of the source."""
+    def __init__(self) -> None:
+        self.reset()
 
     def reset(self) -> None:
         """Begin anew: what was taken is not of this log."""
-        self._open.clear()
-        self.known.clear()
+        self._open: dict[int, list[KeyValue]] = {}
+        self.offsets = OffsetFold()
 
     def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
         cannot be read."""
         for batch in batches:
+            records = [(record.key, record.value) for record in read(batch)]
             if batch.attributes & CONTROL:
-                self._ended(batch)
+                self._ended(batch.producer_id, records)
             elif batch.attributes & TRANSACTIONAL:
-                self._open.setdefault(batch.producer_id, []).extend(self._progress(batch))
+                self._open.setdefault(batch.producer_id, []).extend(records)
             else:
-                self._apply(self._progress(batch))
+                self._apply(records)
 
-    def _progress(self, batch: Batch) -> list[tuple[TopicPartition, int | None]]:
-        found: list[tuple[TopicPartition, int | None]] = []
-        for record in read(batch):
-            try:
-                progress = decode_source_progress(record.key, record.value)
-            except MalformedRecord:
-                continue  # a shared Connect cluster keeps other connectors' offsets here too, in whatever form
-            if progress is not None and (progress.connector, progress.cluster) == (self._connector, self._source):
-                found.append(((progress.topic, progress.partition), progress.offset))
-        return found
-
-    def _ended(self, batch: Batch) -> None:
-        for record in read(batch):
-            if record.key is not None and len(record.key) >= _MARKER.size:
-                _, kind = _MARKER.unpack_from(record.key)
-                held = self._open.pop(batch.producer_id, [])
+    def _ended(self, producer_id: int, markers: Iterable[KeyValue]) -> None:
+        for key, _ in markers:
+            if key is not None and len(key) >= _MARKER.size:
+                _, kind = _MARKER.unpack_from(key)
+                held = self._open.pop(producer_id, [])
                 if kind == COMMIT:
                     self._apply(held)
 
-    def _apply(self, progress: Iterable[tuple[TopicPartition, int | None]]) -> None:
-        for tp, offset in progress:
-            if offset is None:
-                self.known.pop(tp, None)
-            else:
-                self.known[tp] = offset
+    def _apply(self, records: Iterable[KeyValue]) -> None:
+        for key, value in records:
+            self.offsets.apply(key, value)
 
 
 class CommittedProgressReader:
@@ -102,8 +88,7 @@ class CommittedProgressReader:
                 return None
             about = f"cluster {self._target.alias}: topic {self.topic}"
             raise KafkaProtocolError(code, about, self._target.alias, ("topic", self.topic, "Read"))
-        key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
-        return self.topic, partition_for(key, count)
+        return self.topic, partition_for(self._key(tp), count)
 
     async def newest(self, tp: TopicPartition) -> int | None:
         """The last upstream offset of `tp` that a committed transaction, or a record outside of one, says to be
@@ -112,22 +97,24 @@ class CommittedProgressReader:
         place = await self.place(tp)
         if place is None:
             return None
-        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place, self._fold()))
+        log = self._logs.setdefault(place[1], _PartitionLog(self._target, place))
         await log.reading.done()
-        return log.fold.known.get(tp)
+        entry = log.fold.offsets.of(self._connector).get(self._key(tp))
+        return None if entry is None else entry.offset
 
-    def _fold(self) -> CommittedProgress:
-        return CommittedProgress(self._connector, self._source)
+    def _key(self, tp: TopicPartition) -> bytes:
+        key, _ = encode_source_progress_reset(self._source, *tp, self._connector)
+        return key
 
 
 class _PartitionLog:
     """One partition of the progress topic, as far as it was read."""
 
-    def __init__(self, target: Cluster, place: TopicPartition, fold: CommittedProgress) -> None:
+    def __init__(self, target: Cluster, place: TopicPartition) -> None:
         self._target = target
         self._place = place
         self._cursor = LogCursor(target, place)
-        self.fold = fold
+        self.fold = CommittedProgress()
         self.reading = SingleFlight(self._read_on)
 
     async def _read_on(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
-from lockstep_protocol.connect_offsets import OffsetChange, change_in, changes_of, listing, record_of
+from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, listing, record_of
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import Record, replay
@@ -51,15 +51,11 @@ class ConnectOffsets:
     async def known(self) -> Mapping[bytes, OffsetChange]:
         """What the topic says now, by the keys as they lie there, without what was reset. Raises ClusterError, and
         ValueError where it cannot be read to its end."""
-        ctx, found = self._ctx, dict[bytes, OffsetChange]()
+        ctx, fold = self._ctx, OffsetFold()
 
         def take(records: Sequence[Record]) -> None:
             for record in records:
-                change = change_in(self.name, record.key, record.value)
-                if change is not None and record.key is not None:
-                    found.pop(record.key, None)
-                    if change.offset is not None:
-                        found[record.key] = change
+                fold.apply(record.key, record.value)
 
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
         try:
@@ -72,7 +68,7 @@ class ConnectOffsets:
                 f"cluster {ctx.target.alias}: topic {self._topic.name} cannot be read to its end: is a transaction "
                 "left open there? Ask again in a minute"
             ) from exc
-        return found
+        return fold.of(self.name)
 
     async def write(self, changes: Iterable[OffsetChange]) -> None:
         """Append them, as Connect would; the topic is created where it is missing. Raises ClusterError, after which
