@@ -116,7 +116,7 @@ def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Bro
     assert not turns.events("GroupPositionOverwritten")
 
 
-def test_by_key_each_puts_records_where_the_other_does(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+def test_mm1_and_legacy_by_key_choose_the_same_partitions(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
     """Six partitions into four, in turn: all records of a key lie in one partition, once and in order."""
     turns = Turns(tmp_path, brokers, 6, 4, partitioning="key")
     order: list[MirrorMaker1 | Legacy] = [turns.mm1, turns.lockstep, turns.mm1, turns.lockstep]

@@ -177,7 +177,7 @@ def by_mm2(tmp_path_factory: pytest.TempPathFactory, brokers: tuple[Broker, Brok
         yield found
 
 
-def test_our_checkpoints_on_the_syncs_of_a_running_mm2_are_never_too_far(by_mm2: MirroredByMM2) -> None:
+def test_checkpoints_of_ours_on_syncs_of_a_running_mm2_are_never_too_far(by_mm2: MirroredByMM2) -> None:
     written, copy = by_mm2.written, by_mm2.orders
     syncs = [decode_offset_sync(r.key, r.value) for r in read_topic(by_mm2.a, "mm2-offset-syncs.B.internal")]
     known = {(one.topic, one.partition, one.upstream, one.downstream) for one in syncs}
@@ -225,7 +225,7 @@ def test_mm2_167_a_group_that_moves_while_mm2_copies_is_never_led_too_far(by_mm2
         assert copy.behind(one.partition, one.upstream, one.downstream) >= 0, one
 
 
-def test_our_client_reads_what_mm2_wrote(by_mm2: MirroredByMM2) -> None:
+def test_client_reads_what_mm2_wrote(by_mm2: MirroredByMM2) -> None:
     to_a, to_b = {"bootstrap.servers": by_mm2.a}, {"bootstrap.servers": by_mm2.b}
     until(lambda: {"heartbeats", "B.heartbeats"} <= heartbeat_topics(to_a))
     until(lambda: {"heartbeats", "A.heartbeats"} <= heartbeat_topics(to_b))

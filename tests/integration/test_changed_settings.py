@@ -127,7 +127,7 @@ def test_mm2_177_latest_copies_only_new_records(mirror: Changing) -> None:
     )
 
 
-def test_more_slots_and_fewer(mirror: Changing) -> None:
+def test_slots_more_and_fewer_lose_nothing(mirror: Changing) -> None:
     there = mirror.flow
     topic = mirror.topic("spread")
     there.wait_copied(topic)

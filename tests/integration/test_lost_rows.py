@@ -93,7 +93,7 @@ async def test_chain_position_before_its_begin_is_found(pair: Pair, others: int)
 
 
 @pytest.mark.long
-async def test_also_where_the_leader_has_forgotten_us() -> None:
+async def test_chain_position_is_found_where_the_leader_has_forgotten_us() -> None:
     with Broker("forgetful", properties=FORGETS) as broker:
         topic = create_topic(broker.bootstrap)
         async with cluster(broker.bootstrap, topic) as target:

@@ -84,7 +84,7 @@ async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name:
         assert follower.positions == dict.fromkeys(range(6), 0)
 
 
-async def test_from_the_end_nothing_is_missed_that_comes_after_it_caught_up(
+async def test_follow_from_the_end_misses_nothing_after_it_caught_up(
     broker_b: Broker, topic_name: str, facts: ControlProducer
 ) -> None:
     create_topic(broker_b.bootstrap, topic_name)

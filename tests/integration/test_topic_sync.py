@@ -473,7 +473,7 @@ def test_config_change_arrives_in_10_s_a_manual_one_at_the_interval(
     assert configs(broker_b, still_there) == {"delete.retention.ms": "4444444"}
 
 
-def test_more_replicas_than_brokers_are_lowered_with_one_warning(
+def test_replication_factor_above_the_brokers_is_lowered_with_one_warning(
     usual: ServiceProcess, topic: str, guarded: Broker, broker_b: Broker
 ) -> None:
     create_topic(guarded.bootstrap, topic, partitions=1)

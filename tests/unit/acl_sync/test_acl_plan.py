@@ -92,7 +92,7 @@ class TestJudge:
 
 
 class TestPlan:
-    def test_only_what_the_target_lacks_is_missing(self) -> None:
+    def test_acl_plan_has_only_what_the_target_lacks(self) -> None:
         found = planned([acl("READ"), acl("DESCRIBE")], [acl("READ", name="A.orders")])
         assert found.missing == (acl("DESCRIBE", name="A.orders"),)
         assert found.present == 1
@@ -143,7 +143,7 @@ SETS = st.frozensets(BINDINGS, max_size=30)
 
 
 @given(SETS, SETS)
-def test_after_applying_nothing_is_missing(source: frozenset[AclBinding], target: frozenset[AclBinding]) -> None:
+def test_acl_plan_after_its_execution_is_empty(source: frozenset[AclBinding], target: frozenset[AclBinding]) -> None:
     first = planned(source, target)
     second = planned(source, target | set(first.missing))
     assert second.missing == ()

@@ -56,7 +56,7 @@ class TestPrefixes:
     def test_a_prefix_becomes_that_of_the_remote_names(self) -> None:
         assert verdict(prefixed(), source=["orders-1", "orders-2", "hidden"]) == prefixed("A.orders-")
 
-    def test_under_the_identity_policy_it_stays(self) -> None:
+    def test_prefixed_acl_under_identity_is_copied_unchanged(self) -> None:
         assert verdict(prefixed(), KEPT, source=["orders-1"], target=["orders-1"]) == prefixed()
 
     def test_prefixed_acl_that_matches_no_topic_is_copied(self) -> None:

@@ -207,7 +207,7 @@ class TestPlaces:
         "place",
         [TranslatedOffset(DownstreamOffset(40), behind=50), TranslatedOffset(DownstreamOffset(40), by_runs=False)],
     )
-    def test_beyond_a_place_that_is_not_exact_a_checkpoint_may_be_right(self, place: TranslatedOffset) -> None:
+    def test_checkpoint_beyond_an_inexact_place_may_be_right(self, place: TranslatedOffset) -> None:
         assert self.place(place, last={("A.orders", 0): checkpoint(90, 80)}).places == ((("A.orders", 0), place),)
 
     def test_a_checkpoint_beyond_the_exact_place_goes_back_with_the_group(self) -> None:

@@ -150,7 +150,7 @@ class TestRewinds:
 
 
 class TestAfterwards:
-    def test_our_own_write_is_not_taken_for_a_change_by_somebody_else(self) -> None:
+    def test_group_sync_does_not_take_its_own_write_as_a_foreign_change(self) -> None:
         sync = plan_group_sync(checkpoints(5), ABSENT, ABSENT, TOPICS)
         remembered = with_writes(ABSENT, sync.writes)
         assert remembered == empty(5)

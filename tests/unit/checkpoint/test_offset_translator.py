@@ -40,7 +40,7 @@ def test_the_syncs_answer_where_there_is_no_row() -> None:
     assert ask(NOBODY_S, store((10, 9)), 15) == TranslatedOffset(DownstreamOffset(10), behind=4, by_runs=False)
 
 
-def test_before_the_first_run_the_syncs_answer_up_to_it() -> None:
+def test_syncs_translate_up_to_the_first_run() -> None:
     """MirrorMaker 2 had copied that much when the data plane took over."""
     assert ask(OURS, store((8, 3)), 9).at == 4
     assert ask(OURS, store((8, 700)), 9).at == 5

@@ -61,7 +61,7 @@ def test_group_position_is_translated_from_runs(upstream: int, wanted: Translate
     assert at(folded(TOPIC, *copied(GAP).log), upstream) == wanted
 
 
-def test_behind_counts_from_what_was_decided_to_be_passed_over() -> None:
+def test_behind_counts_from_the_last_skipped_record() -> None:
     partition = copied(GAP)
     partition.passes_over(3)
     partition.writes()

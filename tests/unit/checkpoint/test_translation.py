@@ -140,7 +140,7 @@ class TestGoldenVectors:
         self.run_on(feed, 1010)
         assert feed.distinct == self.AFTER_START_WITHOUT_CHECKPOINTS
 
-    def test_mm2_157_with_checkpoints_the_history_survives_the_start(self) -> None:
+    def test_mm2_157_history_with_checkpoints_is_kept_at_the_start(self) -> None:
         feed = self.loaded(keep_only_newest=False)
         assert feed.distinct == self.LOADED
         self.run_on(feed, 1000)

@@ -93,7 +93,7 @@ def test_takeover_in_place_writes_nothing() -> None:
     assert (plan.row.topic, plan.row.connector, plan.row.partitions) == (DEDICATED.topic, DEDICATED.connector, 2)
 
 
-def test_from_another_place_every_offset_is_written_once() -> None:
+def test_takeover_from_another_topic_writes_every_offset_once() -> None:
     plan = plan_takeover(found(STRIMZI))
     assert plan.writes == ((("t", 0), 9), (("t", 1), 19))
     again = plan_takeover(found(STRIMZI, ours={("t", 0): 9, ("t", 1): 19}))
@@ -146,7 +146,7 @@ def test_takeover_after_hand_back_alters_offsets_to_those_of_mm2() -> None:
     assert (plan.refusals, plan.alters, plan.writes, plan.resume) == ((), ((("t", 0), 9),), (), True)
 
 
-def test_for_that_the_data_plane_has_to_run_and_be_stopped() -> None:
+def test_takeover_after_hand_back_needs_a_running_stopped_data_plane() -> None:
     back = Handover(phase="handed-back", topic=DEDICATED.topic, connector=DEDICATED.connector, group="A-mm2")
     for rows, replicas in (([STOPPED], 0), ([], 1)):
         (why,) = plan_takeover(found(DEDICATED, progress(0, 5), back, *rows, replicas=replicas)).refusals
@@ -305,7 +305,7 @@ def test_twice_changes_nothing() -> None:
         ([DRAINED, STOPPED], 1, ""),
     ],
 )
-def test_only_what_has_drained_is_handed_back(rows: list[Row], replicas: int, words: str) -> None:
+def test_hand_back_of_a_flow_that_is_not_drained_is_refused(rows: list[Row], replicas: int, words: str) -> None:
     why = not_drained(held(progress(), *rows, replicas=replicas))
     assert words in why
     assert bool(words) is bool(why)

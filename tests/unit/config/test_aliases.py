@@ -35,7 +35,7 @@ C = "clusters = A, B, C\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nC
         ("A.source.cluster.alias = x\nalias = y", "A->B", "B->A"),
     ],
 )
-def test_which_line_counts(lines: str, there: str, back: str) -> None:
+def test_alias_line_that_counts(lines: str, there: str, back: str) -> None:
     layers = layered(read_properties(lines.encode(), Path("f")).entries, ("A", "B"), ("source.cluster.alias",))
     assert (str(aliases(layers, AB)), str(aliases(layers, BA))) == (there, back)
 

@@ -236,10 +236,10 @@ def test_a_level_that_java_refuses_is_refused(codec: str, level: str, mistakes_o
 
 
 class TestRecompress:
-    def test_is_off_unless_asked_for(self, load_text: LoadText) -> None:
+    def test_recompress_is_off_by_default(self, load_text: LoadText) -> None:
         assert not load_text("").flow(Flow("A", "B")).data_plane.compression.recompress
 
-    def test_counts_with_an_explicit_codec(self, load_text: LoadText) -> None:
+    def test_recompress_applies_with_an_explicit_codec(self, load_text: LoadText) -> None:
         loaded = load_text("A->B.lockstep.recompress = true\nB.producer.compression.type = zstd\n")
         assert loaded.flow(Flow("A", "B")).data_plane.compression.recompress
         assert loaded.notes == ()

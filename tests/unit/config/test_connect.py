@@ -123,7 +123,7 @@ FORMS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_three_connectors_are_one_flow_in_every_form(loaded: Loaded, form: str) -> None:
+def test_connectors_of_one_flow_in_every_form(loaded: Loaded, form: str) -> None:
     name, text = FORMS[form]
     configuration = loaded(text, name)
     (settings,) = configuration.flows

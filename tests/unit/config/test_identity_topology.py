@@ -92,7 +92,7 @@ def test_topology_names_routes_cut_by_local() -> None:
     assert double_routes(links, hub) == []
 
 
-def test_which_flows_lead_back() -> None:
+def test_topology_finds_flows_of_a_cycle() -> None:
     links = links_of("A->B B->C C->A C->D")
     assert [str(link.flow) for link in links if leads_back(link, links)] == ["A->B", "B->C", "C->A"]
 
@@ -117,7 +117,7 @@ def test_which_flows_lead_back() -> None:
         (r"orders\-.*", "orders-x", True),
     ],
 )
-def test_whether_two_filters_may_select_the_same_topic(one: str, other: str, shared: bool) -> None:
+def test_topology_finds_filters_that_may_select_the_same_topic(one: str, other: str, shared: bool) -> None:
     a, b = NameFilter((one,)), NameFilter((other,))
     assert may_share(a, b) is may_share(b, a) is shared
 

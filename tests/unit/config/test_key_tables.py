@@ -170,7 +170,7 @@ class TestWhatWouldChangeData:
 
     @pytest.mark.parametrize("scope", ["", "A->B.", "B."])
     @pytest.mark.parametrize("name", ["transforms.mask.type", "predicates.p.type"])
-    def test_its_parts_alone_do_nothing(self, name: str, scope: str, load_text: LoadText) -> None:
+    def test_change_data_parts_alone_have_no_effect(self, name: str, scope: str, load_text: LoadText) -> None:
         (unused,) = load_text(f"{scope}{name} = x\n").unused
         assert unused.key == f"{scope}{name}"
 

@@ -56,7 +56,7 @@ def test_a_placeholder_that_names_itself_is_no_level() -> None:
     )
 
 
-def test_our_own_keys(load_text: LoadText, mistakes_of: MistakesOf) -> None:
+def test_log_level_keys_of_lockstep(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     log = load_text("lockstep.log.level = WARN\nlockstep.log.level.acl-sync = debug\n").log
     assert [log.level(one) for one in ("acl-sync", "data-plane")] == ["debug", "warning"]
     (mistake,) = mistakes_of("lockstep.log.level = loud\n")

@@ -168,7 +168,7 @@ class TestFlowsThatDoNotReadEachOthersNames:
             "again, and so for ever: give A->B and B->A the same replication.policy.separator"
         )
 
-    def test_over_three_clusters(self, mistakes_of: MistakesOf) -> None:
+    def test_cycle_over_three_clusters_is_refused(self, mistakes_of: MistakesOf) -> None:
         text = "clusters = A, B, C\n" + "".join(f"{a}.bootstrap.servers = {a}:1\n" for a in "ABC")
         text += "A->B.enabled = true\nB->C.enabled = true\nC->A.enabled = true\n"
         (mistake,) = mistakes_of(whole=text + "B->C.replication.policy.separator = __\n")

@@ -193,7 +193,7 @@ def test_mm2_129_130_exactly_once_where_supported_has_no_mistakes(load_text: Loa
     assert not flow(load_text(whole=clusters("A", "B") + REQUIRED)).enabled, "nothing is asked of a flow that is off"
 
 
-def test_mm2_094_with_heartbeats_off_only_enabled_flows_run(load_text: LoadText) -> None:
+def test_mm2_094_heartbeats_off_runs_enabled_flows_only(load_text: LoadText) -> None:
     lines = "emit.heartbeats.enabled = false\n" + "".join(
         f"{pair}.enabled = true\n" for pair in ("A->B", "A->D", "E->F")
     )

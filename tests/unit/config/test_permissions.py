@@ -54,7 +54,7 @@ def test_key_partitioning_needs_a_transactional_id(load_text: LoadText) -> None:
         "group.id = second\n",
     ],
 )
-def test_on_the_source_nothing_is_needed_beyond_the_list(load_text: LoadText, lines: str) -> None:
+def test_source_grants_are_within_the_list(load_text: LoadText, lines: str) -> None:
     opposite = {"mm2-lockstep-state.B.internal", "mm2-lockstep-second-state.B.internal"}
     for grant in source_grants(load_text(lines).flow(A_TO_B)):
         if grant.name in opposite:
@@ -63,7 +63,7 @@ def test_on_the_source_nothing_is_needed_beyond_the_list(load_text: LoadText, li
             assert grant.operation in SEED[grant.resource, grant.name]
 
 
-def test_with_offset_syncs_on_the_target_the_source_is_only_read(load_text: LoadText) -> None:
+def test_source_grants_with_offset_syncs_on_the_target_are_read_only(load_text: LoadText) -> None:
     settings = load_text("offset-syncs.topic.location = target\n").flow(A_TO_B)
     assert {one.operation for one in source_grants(settings)} == {"Read", "Describe", "DescribeConfigs"}
     assert Grant("topic", "mm2-offset-syncs.A.internal", "Write", "") in [

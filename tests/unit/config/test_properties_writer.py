@@ -105,5 +105,5 @@ def test_written_properties_have_comments_with_their_origin() -> None:
         ("A.producer.sasl.jaas.config", 'X required clientId="c" clientSecret="s";', True),
     ],
 )
-def test_which_secrets_are_written_out(key: str, value: str, plain: bool) -> None:
+def test_plain_secrets_are_found(key: str, value: str, plain: bool) -> None:
     assert bool(plain_secrets([Entry(key, value, 1)], HERE)) is plain

@@ -125,7 +125,7 @@ class TestProperties:
         assert given["target.cluster.bootstrap.servers"] == "b:9092"
         assert settings.replicates("us-orders")
 
-    def test_only_those_it_names_are_known(self, mistakes_of: MistakesOf) -> None:
+    def test_python_class_knows_only_the_keys_that_it_names(self, mistakes_of: MistakesOf) -> None:
         text = f"A->B.lockstep.topic.filter.class = {RULES}:Regional\nA->B.example.region = us\n"
         (mistake,) = mistakes_of(text)
         assert mistake.startswith("6 A->B.example.region: is no key that MirrorMaker or Lockstep knows; did you mean")

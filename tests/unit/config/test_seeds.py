@@ -162,7 +162,7 @@ def test_the_whole_example_of_9_9(resources: Resources) -> None:
     assert chart.key == "spec.resources"
 
 
-def test_several_instances_have_topics_and_a_group_of_their_own(resources: Resources) -> None:
+def test_seed_with_several_instances_has_its_topics_and_group(resources: Resources) -> None:
     settings = only(seed(resources, "streams-9.9.2-several-instances"))
     assert settings.group_id == "my-connect-cluster"
     assert settings.control.offset_storage_topic == "my-connect-cluster-offsets"

@@ -77,7 +77,7 @@ def test_kafka_mirror_maker_fields_become_properties(resources: Resources) -> No
         ("include: x\n  whitelist: y", "x"),
     ],
 )
-def test_which_topics(resources: Resources, topics: str, value: str) -> None:
+def test_kafka_mirror_maker_topics_become_a_pattern(resources: Resources, topics: str, value: str) -> None:
     assert resources.entries(text(topics=topics))["source->target.topics"] == value
 
 

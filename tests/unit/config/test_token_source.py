@@ -88,7 +88,7 @@ def test_librdkafka_comes_back_when_there_is_another(scene: Scene) -> None:
     assert callback("")[1] == scene.now + 2880 / 0.8
 
 
-def test_many_threads_ask_once(scene: Scene) -> None:
+def test_token_source_asks_once_for_many_threads(scene: Scene) -> None:
     source = scene.source()
     found: list[str] = []
     threads = [threading.Thread(target=lambda: found.append(source.token().text)) for _ in range(16)]
@@ -127,7 +127,7 @@ def test_valid_token_is_used_while_the_server_is_away_and_logged_once(
     assert source.token() is not first
 
 
-def test_after_a_failure_nobody_is_asked_for_a_while(scene: Scene) -> None:
+def test_token_source_waits_after_a_failure(scene: Scene) -> None:
     scene.server.failing = 500
     source = scene.source()
     for _ in range(10):

@@ -85,7 +85,7 @@ def test_anchors_aliases_and_merges() -> None:
     }
 
 
-def test_several_documents_and_empty_ones() -> None:
+def test_yaml_with_several_and_empty_documents_is_read() -> None:
     documents, problems = read_yaml(b"---\n---\na: 1\n---\n# nothing\n---\nb: 2\n", FILE)
     assert [plain(one) for one in documents] == [{"a": 1}, {"b": 2}]
     assert problems == ()

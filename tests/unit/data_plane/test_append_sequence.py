@@ -120,7 +120,7 @@ def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[in
 
 
 @given(broken=st.integers(0, 4), order=st.permutations(range(5)))
-def test_after_a_failure_nothing_is_sent_and_all_answers_leave_it_quiet(broken: int, order: list[int]) -> None:
+def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, order: list[int]) -> None:
     chain = opened(*(piece(1 + i) for i in range(8)))
     flights = launch_all(chain)
     receipts: list[OutgoingBatch] = []
@@ -206,7 +206,7 @@ class TestWhatWasPassedOverBehindTheLastPiece:
         assert chain_of(one).extend_last(2, 7)
         assert one.covers == 3
 
-    def test_is_decided_already_when_nothing_is_on_its_way(self) -> None:
+    def test_extend_last_with_nothing_in_flight_is_decided(self) -> None:
         assert not chain_of().extend_last(5, 7)
         assert not opened().extend_last(5, 7)
 

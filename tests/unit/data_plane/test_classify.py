@@ -328,7 +328,7 @@ class TestAbortedTransactions:
         ]
         assert self.held([(1, 0), (2, 2)], *log) == [True, True, False, True, False, False]
 
-    def test_several_transactions_of_one_producer(self) -> None:
+    def test_classify_several_transactions_of_one_producer(self) -> None:
         log = [
             transactional(1, 0), marker(1, 2),  # aborted
             transactional(1, 3), marker(1, 5),  # committed
@@ -342,5 +342,5 @@ class TestAbortedTransactions:
     def test_transaction_that_begins_within_a_batch_holds_it(self) -> None:
         assert self.held([(1, 1)], transactional(1, 0, 4)) == [True]
 
-    def test_with_nothing_named_everything_is_copied(self) -> None:
+    def test_classify_without_aborted_transactions_holds_nothing(self) -> None:
         assert self.held([], transactional(1, 0), marker(1, 2), transactional(1, 3)) == [False, False, False]

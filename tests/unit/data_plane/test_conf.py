@@ -98,7 +98,7 @@ def test_local_slots_take_the_drivers_python() -> None:
 @pytest.mark.parametrize(
     ("status", "words"), [(-9, "killed by SIGKILL"), (-15, "killed by SIGTERM"), (1, "exit status 1")]
 )
-def test_how_a_jvm_ended(status: int, words: str) -> None:
+def test_exit_words_of_a_jvm(status: int, words: str) -> None:
     assert exit_words(status) == words
 
 

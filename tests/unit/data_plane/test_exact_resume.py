@@ -238,7 +238,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
 
 @settings(max_examples=40)
 @given(made_of=parts, happens=happenings, before_the_end=st.integers(1, 12))
-def test_also_where_sequences_begin_again_at_zero(
+def test_resume_is_exact_where_sequences_wrap_to_zero(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]], before_the_end: int
 ) -> None:
     run(made_of, happens, first_sequence=SEQUENCES - before_the_end)

@@ -221,7 +221,7 @@ async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetcher) 
     assert fetching.rack([partition]) == "here"
 
 
-async def test_when_its_lease_ends_the_leader_is_asked_again(fetching: Fetcher) -> None:
+async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetching: Fetcher) -> None:
     partition = copying()
     fetching.attach(partition)
     answered(shard_of(fetching, partition), partition, near=NEAR)

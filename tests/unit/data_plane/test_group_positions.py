@@ -41,7 +41,7 @@ def test_plan_start_after_a_kill_before_the_first_record_repeats_the_start() -> 
     assert not found.marks
 
 
-def test_our_own_commit_does_not_count_against_our_progress() -> None:
+def test_plan_start_ignores_an_older_own_commit() -> None:
     """It is older: committed each interval, while progress is exact."""
     found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, MARK)}, MARK)
     assert (found.rows, found.marks, found.moved) == ([], {}, {})

@@ -162,11 +162,11 @@ def placed(partitions: int, *, alone: bool = False) -> list[int]:
     return taken
 
 
-def test_few_partitions_share_a_connection_and_so_their_requests() -> None:
+def test_connection_is_shared_by_few_partitions() -> None:
     assert placed(SHARED) == [SHARED, 0]
 
 
-def test_many_partitions_have_several_connections() -> None:
+def test_connections_are_several_for_many_partitions() -> None:
     assert placed(3 * SHARED) == [1.5 * SHARED, 1.5 * SHARED]
 
 

@@ -49,7 +49,7 @@ def test_load_rate_decays_with_its_half_life() -> None:
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
-def test_how_often_it_is_looked_at_makes_no_difference_at_an_even_rate(waits: list[float]) -> None:
+def test_load_rate_is_independent_of_the_sampling(waits: list[float]) -> None:
     once, often, now = CountedBytes(0.0, 0, 0.0), CountedBytes(0.0, 0, 0.0), 0.0
     for wait in waits:
         now += wait
@@ -134,7 +134,7 @@ def test_load_balancer_with_one_slot_moves_nothing() -> None:
     assert evened({0: T}, {T[0]: 90 * MB}) == {}
 
 
-def test_only_what_lasts_moves_a_partition() -> None:
+def test_load_balancer_moves_a_partition_only_after_a_lasting_load() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
     balance = LoadBalancer()
     assert balance.plan(held, rates, 0.0) == {}
@@ -144,7 +144,7 @@ def test_only_what_lasts_moves_a_partition() -> None:
     assert balance.plan(held, rates, 2 * PATIENCE_S) == evened(held, rates) != {}
 
 
-def test_after_a_move_it_is_looked_at_anew() -> None:
+def test_load_balancer_measures_anew_after_a_move() -> None:
     held, rates = {0: T[0:2], 1: T[2:4]}, {T[0]: 9 * MB, T[1]: 8 * MB}
     balance = LoadBalancer()
     balance.plan(held, rates, 0.0)

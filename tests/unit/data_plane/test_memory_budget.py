@@ -71,7 +71,7 @@ def test_memory_budget_with_little_room_gives_little_to_small_holders() -> None:
     assert terms(flight, partitions=200) is None
 
 
-def test_few_partitions_go_on_in_large_steps_where_most_is_taken() -> None:
+def test_memory_budget_gives_few_partitions_large_steps_with_little_room() -> None:
     flight = MemoryBudget(CAP)
     flight.holds("stuck", CAP * 3 // 4)
     assert some(terms(flight, partitions=8)).each == MIB

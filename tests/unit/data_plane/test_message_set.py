@@ -78,7 +78,7 @@ def test_an_explicit_codec_goes_to_uncompressed_sets_only(magic: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, GZIP, SNAPPY, LZ4])
-def test_under_log_append_time_all_have_the_wrappers_time(codec: int) -> None:
+def test_message_set_under_log_append_time_has_the_wrappers_timestamp(codec: int) -> None:
     content = [Message(5, b"a", b"1", 10), Message(6, b"b", b"2", 20)]
     if not codec:
         content = [m._replace(timestamp=99_000) for m in content]

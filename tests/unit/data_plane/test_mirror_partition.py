@@ -250,7 +250,7 @@ class TestWhereCountingArrives:
 
 
 class TestAcknowledgement:
-    def test_counts_what_was_appended(self) -> None:
+    def test_counters_count_appended_records(self) -> None:
         p = partition()
         one, two = batch(records(0, 2)), batch(records(2, 3))
         for found in (one, two):
@@ -269,7 +269,7 @@ class TestAcknowledgement:
 
 
 class TestLag:
-    def test_is_the_records_up_to_the_sources_end_that_are_not_durable(self) -> None:
+    def test_lag_of_a_partition_is_the_undurable_records_up_to_the_source_end(self) -> None:
         p = partition(upstream=9)
         assert p.durable.lag == 0, "the source's end is not known yet"
         p.durable.source_end = 30
@@ -279,7 +279,7 @@ class TestLag:
         append(p, 0)
         assert p.durable.lag == 0
 
-    def test_is_never_below_zero(self) -> None:
+    def test_lag_of_a_partition_is_never_below_zero(self) -> None:
         p = partition(upstream=9)
         p.durable.source_end = 5  # read_committed: the last stable offset may lie behind
         assert p.durable.lag == 0
@@ -333,7 +333,7 @@ def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
 
-def test_its_state_differs_whenever_its_row_does() -> None:
+def test_partition_state_differs_when_its_row_differs() -> None:
     p = partition()
     seen: dict[object, PartitionProgress] = {p.state: p.row()}
 

@@ -43,5 +43,5 @@ def test_theirs_where_they_know_what_we_do_not(ours: PartitionProgress, theirs: 
         pytest.param(row(1), row(3, 9, producer_id=7), id="of another chain"),
     ],
 )
-def test_ours_else(ours: PartitionProgress, theirs: PartitionProgress | None) -> None:
+def test_newest_row_is_ours_otherwise(ours: PartitionProgress, theirs: PartitionProgress | None) -> None:
     assert newest(ours, theirs) is ours

@@ -29,7 +29,7 @@ def test_the_newest_name_counts() -> None:
     assert replicas.replica_for(HERE, 2.0) == 3
 
 
-def test_after_a_failure_the_leader_itself_is_asked_for_a_while() -> None:
+def test_preferred_replica_after_a_failure_is_the_leader_for_a_while() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.on_failure(HERE, 1.0)

@@ -72,7 +72,7 @@ def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
         ("orders", False),
     ],
 )
-def test_which_topics_hold_rows(topic: str, is_one: bool) -> None:
+def test_state_topics_are_known_by_name(topic: str, is_one: bool) -> None:
     assert is_state_topic(topic) is is_one
 
 

@@ -83,7 +83,7 @@ async def test_retry_gate_does_not_wake_a_cancelled_task() -> None:
     assert not changed.is_set()
 
 
-async def test_only_what_others_find_out_too_is_waited_for_with_them() -> None:
+async def test_retry_gate_shares_failures_of_the_broker_only() -> None:
     company = RetryGate()
     refused = ClusterError("B", "cluster B: topic mm2-lockstep-quarantine.A.internal may not be written")
     away = BrokerUnreachable("127.0.0.1:9092: connection refused", "B")

@@ -169,20 +169,20 @@ class TestWhenItEnds:
         appended(p, 100)
         return transactions
 
-    def test_never_while_it_holds_nothing(self) -> None:
+    def test_transaction_without_records_is_never_due(self) -> None:
         assert TransactionState("id").due_in(1e9, idle=True, caught_up=True, leaving=True) is None
 
-    def test_at_once_when_everything_is_copied_or_the_partition_leaves(self) -> None:
+    def test_transaction_is_due_at_once_when_caught_up_or_leaving(self) -> None:
         assert self.held().due_in(10.0, idle=True, caught_up=True) == 0.0
         assert self.held(TransactionBoundary(60.0)).due_in(10.0, idle=True, caught_up=False, leaving=True) == 0.0
 
     @pytest.mark.parametrize(("idle", "caught_up"), [(False, False), (True, False), (False, True)])
-    def test_after_a_while_when_there_is_more(self, idle: bool, caught_up: bool) -> None:
+    def test_transaction_is_due_after_a_short_time_with_more_records(self, idle: bool, caught_up: bool) -> None:
         transactions = self.held()
         assert transactions.due_in(10.0, idle=idle, caught_up=caught_up) == pytest.approx(SHORTEST_S)
         assert transactions.due_in(10.0 + SHORTEST_S, idle=idle, caught_up=caught_up) == 0.0
 
-    def test_at_an_interval_whatever_waits(self) -> None:
+    def test_transaction_with_an_interval_is_due_at_the_interval(self) -> None:
         transactions = self.held(TransactionBoundary(2.0))
         assert transactions.due_in(10.5, idle=True, caught_up=True) == pytest.approx(1.5)
         assert transactions.due_in(12.5, idle=False, caught_up=False) == 0.0

@@ -38,7 +38,7 @@ def test_window_of_all_partitions_covers_two_round_trips() -> None:
 
 
 @given(st.integers(1, 10 * MIB), st.floats(0, 2), st.integers(0, 5_000), st.integers(0, 1 << 30))
-def test_never_less_than_configured_and_never_more_than_there_is_room_for(
+def test_fetch_size_is_at_least_as_configured_and_at_most_the_room(
     configured: int, round_trip_s: float, partitions: int, room: int
 ) -> None:
     asked = partition_bytes(configured, round_trip_s, partitions, room)

@@ -152,7 +152,7 @@ def test_mm2_115_cycles_are_not_replicated() -> None:
     assert replicated("other.topic1", also_source=True)
 
 
-def test_mm2_116_under_identity_only_heartbeats_can_come_home() -> None:
+def test_mm2_116_identity_brings_only_heartbeats_home() -> None:
     policy = IdentityReplicationPolicy("source")
     for topic in ("target.topic1", "topic1", "source.topic1", "heartbeats", "other.heartbeats"):
         assert replicated(topic, policy=policy), topic
@@ -165,7 +165,7 @@ def test_internal_topics_are_never_replicated() -> None:
         assert not replicated(topic), topic
 
 
-def test_our_own_topics_are_never_replicated_even_with_another_separator() -> None:
+def test_control_topics_are_never_replicated_with_any_separator() -> None:
     underscore = DefaultReplicationPolicy("_")
     assert not underscore.is_internal_topic("mm2-lockstep-state.A.internal")
     assert not replicated("mm2-lockstep-state.A.internal", policy=underscore)

@@ -37,7 +37,7 @@ def test_each_code_of_a_missing_permission_means_denied() -> None:
     }
 
 
-def test_same_request_is_repeated_only_where_kafka_calls_that_safe() -> None:
+def test_retriable_request_codes_are_those_of_kafka() -> None:
     """What librdkafka's callers repeat besides: a broker that is away, a group that rebalances."""
     repeated = codes_that_mean(ErrorMeaning.RETRIABLE) | codes_that_mean(ErrorMeaning.UNREACHABLE)
     assert {code.name for code in KafkaErrorCode if code in repeated and not ErrorCode(code).retriable} == {

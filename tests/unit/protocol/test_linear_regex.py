@@ -58,7 +58,7 @@ def test_common_pattern_is_matched_by_re(patterns: tuple[str, ...]) -> None:
     assert isinstance(NameFilter(patterns)._included, re.Pattern)
 
 
-def test_too_many_states_are_refused() -> None:
+def test_pattern_with_too_many_states_is_refused() -> None:
     with pytest.raises(NotSteady, match="it repeats too much"):
         matcher_of("((a|bc){1000}){1000}")
 

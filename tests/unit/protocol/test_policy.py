@@ -101,7 +101,7 @@ def test_the_original_of_the_original_is_itself(topic: str) -> None:
         assert policy.original_topic(original) == original
 
 
-def test_mm2_014_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
+def test_mm2_014_identity_makes_every_topic_remote_but_local_heartbeats() -> None:
     policy = IdentityReplicationPolicy("primary")
     assert policy.topic_source("topic1") == "primary"
     assert policy.topic_source("heartbeats") is None
@@ -136,7 +136,7 @@ def test_an_alias_that_holds_the_separator_closes_a_cycle_too() -> None:
     assert is_cycle(policy, "cluster-2-t", flow, also_source=True)
 
 
-def test_mm2_115_before_4_4_only_the_target_closes_a_cycle() -> None:
+def test_mm2_115_cycle_before_4_4_is_closed_by_the_target_only() -> None:
     assert not is_cycle(DEFAULT, "source.topic1", FLOW)
     assert is_cycle(DEFAULT, "source.target.topic1", FLOW)
 

@@ -109,7 +109,7 @@ def test_mm2_013_remote_topics_of_one_source_came_from_it_at_the_last_hop() -> N
     assert remote_among(DEFAULT, topics, "source9") == frozenset()
 
 
-def test_mm2_014_under_identity_every_topic_is_remote_but_local_heartbeats() -> None:
+def test_mm2_014_identity_has_every_topic_remote_but_local_heartbeats() -> None:
     topics = {"topic1", "topic2", "heartbeats", "backup.heartbeats", "primary.checkpoints.internal"}
     assert remote_among(IDENTITY, topics) == {"topic1", "topic2", "backup.heartbeats"}
     assert remote_among(IdentityReplicationPolicy(), topics) == {"backup.heartbeats"}, "nobody said from where"

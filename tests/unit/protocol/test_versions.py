@@ -47,7 +47,7 @@ def test_a_version_whose_rules_are_not_known_is_refused(text: str, why: str) -> 
 
 @pytest.mark.parametrize(("version", "old"), [("3.0", True), ("3.9", True), ("4.0", False), ("4.4", False)])
 @pytest.mark.parametrize("topic", ["foo.internal", "connect-configs-internal"])
-def test_mm2_001_until_3_9_every_internal_suffix_is_internal(version: str, old: bool, topic: str) -> None:
+def test_mm2_001_internal_suffixes_until_3_9_are_internal(version: str, old: bool, topic: str) -> None:
     rules = rules_of(version)
     for policy in (
         DefaultReplicationPolicy(narrow_internal=rules.narrow_internal),

@@ -13,7 +13,7 @@ def test_lead_changes_of_normal_restarts_are_not_reported() -> None:
     assert list(changes.many("one", OFTEN)) == []
 
 
-def test_more_are_reported_once_a_period_by_the_instance_that_claimed_last() -> None:
+def test_lead_changes_beyond_the_limit_are_reported_by_the_last_claimer() -> None:
     changes = LeadChanges()
     for second in range(OFTEN + 1):
         changes.saw("topic-sync", "one" if second % 2 else "two", second)

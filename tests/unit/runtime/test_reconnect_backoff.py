@@ -42,7 +42,7 @@ def test_a_connection_ends_the_pauses_of_its_address_alone() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from((A, B)), st.booleans(), st.floats(0.0, 3.0))))
-def test_nobody_ever_waits_longer_than_the_longest_pause(attempts: list[tuple[tuple[str, int], bool, float]]) -> None:
+def test_reconnect_wait_never_exceeds_the_longest_pause(attempts: list[tuple[tuple[str, int], bool, float]]) -> None:
     reconnecting, now = ReconnectBackoff(), 0.0
     for address, opened, passed in attempts:
         now += passed

@@ -155,7 +155,7 @@ async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monke
                 await _write_for_ever(writer)
 
 
-async def test_over_tls_and_a_renewed_certificate_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_https_renews_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "LOOK_EVERY_S", 0.05)
     made, key = certificate(tmp_path, "first")
     (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()

@@ -7,7 +7,7 @@ from lockstep_runtime.util.sliding_window import SAMPLE_MS, WINDOW_MS, Rate, Win
 T = 1_700_000_000_000
 
 
-def test_before_the_first_measurement_nothing_is_known() -> None:
+def test_window_before_the_first_sample_is_unknown() -> None:
     assert Window().summary == ()
     assert all(math.isnan(value) for value in stats((), T))
 
@@ -20,7 +20,7 @@ def test_last_least_most_and_mean() -> None:
     assert stats(window.summary, T + 3) == (25, 10, 40, 25)
 
 
-def test_many_at_once_count_as_many() -> None:
+def test_window_counts_several_samples_at_once() -> None:
     window = Window()
     window.add(T, 0, least=0, most=10, mean=5, count=9)
     window.add(T, 105)

@@ -27,7 +27,7 @@ def test_stall_detector_checks_less_often_until_something_moves() -> None:
     assert standstill.every == 10.0
 
 
-def test_only_what_did_not_move_is_worth_a_question() -> None:
+def test_stall_detector_asks_only_for_unmoved_partitions() -> None:
     standstill = StallDetector()
     assert list(standstill.unmoved({0: 5, 1: 7})) == []
     assert list(standstill.unmoved({0: 5, 1: 8})) == [0]

@@ -103,7 +103,7 @@ def test_every_kind_of_row_has_its_writer() -> None:
         (Restarts(owner="data-plane", subject="slot:1"), "data-plane"),
     ],
 )
-def test_some_rows_say_themselves_whose_they_are(row: Row, label: str) -> None:
+def test_owner_of_a_row_may_be_in_the_row(row: Row, label: str) -> None:
     assert owner_of(row) == label
 
 

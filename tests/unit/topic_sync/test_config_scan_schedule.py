@@ -36,7 +36,7 @@ def rounds(turns: ConfigScanSchedule, topics: list[str], since: float, until: fl
     return compared
 
 
-def test_few_topics_are_all_looked_at_in_every_round() -> None:
+def test_config_scan_of_few_topics_reads_all_in_every_round() -> None:
     turns = ConfigScanSchedule(WHOLE)
     assert turns.every == LOOK_EVERY
     for at in (0.0, LOOK_EVERY, 2 * LOOK_EVERY):

@@ -34,7 +34,7 @@ def test_topic_on_both_clusters_is_mirrored() -> None:
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), None) == ROW
 
 
-def test_more_partitions_on_the_target_are_no_trouble() -> None:
+def test_topic_with_more_partitions_on_the_target_is_no_trouble() -> None:
     row = mirrored_row(SelectedTopic(SOURCE, "A.orders", replace(TARGET, partitions=9), CONFIGS), ROW)
     assert row == replace(ROW, target_partitions=9)
 
@@ -74,7 +74,7 @@ def test_partitions_that_cannot_be_added_leave_the_others_mirrored() -> None:
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", TARGET, CONFIGS), row) == ROW
 
 
-def test_more_that_cannot_be_added_for_the_same_reason_are_named_as_well() -> None:
+def test_topic_with_more_missing_partitions_has_another_event() -> None:
     few = replace(ROW, partitions=2, target_partitions=2, missing=2, reason="no room")
     seen = SelectedTopic(replace(SOURCE, partitions=7), "A.orders", replace(TARGET, partitions=2), CONFIGS, "no room")
     row = mirrored_row(seen, few)

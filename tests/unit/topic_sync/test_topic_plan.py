@@ -57,7 +57,7 @@ NONE: frozenset[str] = frozenset()
         ("orders.replica", None),
     ],
 )
-def test_mm2_115_which_topics_are_mirrored_and_as_what(topic: str, remote: str | None) -> None:
+def test_mm2_115_selected_topics_and_their_names(topic: str, remote: str | None) -> None:
     assert selected(PREFIXED, [topic]).topics == ({} if remote is None else {topic: remote})
 
 
@@ -303,7 +303,7 @@ def test_mm2_124_new_topic_has_the_configs_set_on_the_source() -> None:
     assert creation_configs(PREFIXED, configs) == {"retention.ms": "5", "compression.type": "lz4"}
 
 
-def test_with_defaults_from_the_source_a_new_topic_gets_them_too() -> None:
+def test_new_topic_gets_source_defaults_if_set() -> None:
     assert creation_configs(SOURCE_DEFAULTS, [default("segment.ms", "7")]) == {"segment.ms": "7"}
 
 
@@ -323,7 +323,9 @@ def test_with_defaults_from_the_source_a_new_topic_gets_them_too() -> None:
         (default("min.insync.replicas", "1"), of_topic("min.insync.replicas", "2"), {}),
     ],
 )
-def test_mm2_121_only_what_differs_is_altered(source: Config, target: Config, change: dict[str, str | None]) -> None:
+def test_mm2_121_config_that_differs_is_altered_only(
+    source: Config, target: Config, change: dict[str, str | None]
+) -> None:
     assert alterations(PREFIXED, [source], [target]) == change
 
 
@@ -335,7 +337,7 @@ def test_mm2_121_only_what_differs_is_altered(source: Config, target: Config, ch
         (default("a", "1"), of_topic("a", "1"), {}),
     ],
 )
-def test_mm2_123_with_defaults_from_the_source_they_are_forced(
+def test_mm2_123_source_defaults_are_forced_if_set(
     source: Config, target: Config, change: dict[str, str | None]
 ) -> None:
     assert alterations(SOURCE_DEFAULTS, [source], [target]) == change
@@ -379,7 +381,7 @@ def test_mm2_115_since_4_4_what_was_on_the_source_before_is_a_cycle() -> None:
 )
 @pytest.mark.parametrize("policy", [DefaultReplicationPolicy, lambda: DefaultReplicationPolicy("-"), None])
 @pytest.mark.parametrize("exact", [False, True])
-def test_on_one_cluster_copies_are_not_copied_for_ever(
+def test_copies_within_one_cluster_are_not_copied_again(
     flows: list[str], policy: Callable[[], DefaultReplicationPolicy] | None, exact: bool
 ) -> None:
     names = {"orders", "heartbeats"}
