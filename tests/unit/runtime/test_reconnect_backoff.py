@@ -1,6 +1,6 @@
 """The pauses between attempts to connect to a broker that is away."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_runtime.kafka.reconnect_backoff import LONGEST_S, ReconnectBackoff
@@ -42,6 +42,7 @@ def test_a_connection_ends_the_pauses_of_its_address_alone() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from((A, B)), st.booleans(), st.floats(0.0, 3.0))))
+@example([(A, False, 2.0), *[(A, False, 0.0)] * 5, (A, False, 1.9999999999999996)])
 def test_reconnect_wait_never_exceeds_the_longest_pause(attempts: list[tuple[tuple[str, int], bool, float]]) -> None:
     reconnecting, now = ReconnectBackoff(), 0.0
     for address, opened, passed in attempts:

@@ -30,4 +30,4 @@ class ReconnectBackoff:
     def wait_s(self, address: Address, now: float) -> float:
         """Seconds to wait before the next attempt, 0 where the address has not refused one lately."""
         _, until = self._refusing.get(address, (None, now))
-        return max(0.0, until - now)
+        return min(max(0.0, until - now), LONGEST_S)  # `until` is rounded, so the difference can be above
