@@ -189,7 +189,7 @@ class GroupReport:
         new = [one for one in ahead if (one.where, one.state) not in known]
         if new:
             skips = _joined(tuple(map(str, new)))
-            text = f"{group} on {self._ctx.flow.target}: whoever goes on there skips records: {skips}"
+            text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
             quiet = self._is_repeated("more groups ahead", new[0].state)
             await self._ctx.event("GroupAhead", group, text, loud=True, quiet=quiet, states=_states(new))
 

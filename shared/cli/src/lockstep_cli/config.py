@@ -27,7 +27,7 @@ RESOURCE = Path("resource")
 EXIT_CODES = """\b
 Exit codes:
   0  FILE can be used
-  2  it cannot: each mistake stands on standard error, with its line
+  2  it cannot: each mistake is on standard error, with its line
 """
 
 

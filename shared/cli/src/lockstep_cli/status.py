@@ -41,7 +41,7 @@ Example:
 
 Without sections it shows what all of them come to, and those that are short. "Behind" counts what a reader of the
 target cannot read yet: both clusters are asked where their logs end. What cannot be known is shown as "?", in JSON as
-null. "fine" stands only where every partition copies. Of replicas the group's members are counted.
+null. "fine" means that every partition copies. Of replicas the group's members are counted.
 """
 
 EXIT_CODES = """\b

@@ -45,7 +45,7 @@ TOPIC is one of
   events        what happened
   state         rows: what is so now, shown as what changes
   commands      what operators asked
-  checkpoints   where groups stand on the target          (MirrorMaker 2's)
+  checkpoints   translated offsets of groups              (MirrorMaker 2's)
   offset-syncs  which offset of the target is which       (MirrorMaker 2's)
   heartbeats    that the flow lives                       (MirrorMaker 2's)
   offsets       how far Connect's connectors have copied  (MirrorMaker 2's)

@@ -88,7 +88,7 @@ def why_unknown(
     if source.end <= row.upstream:
         return f"the source's log ends at {source.end}, before offset {row.upstream} that was copied"
     if silent and source.end > row.upstream + 1 and _may_be_older(row) and target_end > row.downstream + 1:
-        return f"the target's log ends at {target_end}, and the row tells only of what lies up to {row.downstream}"
+        return f"the target's log ends at {target_end}, and the row covers it only up to {row.downstream}"
     return ""
 
 

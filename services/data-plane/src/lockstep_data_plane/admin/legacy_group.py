@@ -212,7 +212,7 @@ class LegacyGroupFollower:
             if (topic, number) in self._placed & self._followed and not row.has_end
         ]
         if unknown:
-            text = "the target was not asked where their copies end; whoever goes on may copy some records again"
+            text = "the end of their copies on the target is unknown; the next start may copy some records again"
             self._ctx.log.warn("last positions may be behind", f"{', '.join(unknown[:NAMED])}: {text}")
 
     async def _commit_progress(self) -> None:

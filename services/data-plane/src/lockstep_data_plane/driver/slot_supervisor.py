@@ -101,7 +101,7 @@ class SlotSupervisor:
             await self._spark.cancel(spec)
 
     async def _keep(self) -> None:
-        with suppress(LeadershipLost):  # whoever leads next starts another
+        with suppress(LeadershipLost):  # the next leader starts another
             await self._start_again_and_again()
 
     async def _start_again_and_again(self) -> None:
@@ -125,7 +125,7 @@ class SlotSupervisor:
             if self._told.is_set():
                 return
             if not ctx.acting:
-                say(f"slot {self.slot} ended", f"{reason}; whoever leads next starts another", slot=self.slot)
+                say(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
                 return
             self.restarts += 1
             self._failures.add()

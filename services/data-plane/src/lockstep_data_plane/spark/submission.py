@@ -59,7 +59,7 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
         text = read_properties(content_of(path), path)
     except OSError as exc:
         raise InvalidSubmission(
-            f"{path}, Spark's settings from whoever submitted this driver, cannot be read: {exc.strerror}"
+            f"{path}, Spark's settings from the submitter of this driver, cannot be read: {exc.strerror}"
         ) from exc
     if text.problems:
         raise InvalidSubmission(f"{path}: {text.problems[0]}")

@@ -61,7 +61,7 @@ class AccessPolicy:
             return ()
         found = []
         if not self.guarded:
-            found.append("whoever reaches them may read status and metrics: --token-file asks for a token")
+            found.append("anybody who reaches them can read status and metrics: --token-file requires a token")
         if self.certificate is None:
             found.append(
                 "the token goes over the network in clear text: --tls-cert and --tls-key encrypt it"

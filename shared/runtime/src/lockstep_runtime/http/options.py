@@ -40,7 +40,7 @@ def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             "--token-file",
             type=FILE,
             envvar="LOCKSTEP_TOKEN_FILE",
-            help="Show /status and /metrics only to who sends the token in this file (Authorization: Bearer ...). "
+            help="Require the token in this file for /status and /metrics (Authorization: Bearer ...). "
             "LOCKSTEP_TOKEN gives the token itself. /live and /ready stay open.",
         ),
     ]
