@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.conftest import Stage
 from tests.kube.course import copied, pauses, say
-from tests.kube.kubernetes import COMPONENTS, Namespace, is_ready, name_of, run
+from tests.kube.kubernetes import COMPONENTS, CommandFailed, Namespace, is_ready, name_of, run
 from tests.kube.prometheus import Prometheus
 from tests.kube.resource import mirror_maker
 from tests.kube.usage import MEBIBYTE, usage_of
@@ -218,6 +218,22 @@ def test_rollback(stage: Stage) -> None:
     produce(stage.source, PAYMENTS, [Record(value=b"late", partition=0)])
     stage.mirrored.wait_copied(ORDERS)
     stage.mirrored.wait_copied(PAYMENTS)
+
+
+def test_upgrade_that_config_check_refuses_changes_nothing(stage: Stage) -> None:
+    values = mirror_maker(stage.source, stage.target)
+    config = values["spec"]["mirrors"][0]["sourceConnector"]["config"]
+    before = {name_of(pod): pod["metadata"]["uid"] for pod in stage.namespace.pods()}
+    config["replication.policy.class"] = "com.example.OwnPolicy"
+    with pytest.raises(CommandFailed, match="pre-upgrade hooks failed"):
+        stage.namespace.install("upgrade", RELEASE, values)
+    said = stage.namespace.kubectl("logs", "--selector", "app.kubernetes.io/component=check", "--tail", "-1")
+    assert "com.example.OwnPolicy" in said
+    there = {name_of(pod): pod["metadata"]["uid"] for pod in stage.namespace.pods()}
+    assert there.items() >= before.items(), "every pod goes on"
+    del config["replication.policy.class"]
+    stage.namespace.install("upgrade", RELEASE, values)
+    assert not stage.namespace.get("jobs"), "what the refused upgrade left goes with the next one"
 
 
 def test_uninstall_leaves_nothing_but_topics(stage: Stage) -> None:
