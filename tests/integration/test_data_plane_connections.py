@@ -137,14 +137,14 @@ async def test_consumer_over_its_quota_waits_and_loses_nothing(
     def fetched(delivery: Delivery) -> None:
         offsets.extend(each.base_offset for each in delivery.batches)
 
-    fetching = fetching_from(cluster, fetched, FetchSettings(max_partition_bytes=5 * RECORD_BYTES))
+    fetcher = fetching_from(cluster, fetched, FetchSettings(max_partition_bytes=5 * RECORD_BYTES))
     try:
         await cluster.refresh([topic])
-        fetching.attach(copying(topic))
+        fetcher.attach(copying(topic))
         await eventually(lambda: len(offsets) >= RECORDS, within=60)
-        assert fetching.crashed() is None
+        assert fetcher.crashed() is None
     finally:
-        await fetching.close()
+        await fetcher.close()
         await cluster.close()
     assert offsets == list(range(RECORDS))
     assert obeyed(asked)
@@ -164,14 +164,14 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
         assert isinstance(answer, ProduceAnswer)
         of.acknowledged(flight, answer.base_offset)
 
-    producing = Sender(cluster, answered)
+    sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
     try:
         await cluster.refresh([topic])
-        await producing.attach(partition)
+        await sender.attach(partition)
         partition.admit(large, AbortedTransactions())
-        producing.ready(partition)
-        producing.pump()
+        sender.ready(partition)
+        sender.pump()
         await eventually(lambda: len(answers) >= RECORDS, within=60)
     finally:
         await cluster.close()
@@ -193,12 +193,12 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         for each in delivery.batches:
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
-    fetching = fetching_from(
+    fetcher = fetching_from(
         cluster, fetched, FetchSettings(max_partition_bytes=SOME_RECORDS), has_room=lambda partition: room[0]
     )
 
     def by_connection() -> list[int]:
-        return sorted(len(shard.partitions) for shard, _ in fetching._shards.values())
+        return sorted(len(fetch_connection.partitions) for fetch_connection, _ in fetcher._fetch_connections.values())
 
     def read() -> int:
         return sum(map(len, offsets.values()))
@@ -211,7 +211,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         write(SINGLE, 10, **{"linger.ms": "0", "batch.num.messages": "1"})
         await cluster.refresh([topic])
         for partition in attached:
-            fetching.attach(partition)
+            fetcher.attach(partition)
         assert by_connection() == [2, 2]
         await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection fetches what swarms")
         await eventually(lambda: read() == SINGLE, within=60)
@@ -219,7 +219,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         write(LARGE, 100_000, **{"linger.ms": "50"})
         room[0] = True
         for partition in attached:
-            fetching.nudge(partition)
+            fetcher.nudge(partition)
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
         monkeypatch.setattr(small_batch_pacer, "QUIET_S", 1.0)
@@ -227,9 +227,9 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         write(PARTITIONS, 10)
         await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)
         assert by_connection() == [0, 4]
-        assert fetching.crashed() is None
+        assert fetcher.crashed() is None
     finally:
-        await fetching.close()
+        await fetcher.close()
         await cluster.close()
     assert offsets == {number: list(range((SINGLE + LARGE) // PARTITIONS + 1)) for number in range(PARTITIONS)}
 
@@ -239,7 +239,7 @@ class Reading:
     """Fetches of a test's own, what they brought, and each request that they sent, as kio reads it."""
 
     cluster: Cluster
-    fetching: Fetcher
+    fetcher: Fetcher
     offsets: dict[int, list[int]]
     codes: list[int]
     asked: list[Any]
@@ -272,21 +272,21 @@ async def reading(
     def fetched(delivery: Delivery) -> None:
         if delivery.fetched.code:
             codes.append(delivery.fetched.code)
-            found.fetching.detach(delivery.partition)
+            found.fetcher.detach(delivery.partition)
         for each in delivery.batches:
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
     monkeypatch.setattr(Connection, "ask", noted)
     monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
     cluster = connect_cluster("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
-    fetching = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
-    found = Reading(cluster, fetching, offsets, codes, asked)
+    fetcher = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
+    found = Reading(cluster, fetcher, offsets, codes, asked)
     try:
         await cluster.refresh([topic])
         yield found
-        assert fetching.crashed() is None
+        assert fetcher.crashed() is None
     finally:
-        await fetching.close()
+        await fetcher.close()
         await cluster.close()
 
 
@@ -297,7 +297,7 @@ async def test_a_session_holds_and_what_follows_names_only_what_moved(
     produce(broker_a.bootstrap, topic, [Record(value=b"1", partition=number) for number in range(PARTITIONS)])
     async with reading(broker_a.bootstrap, topic, monkeypatch) as all_of_it:
         for number in range(PARTITIONS):
-            all_of_it.fetching.attach(copying(topic, number))
+            all_of_it.fetcher.attach(copying(topic, number))
         await eventually(lambda: sum(map(len, all_of_it.offsets.values())) == PARTITIONS, within=20)
         await eventually(lambda: all_of_it.said()[-3:] == [{}] * 3, within=20, what="nothing moves, nothing is named")
         for number in range(3):
@@ -324,20 +324,20 @@ async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
         leader = told.cluster.leader_of((topic, 0))
         assert leader.epoch >= 0
         partition = copying(topic)
-        told.fetching.attach(partition)
+        told.fetcher.attach(partition)
         await eventually(lambda: told.said()[-1:] == [{}], within=20)
         said = [(part.current_leader_epoch, part.last_fetched_epoch) for each in told.said() for part in each.values()]
         assert said == [(leader.epoch, -1), (leader.epoch, leader.epoch)], "and the record itself bears it"
         told.cluster._leaders[topic, 0] = replace(leader, epoch=leader.epoch + 1)
-        told.fetching.attach(partition)
+        told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, UNKNOWN_LEADER_EPOCH), within=20)
         told.cluster._leaders[topic, 0] = leader
         partition.fetched_epoch = leader.epoch + 1  # as if another leader had given us what this one never had
-        told.fetching.attach(partition)
+        told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, OFFSET_OUT_OF_RANGE), within=20)
         partition.fetched_epoch = leader.epoch
         partition.fetch_from = 5  # and more of it than this log holds
-        told.fetching.attach(partition)
+        told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
 
 
@@ -349,11 +349,11 @@ async def test_fetch_held_by_the_broker_for_its_wait_does_not_time_out(
     async with reading(broker_a.bootstrap, topic, monkeypatch, impatient, max_wait_ms=2000) as idle:
 
         def asked_again() -> bool:
-            idle.fetching.end_stuck()
-            assert idle.fetching.crashed() is None, "no connection was given up"
+            idle.fetcher.end_stuck()
+            assert idle.fetcher.crashed() is None, "no connection was given up"
             return len(idle.asked) == 3
 
-        idle.fetching.attach(copying(topic))
+        idle.fetcher.attach(copying(topic))
         await eventually(asked_again, within=20)
         assert len({each.session_id for each in idle.asked[1:]}) == 1
 
@@ -368,31 +368,31 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
     def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
 
-    producing = Sender(cluster, answered)
-    fetching = fetching_from(cluster, lambda delivery: None, on_trouble=lambda partition, why: troubles.append(why))
+    sender = Sender(cluster, answered)
+    fetcher = fetching_from(cluster, lambda delivery: None, on_trouble=lambda partition, why: troubles.append(why))
 
     def given_up() -> bool:
-        fetching.end_stuck()
-        producing.end_stuck()
+        fetcher.end_stuck()
+        sender.end_stuck()
         return bool(answers) and bool(troubles)
 
     try:
         await cluster.refresh([topic])
-        await producing.attach(written)
-        fetching.attach(read)
+        await sender.attach(written)
+        fetcher.attach(read)
         assert await cluster.end_offset((topic, 0)) == 0
         proxy_a.hold(requests=False)
         written.admit([batch([record(0, timestamp=now_ms())])], AbortedTransactions())
-        producing.ready(written)
-        producing.pump()
+        sender.ready(written)
+        sender.pump()
         await eventually(given_up, within=20, what="the append and the fetch are given up")
         with pytest.raises(BrokerUnreachable, match="no answer within 1 s"):
             await cluster.end_offset((topic, 0))
         assert [type(answer) for answer in answers] == [NoProduceAnswer]
-        assert fetching.crashed() is None
+        assert fetcher.crashed() is None
     finally:
         proxy_a.heal()
-        await fetching.close()
+        await fetcher.close()
         await cluster.close()
     assert end_offsets(broker_a.bootstrap, topic) == {0: 1}, "what nobody answered was appended all the same"
 
@@ -417,25 +417,25 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
             offsets.extend(each.base_offset for each in delivery.batches)
             room[0] = room[0] and not delivery.batches  # an answer may also bring no more than a new end
 
-        producing = Sender(cluster, answered)
-        fetching = fetching_from(cluster, fetched, has_room=lambda partition: room[0])
+        sender = Sender(cluster, answered)
+        fetcher = fetching_from(cluster, fetched, has_room=lambda partition: room[0])
         try:
             await cluster.refresh([topic])
-            await producing.attach(written)
-            fetching.attach(read)
+            await sender.attach(written)
+            fetcher.attach(read)
             for number in range(3):
                 written.admit([batch([record(number, timestamp=now_ms())])], AbortedTransactions())
-                producing.ready(written)
-                producing.pump()
+                sender.ready(written)
+                sender.pump()
                 await eventually(partial(_is, offsets, number + 1), within=20)
-                await eventually(lambda: written.chain.idle, within=20, what="the append is acknowledged")
-                opened = list(cluster._lanes.values())
+                await eventually(lambda: written.append_sequence.idle, within=20, what="the append is acknowledged")
+                opened = list(cluster._produce_connections.values())
                 await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
                 room[0] = True
-                fetching.nudge(read)
-            assert fetching.crashed() is None
+                fetcher.nudge(read)
+            assert fetcher.crashed() is None
         finally:
-            await fetching.close()
+            await fetcher.close()
             await cluster.close()
     assert offsets == [0, 1, 2]
 

@@ -37,34 +37,34 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
 
 def copied(number: int) -> MirrorPartition:
     partition = MirrorPartition("orders", number, "s.orders", 100)
-    partition.durable.load(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
+    partition.acked.load(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
     return partition
 
 
 async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
     broker_b: Broker, settings: FlowSettings
 ) -> None:
-    ledger = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
+    control_writer = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
     partitions = [copied(number) for number in range(PARTITIONS)]
     first, last = partitions[0], partitions[-1]
 
     async def go_on() -> None:
-        first.durable.reached(9, 0)
-        last.durable.reached(9, 0)
-        await ledger.flush([last, first])
+        first.acked.reached(9, 0)
+        last.acked.reached(9, 0)
+        await control_writer.flush([last, first])
 
-    await ledger.start()
+    await control_writer.start()
     try:
-        await asyncio.gather(ledger.flush(partitions), go_on())
+        await asyncio.gather(control_writer.flush(partitions), go_on())
         rows = read_topic(broker_b.bootstrap, state_topic(settings.flow))
-        await ledger.flush(partitions)
+        await control_writer.flush(partitions)
     finally:
-        await ledger.stop()
+        await control_writer.stop()
     keys = [row.key for row in rows]
     assert keys.index(last.row().key().encode()) == 1, "after the first one's, not after all"
     assert read_topic(broker_b.bootstrap, state_topic(settings.flow)) == rows, "nothing is written twice"
     flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
-    now = {p.number: p.durable.upstream for p in partitions}
+    now = {p.number: p.acked.upstream for p in partitions}
     assert {number: row.upstream for number, row in flow.progress("orders").items()} == now
     assert flow.mm2_progress("orders") == now
 
@@ -74,17 +74,17 @@ async def test_quarantined_record_is_not_written_again(broker_b: Broker, setting
     topic, small = quarantine_topic(settings.flow), {"max.message.bytes": "1000"}
     create_topic(broker_b.bootstrap, topic, configs=small)
     create_topic(broker_b.bootstrap, events_topic(settings.flow))
-    ledger = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
+    control_writer = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
     entries = [QuarantineEntry(n, n, b"k", value, (), 0) for n, value in enumerate((b"a", b"b" * 2_000, b"c"))]
     partition, refusal = copied(0), RefusedRecords("too late", tuple(entries))
 
     async def put_away() -> None:
-        await ledger.quarantine(partition, refusal)
+        await control_writer.quarantine(partition, refusal)
 
     def there() -> list[bytes | None]:
         return [record.value for record in read_topic(broker_b.bootstrap, topic)]
 
-    await ledger.start()
+    await control_writer.start()
     try:
         with pytest.raises(NotAppended):
             await put_away()
@@ -93,7 +93,7 @@ async def test_quarantined_record_is_not_written_again(broker_b: Broker, setting
         await put_away()
         await put_away()
     finally:
-        await ledger.stop()
+        await control_writer.stop()
     assert there() == [b"a", b"b" * 2_000, b"c"]
     flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
     assert [event.detail["ranges"] for event in flow.events("BatchQuarantined")] == [[[0, 0], [1, 1], [2, 2]]]

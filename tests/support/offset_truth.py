@@ -22,11 +22,11 @@ FIRST = PartitionProgress(
 )
 
 
-def exact_places(stretches: Iterable[Stretch]) -> dict[int, int]:
+def exact_places(slot_spans: Iterable[Stretch]) -> dict[int, int]:
     """Where a group at each upstream offset stands exactly, from the first record to two behind the last one: at the
     record, or behind the last one before the offset."""
     places: dict[int, int] = {}
-    for up, down, count in stretches:
+    for up, down, count in slot_spans:
         if places:
             last = max(places)
             places.update(dict.fromkeys(range(last, up), places[last]))
@@ -71,8 +71,8 @@ class Copied:
     def __post_init__(self) -> None:
         self.runs = RunLog(self.lag_max).continued(self.progress)
 
-    def copies(self, stretches: Sequence[Stretch]) -> None:
-        for up, down, count in stretches:
+    def copies(self, slot_spans: Sequence[Stretch]) -> None:
+        for up, down, count in slot_spans:
             self.runs.add(up, down, count)
             self.told.append((up, down, count))
             self.progress = replace(

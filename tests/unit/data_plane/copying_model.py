@@ -288,7 +288,7 @@ class Slot:
 
     def fetch(self, count: int) -> None:
         p = self.partition
-        if not p.reads or p.chain.bytes_held > 2000:
+        if not p.reads or p.append_sequence.bytes_held > 2000:
             return
         batches, aborted = self.source.fetch(p.fetch_from, count)
         if batches:
@@ -306,8 +306,8 @@ class Slot:
 
     def send(self) -> None:
         p = self.partition
-        if p.phase in (Phase.COPYING, Phase.DRAINING) and p.chain.may_launch(AHEAD):
-            self.socket.append(p.outlets[0].launch())
+        if p.phase in (Phase.COPYING, Phase.DRAINING) and p.append_sequence.may_launch(AHEAD):
+            self.socket.append(p.target_partitions[0].launch())
 
     def broker(self) -> None:
         if self.socket:
@@ -388,4 +388,9 @@ class Slot:
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""
         p = self.partition
-        return p.phase is Phase.COPYING and p.chain.idle and p.position >= self.source.end and not p.records_to_skip
+        return (
+            p.phase is Phase.COPYING
+            and p.append_sequence.idle
+            and p.position >= self.source.end
+            and not p.records_to_skip
+        )

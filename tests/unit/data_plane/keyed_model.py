@@ -111,7 +111,7 @@ class KeyedSlot:
         batches, aborted = self.source.fetch(p.position, count + 1)
         if not batches:
             return
-        p.durable.source_end = self.source.end
+        p.acked.source_end = self.source.end
         try:
             p.admit(batches, AbortedTransactions(aborted))
         except BatchRejected as exc:
@@ -123,7 +123,7 @@ class KeyedSlot:
         p, transactions = self.partition, self._transactions
         if p.phase not in (Phase.COPYING, Phase.DRAINING) or not p.ends_whole:
             return
-        if transactions.stage is TransactionStage.CLOSED and p.chain.sendable:
+        if transactions.stage is TransactionStage.CLOSED and p.append_sequence.sendable:
             transactions.opening()
             transactions.joined |= p.joining()
             transactions.opened(0.0)
@@ -132,15 +132,15 @@ class KeyedSlot:
 
     def send(self, choice: int) -> None:
         p = self.partition
-        ready = [outlet for outlet in p.outlets if outlet.may_launch(WINDOW)]
+        ready = [target_partition for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)]
         if p.phase in (Phase.COPYING, Phase.DRAINING) and ready:
-            outlet = ready[choice % len(ready)]
-            self.wire.append((outlet, outlet.launch()))
+            target_partition = ready[choice % len(ready)]
+            self.wire.append((target_partition, target_partition.launch()))
 
     def broker(self, _: int = 0) -> None:
         if self.wire:
-            outlet, flight = self.wire.popleft()
-            self.answers.append((flight, self.target.append(outlet.number, bytes(flight.data))))
+            target_partition, flight = self.wire.popleft()
+            self.answers.append((flight, self.target.append(target_partition.number, bytes(flight.data))))
 
     def answer(self, _: int = 0) -> None:
         if not self.answers:

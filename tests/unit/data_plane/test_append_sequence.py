@@ -33,16 +33,16 @@ FIVE = 5  # as many as a lane to a near broker allows
 
 
 def chain_of(*pieces: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
-    chain = AppendSequence(4000, 2, sequence, downstream)
+    append_sequence = AppendSequence(4000, 2, sequence, downstream)
     for one in pieces:
-        chain.enqueue(one)
-    return chain
+        append_sequence.enqueue(one)
+    return append_sequence
 
 
-def launch_all(chain: AppendSequence) -> list[InFlightBatch]:
+def launch_all(append_sequence: AppendSequence) -> list[InFlightBatch]:
     flights = []
-    while chain.may_launch(FIVE):
-        flights.append(chain.launch())
+    while append_sequence.may_launch(FIVE):
+        flights.append(append_sequence.launch())
     return flights
 
 
@@ -53,36 +53,36 @@ def stamped(flight: InFlightBatch) -> Batch:
 
 def opened(*pieces: OutgoingBatch) -> AppendSequence:
     """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
-    chain = chain_of(piece(0))
-    chain.on_ack(chain.launch(), 0)
+    append_sequence = chain_of(piece(0))
+    append_sequence.on_ack(append_sequence.launch(), 0)
     for one in pieces:
-        chain.enqueue(one)
-    return chain
+        append_sequence.enqueue(one)
+    return append_sequence
 
 
 def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> None:
-    chain = chain_of(*(piece(i) for i in range(12)))
-    first = launch_all(chain)
+    append_sequence = chain_of(*(piece(i) for i in range(12)))
+    first = launch_all(append_sequence)
     assert len(first) == 1
-    chain.on_ack(first[0], 0)
-    assert len(launch_all(chain)) == FIVE
-    assert not chain.may_launch(FIVE)
-    assert chain.may_launch(FIVE + 1)
+    append_sequence.on_ack(first[0], 0)
+    assert len(launch_all(append_sequence)) == FIVE
+    assert not append_sequence.may_launch(FIVE)
+    assert append_sequence.may_launch(FIVE + 1)
 
 
 def test_a_place_is_free_again_with_each_answer() -> None:
-    chain = opened(*(piece(1 + i) for i in range(8)))
-    flights = launch_all(chain)
-    chain.on_ack(flights[0], 1)
-    assert len(launch_all(chain)) == 1
-    assert chain.unanswered == 5
+    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(append_sequence)
+    append_sequence.on_ack(flights[0], 1)
+    assert len(launch_all(append_sequence)) == 1
+    assert append_sequence.unanswered == 5
 
 
 def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
-    chain = opened(*(piece(1 + i) for i in range(8)))
-    flights = launch_all(chain)
-    chain.on_ack(flights[1], 2)
-    assert not chain.may_launch(FIVE), "the first is unresolved"
+    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(append_sequence)
+    append_sequence.on_ack(flights[1], 2)
+    assert not append_sequence.may_launch(FIVE), "the first is unresolved"
 
 
 @given(
@@ -90,116 +90,118 @@ def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
     sequence=st.one_of(st.integers(-1, 100), st.integers(SEQUENCES - 12, SEQUENCES - 1)),
 )
 def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: int) -> None:
-    chain = chain_of(sequence=sequence)
+    append_sequence = chain_of(sequence=sequence)
     at, expected = 0, (sequence + 1) % SEQUENCES
     for size in sizes:
-        chain.enqueue(piece(at, size))
-        flight = chain.launch()
+        append_sequence.enqueue(piece(at, size))
+        flight = append_sequence.launch()
         assert flight.sequence == stamped(flight).base_sequence == expected
         assert (stamped(flight).producer_id, stamped(flight).producer_epoch) == (4000, 2)
-        chain.on_ack(flight, at)
+        append_sequence.on_ack(flight, at)
         at += size
         expected = (expected + size) % SEQUENCES
-        assert (chain.sequence + 1) % SEQUENCES == expected
-        assert chain.downstream == at - 1
+        assert (append_sequence.sequence + 1) % SEQUENCES == expected
+        assert append_sequence.downstream == at - 1
 
 
 @given(order=st.permutations(range(5)))
 def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[int]) -> None:
     pieces = [piece(1 + i) for i in range(5)]
-    chain = opened(*pieces)
-    flights = launch_all(chain)
+    append_sequence = opened(*pieces)
+    flights = launch_all(append_sequence)
     given_out: list[OutgoingBatch] = []
     for answered, which in enumerate(order, start=1):
-        given_out += [r.piece for r in chain.on_ack(flights[which], 1 + which)]
+        given_out += [r.piece for r in append_sequence.on_ack(flights[which], 1 + which)]
         certain = next((i for i in range(5) if i not in order[:answered]), 5)
         assert given_out == pieces[:certain]
-        assert (chain.sequence, chain.downstream) == (certain, certain), "nothing uncertain is counted"
-    assert chain.idle
-    assert chain.bytes_held == 0
+        assert (append_sequence.sequence, append_sequence.downstream) == (certain, certain), (
+            "nothing uncertain is counted"
+        )
+    assert append_sequence.idle
+    assert append_sequence.bytes_held == 0
 
 
 @given(broken=st.integers(0, 4), order=st.permutations(range(5)))
 def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, order: list[int]) -> None:
-    chain = opened(*(piece(1 + i) for i in range(8)))
-    flights = launch_all(chain)
-    receipts: list[OutgoingBatch] = []
+    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    flights = launch_all(append_sequence)
+    acks: list[OutgoingBatch] = []
     failed = False
     for which in order:
         if which == broken:
-            chain.on_failure(flights[which])
+            append_sequence.on_failure(flights[which])
             failed = True
         else:
-            got = [r.piece for r in chain.on_ack(flights[which], 1 + which)]
+            got = [r.piece for r in append_sequence.on_ack(flights[which], 1 + which)]
             assert not (failed and got), "the log is about to be read, so no receipt is given any more"
-            receipts += got
-        assert not (failed and chain.may_launch(FIVE))
-    assert receipts == [f.piece for f in flights[: len(receipts)]]
-    assert chain.sequence == chain.downstream == len(receipts)
-    assert chain.unanswered == 0
-    chain.reset()
-    assert chain.idle
-    assert chain.bytes_held == 0
+            acks += got
+        assert not (failed and append_sequence.may_launch(FIVE))
+    assert acks == [f.piece for f in flights[: len(acks)]]
+    assert append_sequence.sequence == append_sequence.downstream == len(acks)
+    assert append_sequence.unanswered == 0
+    append_sequence.reset()
+    assert append_sequence.idle
+    assert append_sequence.bytes_held == 0
 
 
 def test_chain_begun_anew_sends_one_append_at_the_logged_sequence() -> None:
     anew = chain_of(piece(7), piece(8), sequence=6, downstream=90)
     (flight,) = launch_all(anew)
     assert flight.sequence == 7
-    (receipt,) = anew.on_ack(flight, 91)
-    assert (receipt.downstream, receipt.foreign) == (91, 0)
+    (ack,) = anew.on_ack(flight, 91)
+    assert (ack.downstream, ack.foreign) == (91, 0)
 
 
 def test_chain_counts_foreign_records_once() -> None:
-    chain = opened(piece(1, 2), piece(3))
-    first, second = launch_all(chain)
-    (receipt,) = chain.on_ack(first, 4)  # offsets 1 to 3 are somebody else's
-    assert (receipt.downstream, receipt.foreign) == (4, 3)
-    (receipt,) = chain.on_ack(second, 6)
-    assert (receipt.downstream, receipt.foreign) == (6, 0)
+    append_sequence = opened(piece(1, 2), piece(3))
+    first, second = launch_all(append_sequence)
+    (ack,) = append_sequence.on_ack(first, 4)  # offsets 1 to 3 are somebody else's
+    assert (ack.downstream, ack.foreign) == (4, 3)
+    (ack,) = append_sequence.on_ack(second, 6)
+    assert (ack.downstream, ack.foreign) == (6, 0)
 
 
 def test_a_duplicate_answered_is_nobody_elses_and_moves_nothing_back() -> None:
-    chain = chain_of(piece(0, 3), sequence=-1, downstream=9)
-    (receipt,) = chain.on_ack(chain.launch(), 4)
-    assert (receipt.downstream, receipt.foreign) == (4, 0)
-    assert (chain.sequence, chain.downstream) == (2, 9)
+    append_sequence = chain_of(piece(0, 3), sequence=-1, downstream=9)
+    (ack,) = append_sequence.on_ack(append_sequence.launch(), 4)
+    assert (ack.downstream, ack.foreign) == (4, 0)
+    assert (append_sequence.sequence, append_sequence.downstream) == (2, 9)
 
 
 def test_bytes_are_held_from_admission_to_the_receipt() -> None:
     one, two = piece(0, 3), piece(3, 2)
-    chain = chain_of(one, two)
-    assert chain.bytes_held == one.size + two.size
-    flight = chain.launch()
-    assert chain.bytes_held == one.size + two.size
-    chain.on_ack(flight, 0)
-    assert chain.bytes_held == two.size
-    chain.reset()
-    assert chain.bytes_held == 0
+    append_sequence = chain_of(one, two)
+    assert append_sequence.bytes_held == one.size + two.size
+    flight = append_sequence.launch()
+    assert append_sequence.bytes_held == one.size + two.size
+    append_sequence.on_ack(flight, 0)
+    assert append_sequence.bytes_held == two.size
+    append_sequence.reset()
+    assert append_sequence.bytes_held == 0
 
 
 def test_abandoning_leaves_what_flies() -> None:
-    chain = opened(*(piece(1 + i) for i in range(7)))
-    flights = launch_all(chain)
-    chain.reset()
-    assert chain.unanswered == 5
-    assert chain.bytes_held == sum(f.piece.size for f in flights)
-    assert not chain.idle
+    append_sequence = opened(*(piece(1 + i) for i in range(7)))
+    flights = launch_all(append_sequence)
+    append_sequence.reset()
+    assert append_sequence.unanswered == 5
+    assert append_sequence.bytes_held == sum(f.piece.size for f in flights)
+    assert not append_sequence.idle
 
 
 class TestWhatWasPassedOverBehindTheLastPiece:
     def test_extend_last_covers_with_the_last_waiting_piece(self) -> None:
         one, two = piece(0), piece(1)
-        chain = chain_of(one, two)
-        assert chain.extend_last(9, 7)
+        append_sequence = chain_of(one, two)
+        assert append_sequence.extend_last(9, 7)
         assert (one.covers, two.covers) == (0, 9)
 
     def test_extend_last_covers_with_the_last_flight_when_none_waits(self) -> None:
-        chain = chain_of(piece(0))
-        flight = chain.launch()
-        assert chain.extend_last(5, 7)
-        (receipt,) = chain.on_ack(flight, 0)
-        assert receipt.piece.covers == 5
+        append_sequence = chain_of(piece(0))
+        flight = append_sequence.launch()
+        assert append_sequence.extend_last(5, 7)
+        (ack,) = append_sequence.on_ack(flight, 0)
+        assert ack.piece.covers == 5
 
     def test_extend_last_never_shrinks_what_is_covered(self) -> None:
         one = piece(0, 4)
@@ -213,22 +215,22 @@ class TestWhatWasPassedOverBehindTheLastPiece:
 
 def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
     one, two = piece(0), piece(1)
-    chain = chain_of(one, two)
-    assert chain.oldest is one
-    flight = chain.launch()
-    assert chain.oldest is one
-    chain.on_ack(flight, 0)
-    assert chain.oldest is two
-    chain.on_ack(chain.launch(), 1)
-    assert chain.oldest is None
+    append_sequence = chain_of(one, two)
+    assert append_sequence.oldest is one
+    flight = append_sequence.launch()
+    assert append_sequence.oldest is one
+    append_sequence.on_ack(flight, 0)
+    assert append_sequence.oldest is two
+    append_sequence.on_ack(append_sequence.launch(), 1)
+    assert append_sequence.oldest is None
 
 
 class TestMerging:
     """Swarms of tiny batches go as one, when they wait anyway."""
 
     def merged(self, *pieces: OutgoingBatch, limit: int = 64 * 1024) -> tuple[InFlightBatch, AppendSequence]:
-        chain = chain_of(*pieces)
-        return chain.launch(limit), chain
+        append_sequence = chain_of(*pieces)
+        return append_sequence.launch(limit), append_sequence
 
     @pytest.mark.parametrize("codec", [0, LZ4])
     def test_small_ones_that_wait_become_one_with_all_their_records_in_order(self, codec: int) -> None:
@@ -237,14 +239,14 @@ class TestMerging:
             record(3, b"", key=None, timestamp=7),
             record(4, b"x", timestamp=0),
         ]
-        flight, chain = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
+        flight, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
         assert [r._replace(offset=0) for r in decoded(bytes(flight.data))] == [r._replace(offset=0) for r in content]
         assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
         assert stamped(flight).attributes == codec
-        assert chain.bytes_held == flight.piece.size
-        chain.on_ack(flight, 0)
-        assert (chain.sequence, chain.downstream, chain.bytes_held) == (2, 2, 0)
-        assert chain.idle
+        assert append_sequence.bytes_held == flight.piece.size
+        append_sequence.on_ack(flight, 0)
+        assert (append_sequence.sequence, append_sequence.downstream, append_sequence.bytes_held) == (2, 2, 0)
+        assert append_sequence.idle
 
     def test_merge_covers_skipped_records_behind_it(self) -> None:
         one, two = piece(0), piece(1)
@@ -253,9 +255,9 @@ class TestMerging:
         assert flight.piece.covers == 8
 
     def test_merge_stops_at_another_codec(self) -> None:
-        flight, chain = self.merged(piece(0), piece(1, codec=LZ4), piece(2))
+        flight, append_sequence = self.merged(piece(0), piece(1, codec=LZ4), piece(2))
         assert list(flight.piece.offsets) == [0]
-        assert not chain.idle
+        assert not append_sequence.idle
 
     def test_merge_stops_at_a_large_batch(self) -> None:
         large = as_outgoing(batch([record(1, bytes(5000))]))
@@ -276,9 +278,9 @@ class TestMerging:
         assert list(flight.piece.offsets) == [0]
 
     def test_merge_stops_at_another_timestamp_type(self) -> None:
-        flight, chain = self.merged(piece(0), piece(1, attributes=LOG_APPEND_TIME))
+        flight, append_sequence = self.merged(piece(0), piece(1, attributes=LOG_APPEND_TIME))
         assert list(flight.piece.offsets) == [0]
-        assert not chain.idle
+        assert not append_sequence.idle
 
     def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
         flight, _ = self.merged(piece(0), piece(1, attributes=TRANSACTIONAL), piece(2, attributes=DELETE_HORIZON))
@@ -301,19 +303,19 @@ class TestMerging:
         limit=st.integers(100, 4000),
     )
     def test_merge_keeps_every_record_and_its_order(self, content: list[tuple[Any, ...]], limit: int) -> None:
-        chain, wanted, at = chain_of(), [], 0
+        append_sequence, wanted, at = chain_of(), [], 0
         for key, value, headers, timestamp, codec, step in content:
             r = record(at, value, key=key, headers=headers, timestamp=timestamp)
             wanted.append(r)
-            chain.enqueue(as_outgoing(batch([r], codec=codec)))
+            append_sequence.enqueue(as_outgoing(batch([r], codec=codec)))
             at += step
         told = []
-        while chain.may_launch(FIVE):
-            flight = chain.launch(limit)
+        while append_sequence.may_launch(FIVE):
+            flight = append_sequence.launch(limit)
             assert flight.piece.count == 1 or flight.piece.size <= limit
             inside = decoded(bytes(flight.data))
             told += [r._replace(offset=o) for r, o in zip(inside, flight.piece.offsets, strict=True)]
             assert flight.piece.covers == flight.piece.offsets[-1]
-            chain.on_ack(flight, len(told) - len(inside))
+            append_sequence.on_ack(flight, len(told) - len(inside))
         assert told == wanted
-        assert chain.bytes_held == 0
+        assert append_sequence.bytes_held == 0

@@ -51,7 +51,7 @@ SIZE = len(PLAIN.data)
 
 
 @pytest.mark.parametrize(
-    ("one", "position", "limits", "aborted", "verdict", "why"),
+    ("one", "position", "limits", "aborted", "action", "why"),
     [
         pytest.param(PLAIN, 10, TargetLimits(), False, PASS, "", id="an ordinary batch passes"),
         pytest.param(PLAIN, 0, TargetLimits(), False, PASS, "", id="so does one behind a gap"),
@@ -195,12 +195,10 @@ SIZE = len(PLAIN.data)
     ],
 )
 def test_the_table(
-    one: Batch, position: int, limits: TargetLimits, aborted: bool, verdict: BatchAction, why: str
+    one: Batch, position: int, limits: TargetLimits, aborted: bool, action: BatchAction, why: str
 ) -> None:
-    assert classify(one, position, limits, aborted=aborted) == (verdict, why)
-    assert classify(one, position, limits, aborted=aborted) == (verdict, why), (
-        "a batch judged again meets the same fate"
-    )
+    assert classify(one, position, limits, aborted=aborted) == (action, why)
+    assert classify(one, position, limits, aborted=aborted) == (action, why), "a batch judged again meets the same fate"
 
 
 def test_batch_that_originated_elsewhere_is_skipped() -> None:
@@ -252,7 +250,7 @@ def test_each_case_is_tried_in_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "position", "verdict", "why"),
+    ("one", "position", "action", "why"),
     [
         pytest.param(old(1, 5), 10, REBUILD, "old message format", id="only its records say where an old set ends"),
         pytest.param(
@@ -285,9 +283,9 @@ def test_each_case_is_tried_in_its_place() -> None:
         ),
     ],
 )
-def test_batch_under_two_rules_follows_the_safer_one(one: Batch, position: int, verdict: BatchAction, why: str) -> None:
+def test_batch_under_two_rules_follows_the_safer_one(one: Batch, position: int, action: BatchAction, why: str) -> None:
     found, reason = classify(one, position, TargetLimits(), aborted=False)
-    assert found is verdict
+    assert found is action
     assert why in reason
 
 

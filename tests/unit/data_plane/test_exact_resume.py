@@ -105,9 +105,9 @@ class World:
 
     def _write(self, slot: Slot) -> None:
         """As `control_topic_writer.py` does: runs that have ended, then progress."""
-        due = slot.partition.durable.runs.due()
+        due = slot.partition.acked.runs.due()
         self.runs.update((row.key(), row) for row in due)
-        slot.partition.durable.runs.written(due)
+        slot.partition.acked.runs.written(due)
         self.row = slot.partition.row()
 
     def translated(self) -> tuple[dict[int, int | None], dict[int, int]]:
@@ -221,7 +221,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
         world.step(what, 3)
     known = len(world.target.ours)
     assert len(slot.socket) == 5
-    assert slot.partition.chain.records_held > 10, "more waits behind them"
+    assert slot.partition.append_sequence.records_held > 10, "more waits behind them"
     sizes = [flight.piece.count for flight in slot.socket]
     for what in (*["broker"] * landed, *ROUTES["one refused for good"]):
         world.step(what, 0)
@@ -266,9 +266,9 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
     while not slot.all_done():
         slot.fetch(3)
         slot.deliver()
-        if slot.partition.chain.sendable:
+        if slot.partition.append_sequence.sendable:
             break
-    queued = slot.partition.chain.oldest
+    queued = slot.partition.append_sequence.oldest
     rest = [r.offset for r in world.source.visible[known:]]
     if queued is not None:
         assert queued.offsets[0] == rest[0], "the next record is the first one that is not there"
@@ -285,7 +285,7 @@ def test_resume_sends_no_record_that_is_on_the_target(made_of: list[tuple[str, i
     while not world.slots[0].all_done():
         world.slots[0].fetch(2)
         world.slots[0].deliver()
-        assert not world.slots[0].partition.chain.sendable
+        assert not world.slots[0].partition.append_sequence.sendable
     assert world.target.end == end
     world.check()
 
@@ -323,19 +323,21 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
         assert misnumbered
     expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
     if not misnumbered and not slot.partition.records_to_skip:
-        queued = slot.partition.chain.oldest
+        queued = slot.partition.append_sequence.oldest
         assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
         return
     assert gone & set(range(there)), "what was left alone is never in doubt"
     row = world.row
-    chain = last_append_in(
+    append_sequence = last_append_in(
         LastAppend(row.sequence, row.downstream), world.target.tail(row.downstream + 1), OURS, OUR_EPOCH
     )
-    remains = TargetRemnant(row, chain)
+    remains = TargetRemnant(row, append_sequence)
     for batch in world.target.tail(row.downstream + 1):
         remains.add(batch)
     remains.ends()
-    alignment = ContentMatch(remains.records, remains.gone_before, appended_since(row, chain.sequence, chain.others))
+    alignment = ContentMatch(
+        remains.records, remains.gone_before, appended_since(row, append_sequence.sequence, append_sequence.others)
+    )
     try:
         found = alignment.add(r for r in cleaned.visible if r.offset > row.upstream)
         if not found:

@@ -43,7 +43,7 @@ def copying(*, behind: int = -1, number: int = 0) -> MirrorPartition:
 
 
 @pytest.fixture
-async def fetching() -> AsyncIterator[Fetcher]:
+async def fetcher() -> AsyncIterator[Fetcher]:
     cluster = Cluster("a", [("broker", 9092)], {})
     cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, TOPIC_ID)
     made = Fetcher(
@@ -60,16 +60,20 @@ async def fetching() -> AsyncIterator[Fetcher]:
     await made.close()
 
 
-def shard_of(fetching: Fetcher, partition: MirrorPartition) -> FetchConnection:
-    (found,) = [shard for shard, _ in fetching._shards.values() if partition in shard.partitions]
+def shard_of(fetcher: Fetcher, partition: MirrorPartition) -> FetchConnection:
+    (found,) = [
+        fetch_connection
+        for fetch_connection, _ in fetcher._fetch_connections.values()
+        if partition in fetch_connection.partitions
+    ]
     return found
 
 
-def ask(shard: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:
+def ask(fetch_connection: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:
     """Its next question, on the terms of now."""
-    terms = shard._terms()
+    terms = fetch_connection._terms()
     assert terms is not None
-    return shard._ask(connection, terms)
+    return fetch_connection._ask(connection, terms)
 
 
 def connection() -> Connection:
@@ -108,129 +112,129 @@ def answer(
     return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
 
 
-def answered(shard: FetchConnection, partition: MirrorPartition, **said: Any) -> list[Batch]:
+def answered(fetch_connection: FetchConnection, partition: MirrorPartition, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
-    deliveries = shard._parse_answer(shard._last or question(partition), answer(**said))
+    deliveries = fetch_connection._parse_answer(fetch_connection._last or question(partition), answer(**said))
     return [batch for delivery in deliveries for batch in delivery.batches]
 
 
-async def test_a_replica_that_the_leader_names_is_fetched_from(fetching: Fetcher) -> None:
+async def test_a_replica_that_the_leader_names_is_fetched_from(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    assert shard_of(fetching, partition).broker == LEADER
-    assert fetching.rack([partition]) == "here"
-    assert answered(shard_of(fetching, partition), partition, near=NEAR) == []
-    assert shard_of(fetching, partition).broker == NEAR
-    (batch,) = answered(shard_of(fetching, partition), partition, data=batch_bytes(records(0, 3)))
+    fetcher.attach(partition)
+    assert shard_of(fetcher, partition).broker == LEADER
+    assert fetcher.rack([partition]) == "here"
+    assert answered(shard_of(fetcher, partition), partition, near=NEAR) == []
+    assert shard_of(fetcher, partition).broker == NEAR
+    (batch,) = answered(shard_of(fetcher, partition), partition, data=batch_bytes(records(0, 3)))
     assert batch.last_offset == 2
     assert partition.fetch_from == 3
 
 
-async def test_fetch_refused_by_a_replica_goes_to_the_leader(fetching: Fetcher) -> None:
+async def test_fetch_refused_by_a_replica_goes_to_the_leader(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    answered(shard_of(fetching, partition), partition, near=NEAR)
-    near = shard_of(fetching, partition)
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    near = shard_of(fetcher, partition)
     answered(near, partition, code=OUT_OF_RANGE)
-    assert shard_of(fetching, partition).broker == LEADER
-    assert fetching.rack([partition]) == ""
+    assert shard_of(fetcher, partition).broker == LEADER
+    assert fetcher.rack([partition]) == ""
 
 
-async def test_fetch_refused_by_a_leader_is_delivered(fetching: Fetcher) -> None:
+async def test_fetch_refused_by_a_leader_is_delivered(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    shard = shard_of(fetching, partition)
+    fetcher.attach(partition)
+    fetch_connection = shard_of(fetcher, partition)
     m = message("fetch", 13, "response")
     refused = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = shard._parse_answer(question(partition), refused)
+    (delivery,) = fetch_connection._parse_answer(question(partition), refused)
     assert delivery.fetched.code == OUT_OF_RANGE
-    assert shard_of(fetching, partition) is shard
+    assert shard_of(fetcher, partition) is fetch_connection
 
 
-async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetching: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    fetching.cluster._leaders["t", 0] = PartitionLeader(LEADER, 5, TOPIC_ID)
+async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetcher.cluster._leaders["t", 0] = PartitionLeader(LEADER, 5, TOPIC_ID)
     partition, made = copying(), connection()
     asked: list[Any] = []
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    fetching.attach(partition)
-    shard = shard_of(fetching, partition)
+    fetcher.attach(partition)
+    fetch_connection = shard_of(fetcher, partition)
 
     def said() -> tuple[int, int, int]:
-        ask(shard, made)
+        ask(fetch_connection, made)
         (part,) = asked[-1].topics[0].partitions
         return part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch
 
     assert said() == (5, 0, -1)
     fetched = batch_bytes(records(0, 3), leader_epoch=4) + batch_bytes(records(3, 1), leader_epoch=5)
-    answered(shard, partition, data=fetched)
+    answered(fetch_connection, partition, data=fetched)
     assert said() == (5, 4, 5)
     partition.on(PartitionEvent.FAILED)
     partition.on(PartitionEvent.SETTLED)
     partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), LastAppend(-1, -1))
-    fetching.attach(partition)
+    fetcher.attach(partition)
     assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 
 
 @pytest.mark.parametrize("said", [{"code": KafkaErrorCode.FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])
 async def test_fetch_with_another_epoch_or_diverged_log_resumes_the_partition(
-    fetching: Fetcher, said: dict[str, Any]
+    fetcher: Fetcher, said: dict[str, Any]
 ) -> None:
     partition = copying()
-    fetching.attach(partition)
-    shard = shard_of(fetching, partition)
-    (delivery,) = shard._parse_answer(question(partition), answer(**said))
+    fetcher.attach(partition)
+    fetch_connection = shard_of(fetcher, partition)
+    (delivery,) = fetch_connection._parse_answer(question(partition), answer(**said))
     assert delivery.fetched.code == said.get("code", DIVERGED)
     assert retry_for(delivery.fetched.code)[0] is Retry.PASSING
     assert delivery.batches == ()
 
 
 async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(
-    fetching: Fetcher,
+    fetcher: Fetcher,
 ) -> None:
     partition = copying()
-    fetching.attach(partition)
-    answered(shard_of(fetching, partition), partition, near=NEAR)
-    near = shard_of(fetching, partition)
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    near = shard_of(fetcher, partition)
     (delivery,) = near._parse_answer(question(partition), answer(code=KafkaErrorCode.FENCED_LEADER_EPOCH))
     assert delivery.fetched.code == KafkaErrorCode.FENCED_LEADER_EPOCH
-    assert fetching.rack([partition]) == "here"
+    assert fetcher.rack([partition]) == "here"
 
 
-async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetching: Fetcher) -> None:
+async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    answered(shard_of(fetching, partition), partition, near=NEAR)
-    near = shard_of(fetching, partition)
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    near = shard_of(fetcher, partition)
     assert list(near._parse_answer(question(partition), answer(parted=7))) == []
-    assert shard_of(fetching, partition).broker == LEADER
+    assert shard_of(fetcher, partition).broker == LEADER
 
 
-async def test_a_partition_that_counts_is_read_from_its_leader(fetching: Fetcher) -> None:
+async def test_a_partition_that_counts_is_read_from_its_leader(fetcher: Fetcher) -> None:
     partition = copying(behind=9)
     assert partition.records_to_skip == 10
-    fetching.attach(partition)
-    assert fetching.rack([partition]) == ""
+    fetcher.attach(partition)
+    assert fetcher.rack([partition]) == ""
 
 
-async def test_a_partition_that_resumes_begins_at_its_leader(fetching: Fetcher) -> None:
+async def test_a_partition_that_resumes_begins_at_its_leader(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    answered(shard_of(fetching, partition), partition, near=NEAR)
-    fetching.attach(partition)
-    assert shard_of(fetching, partition).broker == LEADER
-    assert fetching.rack([partition]) == "here"
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    fetcher.attach(partition)
+    assert shard_of(fetcher, partition).broker == LEADER
+    assert fetcher.rack([partition]) == "here"
 
 
-async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetching: Fetcher) -> None:
+async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetcher: Fetcher) -> None:
     partition = copying()
-    fetching.attach(partition)
-    answered(shard_of(fetching, partition), partition, near=NEAR)
-    near = shard_of(fetching, partition)
-    fetching.send_back(near, near.partitions)
-    assert shard_of(fetching, partition) is near
-    fetching._replicas.reset(("t", 0))
-    fetching.send_back(near, near.partitions)
-    assert shard_of(fetching, partition).broker == LEADER
+    fetcher.attach(partition)
+    answered(shard_of(fetcher, partition), partition, near=NEAR)
+    near = shard_of(fetcher, partition)
+    fetcher.send_back(near, near.partitions)
+    assert shard_of(fetcher, partition) is near
+    fetcher._replicas.reset(("t", 0))
+    fetcher.send_back(near, near.partitions)
+    assert shard_of(fetcher, partition).broker == LEADER
 
 
 async def test_fetch_request_has_the_given_rack_and_size() -> None:
@@ -254,164 +258,166 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
 
 
 async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
-    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
-    fetching.settings, fetching.questions_last = FetchSettings(), True
-    fetching.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
+    fetcher.settings, fetcher.questions_last = FetchSettings(), True
+    fetcher.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
     looked_at: list[MirrorPartition] = []
 
     def has_room(partition: MirrorPartition) -> bool:
         looked_at.append(partition)
         return True
 
-    monkeypatch.setattr(fetching, "has_room", has_room)
+    monkeypatch.setattr(fetcher, "has_room", has_room)
     monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
     first, second, made = copying(), copying(number=1), connection()
     asked: list[Any] = []
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    fetching.attach(first)
-    shard = shard_of(fetching, first)
+    fetcher.attach(first)
+    fetch_connection = shard_of(fetcher, first)
 
     def named() -> dict[int, int]:
         """What the next question says: the partitions that it names, and their offsets."""
         looked_at.clear()
-        ask(shard, made)
+        ask(fetch_connection, made)
         return {part.partition: part.fetch_offset for topic in asked[-1].topics for part in topic.partitions}
 
     assert named() == {0: 0}
-    answered(shard, first, session=77, silent=True)
+    answered(fetch_connection, first, session=77, silent=True)
     assert (named(), looked_at, asked[-1].session_id, asked[-1].session_epoch) == ({}, [], 77, 1)
-    answered(shard, first, session=77, silent=True)
-    fetching.attach(second)
+    answered(fetch_connection, first, session=77, silent=True)
+    fetcher.attach(second)
     assert (named(), looked_at) == ({1: 0}, [first, second])
-    answered(shard, first, session=77, data=batch_bytes(records(0, 3)))
+    answered(fetch_connection, first, session=77, data=batch_bytes(records(0, 3)))
     assert (named(), looked_at) == ({0: 3}, [first]), "only what moved is looked at"
-    answered(shard, first, session=77, silent=True)
+    answered(fetch_connection, first, session=77, silent=True)
     assert (named(), looked_at) == ({}, [first]), "and once more, for what was fetched may have come later"
-    answered(shard, first, session=77)
+    answered(fetch_connection, first, session=77)
     assert (named(), looked_at) == ({}, []), "an answer without records moves nobody"
-    fetching.detach(second)
-    answered(shard, first, session=77, silent=True)
+    fetcher.detach(second)
+    answered(fetch_connection, first, session=77, silent=True)
     assert named() == {}
     assert [list(topic.partitions) for topic in asked[-1].forgotten_topics_data] == [[1]]
-    answered(shard, first, session=0, silent=True)
+    answered(fetch_connection, first, session=0, silent=True)
     assert named() == {0: 3}, "a broker that keeps no session is told everything"
 
 
 @pytest.mark.parametrize(("topic_id", "version"), [(TOPIC_ID, 13), (None, 12)])
 async def test_a_shard_asks_by_id_where_its_topics_have_ids(
-    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch, topic_id: UUID | None, version: int
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, topic_id: UUID | None, version: int
 ) -> None:
-    fetching.cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, topic_id)
+    fetcher.cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, topic_id)
     partition = copying()
-    fetching.attach(partition)
+    fetcher.attach(partition)
     asked: list[Any] = []
     made = connection()
     monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    ask(shard_of(fetching, partition), made)
+    ask(shard_of(fetcher, partition), made)
     assert [int(request.__version__) for request in asked] == [version]
 
 
-def two_shards(fetching: Fetcher) -> tuple[FetchConnection, FetchConnection]:
+def two_shards(fetcher: Fetcher) -> tuple[FetchConnection, FetchConnection]:
     """Of the leader, with three partitions each; they have not begun to connect yet."""
     for number in range(6):
-        fetching.cluster._leaders["t", number] = PartitionLeader(LEADER, 0, TOPIC_ID)
-        fetching.attach(copying(number=number))
-    first, second = (shard for shard, _ in fetching._shards.values())
+        fetcher.cluster._leaders["t", number] = PartitionLeader(LEADER, 0, TOPIC_ID)
+        fetcher.attach(copying(number=number))
+    first, second = (fetch_connection for fetch_connection, _ in fetcher._fetch_connections.values())
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
     return first, second
 
 
-def brings(*shards: FetchConnection, size: int = 500, until: float) -> None:
+def brings(*fetch_connections: FetchConnection, size: int = 500, until: float) -> None:
     """Each of them brings a thousand answers a second, of two batches in so many bytes, from 0 until then."""
     for number in range(round(until * 1000)):
-        for shard in shards:
-            shard.swarm.paced(2, size, number / 1000)
+        for fetch_connection in fetch_connections:
+            fetch_connection.pacer.paced(2, size, number / 1000)
 
 
-def numbers(shard: FetchConnection) -> list[int]:
-    return sorted(partition.number for partition in shard.partitions)
+def numbers(fetch_connection: FetchConnection) -> list[int]:
+    return sorted(partition.number for partition in fetch_connection.partitions)
 
 
-async def test_fetch_moves_single_records_of_two_connections_to_one(fetching: Fetcher) -> None:
-    first, second = two_shards(fetching)
+async def test_fetch_moves_single_records_of_two_connections_to_one(fetcher: Fetcher) -> None:
+    first, second = two_shards(fetcher)
     brings(first, second, until=1.0)
-    fetching.share_out(second, 1.0)
+    fetcher.share_out(second, 1.0)
     assert len(second.partitions) == 3  # it has not lasted yet
     brings(first, second, until=2.0)
-    fetching.share_out(first, 2.0)
+    fetcher.share_out(first, 2.0)
     assert len(first.partitions) == 3
-    fetching.share_out(second, 2.0)
+    fetcher.share_out(second, 2.0)
     assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
-    assert set(fetching._of.values()) == {first}
+    assert set(fetcher._of.values()) == {first}
 
 
-async def test_fetch_keeps_single_records_from_a_busy_or_idle_connection(fetching: Fetcher) -> None:
-    first, second = two_shards(fetching)
+async def test_fetch_keeps_single_records_from_a_busy_or_idle_connection(fetcher: Fetcher) -> None:
+    first, second = two_shards(fetcher)
     brings(second, until=2.0)
-    fetching.share_out(second, 2.0)
+    fetcher.share_out(second, 2.0)
     brings(first, size=50_000, until=2.0)
-    fetching.share_out(second, 2.0)
-    fetching.share_out(first, 2.0)
+    fetcher.share_out(second, 2.0)
+    fetcher.share_out(first, 2.0)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-async def test_fetch_shares_a_busy_connection_between_two(fetching: Fetcher) -> None:
-    first, second = two_shards(fetching)
+async def test_fetch_shares_a_busy_connection_between_two(fetcher: Fetcher) -> None:
+    first, second = two_shards(fetcher)
     brings(first, second, until=2.0)
-    fetching.share_out(second, 2.0)
+    fetcher.share_out(second, 2.0)
     second.wake.clear()
     brings(first, size=50_000, until=3.0)
-    fetching.share_out(first, 3.0)
+    fetcher.share_out(first, 3.0)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
     assert second.wake.is_set()
-    assert all(fetching._of[p] is shard for shard in (first, second) for p in shard.partitions)
-    fetching.share_out(first, 3.0)
+    assert all(
+        fetcher._of[p] is fetch_connection for fetch_connection in (first, second) for p in fetch_connection.partitions
+    )
+    fetcher.share_out(first, 3.0)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
 
 
-def is_silent(shard: FetchConnection, *, since: float, until: float) -> None:
+def is_silent(fetch_connection: FetchConnection, *, since: float, until: float) -> None:
     """Something came, and since then nothing."""
-    shard.swarm.paced(1, 500, since)
-    shard.swarm.paced(0, 0, until)
+    fetch_connection.pacer.paced(1, 500, since)
+    fetch_connection.pacer.paced(0, 0, until)
 
 
-async def test_fetch_waits_for_idle_partitions_on_one_connection(fetching: Fetcher) -> None:
-    first, second = two_shards(fetching)
+async def test_fetch_waits_for_idle_partitions_on_one_connection(fetcher: Fetcher) -> None:
+    first, second = two_shards(fetcher)
     is_silent(second, since=0.0, until=QUIET_S - 0.1)
-    fetching.share_out(second, QUIET_S - 0.1)
+    fetcher.share_out(second, QUIET_S - 0.1)
     assert len(second.partitions) == 3
     is_silent(first, since=0.0, until=QUIET_S)
-    fetching.share_out(first, QUIET_S)
+    fetcher.share_out(first, QUIET_S)
     assert len(first.partitions) == 3, "the second gives, not both"
-    fetching.share_out(second, QUIET_S)
+    fetcher.share_out(second, QUIET_S)
     assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
-    fetching.share_out(first, 2 * QUIET_S)
+    fetcher.share_out(first, 2 * QUIET_S)
     assert len(first.partitions) == 6, "nobody has less to do where nobody is"
 
 
-async def test_fetch_moves_quiet_partitions_to_a_busy_connection_within_bounds(fetching: Fetcher) -> None:
-    first, second = two_shards(fetching)
+async def test_fetch_moves_quiet_partitions_to_a_busy_connection_within_bounds(fetcher: Fetcher) -> None:
+    first, second = two_shards(fetcher)
     is_silent(first, since=0.0, until=QUIET_S)
-    second.swarm.paced(1, MUCH_BYTES, QUIET_S)
-    fetching.share_out(first, QUIET_S)
+    second.pacer.paced(1, MUCH_BYTES, QUIET_S)
+    fetcher.share_out(first, QUIET_S)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
-    second.swarm.paced(1, 500, QUIET_S + LOOK_S)
-    second.swarm.paced(1, 500, QUIET_S + 2 * LOOK_S)
-    fetching.share_out(first, QUIET_S + 2 * LOOK_S)
+    second.pacer.paced(1, 500, QUIET_S + LOOK_S)
+    second.pacer.paced(1, 500, QUIET_S + 2 * LOOK_S)
+    fetcher.share_out(first, QUIET_S + 2 * LOOK_S)
     assert (numbers(first), numbers(second)) == ([], [0, 1, 2, 3, 4, 5])
 
 
 async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
-    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = two_shards(fetching)
+    first, second = two_shards(fetcher)
     (partition,) = (p for p in second.partitions if p.number == 1)
     partition.fetch_from = 42
     first._last = second._last = question(partition)
     brings(first, second, until=2.0)
-    fetching.share_out(second, 2.0)
+    fetcher.share_out(second, 2.0)
     assert partition.fetch_from == 42
     assert first._last is None
     assert ask(second, connection()) is None
@@ -449,17 +455,17 @@ class Asked(Connection):
     [(100, ["asked", "delivered", "answered", "asked"]), (FEW_BYTES, ["asked", "answered", "asked", "delivered"])],
 )
 async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
-    fetching: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
     happened: list[str] = []
     made, partition = Asked(happened), copying()
 
-    async def connection(broker: int, lane: str) -> Connection:
+    async def connection(broker: int, produce_connection: str) -> Connection:
         return made
 
-    monkeypatch.setattr(fetching.cluster, "connection", connection)
-    monkeypatch.setattr(fetching, "_on_fetched", lambda delivery: happened.append("delivered"))
-    fetching.attach(partition)
+    monkeypatch.setattr(fetcher.cluster, "connection", connection)
+    monkeypatch.setattr(fetcher, "_on_fetched", lambda delivery: happened.append("delivered"))
+    fetcher.attach(partition)
     await asyncio.sleep(0.01)
     await made.answers(answer(data=batch_bytes([record(0, bytes(size))])))
     assert happened == expected

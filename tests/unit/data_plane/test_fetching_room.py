@@ -89,11 +89,11 @@ class Scene:
         self.delivered: list[Delivery] = []
         self.troubled: list[MirrorPartition] = []
 
-        async def connect(broker: int, lane: str) -> Connection:
+        async def connect(broker: int, produce_connection: str) -> Connection:
             return self.connection
 
         monkeypatch.setattr(cluster, "connection", connect)
-        self.fetching = Fetcher(
+        self.fetcher = Fetcher(
             cluster,
             FetchSettings(),
             "read_uncommitted",
@@ -103,10 +103,10 @@ class Scene:
             on_delivered=lambda: None,
             on_trouble=lambda partition, why: self.troubled.append(partition),
         )
-        self.partitions = [self._copying(number) for number in range(8)]
+        self.partitions = [self._engine(number) for number in range(8)]
 
-    def _copying(self, number: int) -> MirrorPartition:
-        self.fetching.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
+    def _engine(self, number: int) -> MirrorPartition:
+        self.fetcher.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
         partition = MirrorPartition("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
         partition.resumed(row, LastAppend(-1, -1))
@@ -114,7 +114,7 @@ class Scene:
 
     def attach(self) -> None:
         for partition in self.partitions:
-            self.fetching.attach(partition)
+            self.fetcher.attach(partition)
 
     async def asked(self, count: int) -> None:
         """Until so many questions are out."""
@@ -125,16 +125,16 @@ class Scene:
         return self.in_flight._used
 
     @property
-    def shard(self) -> FetchConnection:
-        ((shard, _),) = self.fetching._shards.values()
-        return shard
+    def fetch_connection(self) -> FetchConnection:
+        ((fetch_connection, _),) = self.fetcher._fetch_connections.values()
+        return fetch_connection
 
 
 @pytest.fixture
 async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     made = Scene(monkeypatch)
     yield made
-    await made.fetching.close()
+    await made.fetcher.close()
 
 
 async def test_requested_bytes_count_until_the_answer_gives_their_size(scene: Scene) -> None:
@@ -151,7 +151,7 @@ async def test_undelivered_bytes_count_beside_the_next_fetch(scene: Scene, monke
     scene.attach()
     await scene.asked(1)
     seen: list[int] = []
-    monkeypatch.setattr(scene.fetching, "_on_fetched", lambda delivery: seen.append(scene.used))
+    monkeypatch.setattr(scene.fetcher, "_on_fetched", lambda delivery: seen.append(scene.used))
     data = batch_bytes([record(0, bytes(FEW_BYTES))])
     scene.connection.answers(p0=data)
     await scene.asked(2)
@@ -160,7 +160,7 @@ async def test_undelivered_bytes_count_beside_the_next_fetch(scene: Scene, monke
 
 
 async def test_fetch_max_bytes_is_at_most_the_remaining_room(scene: Scene) -> None:
-    scene.fetching.holds(scene.partitions[0], 3 * MIB)
+    scene.fetcher.holds(scene.partitions[0], 3 * MIB)
     scene.attach()
     await scene.asked(1)
     assert scene.connection.requests[0].max_bytes == 3 * MIB
@@ -170,7 +170,7 @@ async def test_fetch_max_bytes_is_at_most_the_remaining_room(scene: Scene) -> No
 async def test_fetch_with_little_room_asks_only_for_partitions_that_hold_little(scene: Scene) -> None:
     own = CAP // (8 * 8)
     for partition in scene.partitions[:6]:
-        scene.fetching.holds(partition, MIB)
+        scene.fetcher.holds(partition, MIB)
     scene.attach()
     await scene.asked(1)
     assert scene.connection.last == {6: own, 7: own}
@@ -181,13 +181,13 @@ async def test_fetch_with_little_room_asks_only_for_partitions_that_hold_little(
 async def test_fetch_session_names_a_partition_again_when_its_size_changes(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
-    scene.fetching.holds(scene.partitions[0], 6 * MIB)
+    scene.fetcher.holds(scene.partitions[0], 6 * MIB)
     scene.connection.answers()
     await scene.asked(2)
     own = CAP // (8 * 8)
     assert scene.connection.last == dict.fromkeys(range(1, 8), own)
     assert scene.connection.forgets == {0}
-    scene.fetching.holds(scene.partitions[0], 0)
+    scene.fetcher.holds(scene.partitions[0], 0)
     scene.connection.answers()
     await scene.asked(3)
     assert scene.connection.last == dict.fromkeys(range(8), MIB)
@@ -197,12 +197,12 @@ async def test_fetch_session_names_a_partition_again_when_its_size_changes(scene
 
 
 async def test_fetch_without_room_resumes_when_another_partition_frees_some(scene: Scene) -> None:
-    scene.fetching.holds(ELSEWHERE, CAP)
+    scene.fetcher.holds(ELSEWHERE, CAP)
     scene.attach()
-    await eventually(lambda: not scene.shard.wake.is_set(), what="it waits")
-    scene.fetching.holds(ELSEWHERE, CAP - CAP // 64 + 1)
-    assert not scene.shard.wake.is_set()
-    scene.fetching.holds(ELSEWHERE, CAP - CAP // 64)
+    await eventually(lambda: not scene.fetch_connection.wake.is_set(), what="it waits")
+    scene.fetcher.holds(ELSEWHERE, CAP - CAP // 64 + 1)
+    assert not scene.fetch_connection.wake.is_set()
+    scene.fetcher.holds(ELSEWHERE, CAP - CAP // 64)
     await scene.asked(1)
     assert scene.used == CAP
 
@@ -211,12 +211,12 @@ async def test_a_question_that_waits_for_more_room_goes_out_as_soon_as_there_is(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lockstep_data_plane.fetch.fetch_connection.PRESSED_S", 60)
-    scene.fetching.holds(ELSEWHERE, 6 * MIB)
+    scene.fetcher.holds(ELSEWHERE, 6 * MIB)
     scene.attach()
     await eventually(lambda: scene.in_flight._wakes_at > 0, what="it waits")
     await asyncio.sleep(0)
     assert scene.connection.requests == []
-    scene.fetching.holds(ELSEWHERE, 5 * MIB)
+    scene.fetcher.holds(ELSEWHERE, 5 * MIB)
     await scene.asked(1)
     assert scene.connection.last == dict.fromkeys(range(8), MIB)
 
@@ -240,7 +240,7 @@ async def test_no_partition_is_looked_at_for_the_next_question_where_none_moved(
         looked_at.append(partition)
         return True
 
-    monkeypatch.setattr(scene.fetching, "has_room", has_room)
+    monkeypatch.setattr(scene.fetcher, "has_room", has_room)
     for turn in range(2, 5):
         scene.connection.answers()
         await scene.asked(turn)

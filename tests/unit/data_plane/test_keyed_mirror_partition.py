@@ -61,7 +61,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
     check(source, target)
     assert slot.partition.row().upstream == source.end - 1
     assert slot.partition.caught_up
-    assert slot.partition.chain.bytes_held == 0
+    assert slot.partition.append_sequence.bytes_held == 0
 
 
 def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None:
@@ -128,9 +128,11 @@ def test_keyed_partition_sends_nothing_before_its_transaction() -> None:
     joining = p.joining()
     transactions.opened(0.0)
     assert joining == {partition_for(b"a", PARTITIONS), partition_for(b"b", PARTITIONS)}
-    assert not any(outlet.may_launch(WINDOW) for outlet in p.outlets)
+    assert not any(target_partition.may_launch(WINDOW) for target_partition in p.target_partitions)
     transactions.joined |= joining
-    assert {outlet.number for outlet in p.outlets if outlet.may_launch(WINDOW)} == joining
+    assert {
+        target_partition.number for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)
+    } == joining
     assert p.joining() == set()
 
 
@@ -145,8 +147,10 @@ def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     transactions.opening()
     transactions.joined |= p.joining()
     transactions.opened(0.0)
-    [outlet] = [outlet for outlet in p.outlets if outlet.may_launch(WINDOW)]
-    p.acknowledged(outlet.launch(), 10)
+    [target_partition] = [
+        target_partition for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)
+    ]
+    p.acknowledged(target_partition.launch(), 10)
     p.admit([batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
     assert (p.row().upstream, p.progress, p.all_sent) == (0, 3, True)
     p.committed()
@@ -154,15 +158,17 @@ def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
     assert transactions.stage is TransactionStage.CLOSED
     assert row.open_run == ()
-    assert p.durable.runs.due() == []
+    assert p.acked.runs.due() == []
 
 
 def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:
     p, _ = partition()
     assert p.fits(PARTITIONS)
     assert not p.fits(PARTITIONS + 1)
-    before = p.outlets
+    before = p.target_partitions
     p.spread_over(PARTITIONS)
-    assert p.outlets is before
+    assert p.target_partitions is before
     p.spread_over(PARTITIONS + 1)
-    assert [outlet.target_tp for outlet in p.outlets] == [("t", number) for number in range(PARTITIONS + 1)]
+    assert [target_partition.target_tp for target_partition in p.target_partitions] == [
+        ("t", number) for number in range(PARTITIONS + 1)
+    ]

@@ -20,145 +20,145 @@ UP_TO_DATE = PartitionProgress(
 )
 
 
-def lag(sighted: LagEstimator, row: PartitionProgress | None, now: float) -> Lag | None:
-    return sighted.lag(TP, row, TOPIC, now=now, wall_ms=T + round(now * 1000))
+def lag(estimator: LagEstimator, row: PartitionProgress | None, now: float) -> Lag | None:
+    return estimator.lag(TP, row, TOPIC, now=now, wall_ms=T + round(now * 1000))
 
 
-def look(sighted: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
-    sighted.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
+def look(estimator: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
+    estimator.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
 
 
 def test_lag_without_end_offsets_is_that_of_the_slot_while_fresh() -> None:
-    sighted = LagEstimator()
-    assert lag(sighted, UP_TO_DATE, 0) is None
-    sighted.on_row(UP_TO_DATE, 0)
-    assert lag(sighted, UP_TO_DATE, FRESH_S) == Lag(0, 0)
-    assert lag(sighted, replace(UP_TO_DATE, source_end=13, lag_records=3, lag_ms=1500), FRESH_S) == Lag(3, 11.5)
-    assert lag(sighted, UP_TO_DATE, FRESH_S + 1) is None
+    estimator = LagEstimator()
+    assert lag(estimator, UP_TO_DATE, 0) is None
+    estimator.on_row(UP_TO_DATE, 0)
+    assert lag(estimator, UP_TO_DATE, FRESH_S) == Lag(0, 0)
+    assert lag(estimator, replace(UP_TO_DATE, source_end=13, lag_records=3, lag_ms=1500), FRESH_S) == Lag(3, 11.5)
+    assert lag(estimator, UP_TO_DATE, FRESH_S + 1) is None
 
 
 def test_lag_of_a_slot_that_died_up_to_date_counts_from_the_first_growth() -> None:
-    sighted = LagEstimator()
+    estimator = LagEstimator()
     for now, end in ((100, 10), (110, 12), (120, 100)):
-        look(sighted, UP_TO_DATE, end, now)
-    assert lag(sighted, UP_TO_DATE, 120) == Lag(90, 10)
-    assert lag(sighted, UP_TO_DATE, 200) == Lag(90, 90)
+        look(estimator, UP_TO_DATE, end, now)
+    assert lag(estimator, UP_TO_DATE, 120) == Lag(90, 10)
+    assert lag(estimator, UP_TO_DATE, 200) == Lag(90, 90)
 
 
 def test_lag_reported_by_the_slot_is_not_reduced() -> None:
-    sighted = LagEstimator()
+    estimator = LagEstimator()
     row = replace(UP_TO_DATE, source_end=60, lag_records=50, lag_ms=2_000)
-    look(sighted, row, 20, 100)
-    assert lag(sighted, row, 110) == Lag(50, 112)
-    look(sighted, row, 200, 120)
-    assert lag(sighted, row, 130) == Lag(190, 132)
+    look(estimator, row, 20, 100)
+    assert lag(estimator, row, 110) == Lag(50, 112)
+    look(estimator, row, 200, 120)
+    assert lag(estimator, row, 130) == Lag(190, 132)
 
 
 def test_lag_ends_when_the_copy_reaches_the_end_and_then_starts_anew() -> None:
-    sighted = LagEstimator()
-    look(sighted, UP_TO_DATE, 20, 100)
+    estimator = LagEstimator()
+    look(estimator, UP_TO_DATE, 20, 100)
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=20)
-    assert lag(sighted, later, 180) == Lag(0, 0)
-    look(sighted, later, 20, 210, there=20)
-    assert lag(sighted, later, 280) == Lag(0, 0)
-    look(sighted, later, 21, 310, there=20)
-    assert lag(sighted, later, 320) == Lag(1, 10)
+    assert lag(estimator, later, 180) == Lag(0, 0)
+    look(estimator, later, 20, 210, there=20)
+    assert lag(estimator, later, 280) == Lag(0, 0)
+    look(estimator, later, 21, 310, there=20)
+    assert lag(estimator, later, 320) == Lag(1, 10)
 
 
 def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
-    sighted = LagEstimator()
-    look(sighted, UP_TO_DATE, 20, 100)
-    look(sighted, UP_TO_DATE, None, 110)
-    assert lag(sighted, UP_TO_DATE, 120) is None
-    look(sighted, UP_TO_DATE, 20, 130)
-    assert lag(sighted, UP_TO_DATE, 140) == Lag(10, 40), "it was behind all the time"
-    assert lag(sighted, UP_TO_DATE, 131 + LOOK_LASTS_S) is None
-    look(sighted, UP_TO_DATE, 20, 300)
-    sighted.lost()
-    assert lag(sighted, UP_TO_DATE, 301) is None
+    estimator = LagEstimator()
+    look(estimator, UP_TO_DATE, 20, 100)
+    look(estimator, UP_TO_DATE, None, 110)
+    assert lag(estimator, UP_TO_DATE, 120) is None
+    look(estimator, UP_TO_DATE, 20, 130)
+    assert lag(estimator, UP_TO_DATE, 140) == Lag(10, 40), "it was behind all the time"
+    assert lag(estimator, UP_TO_DATE, 131 + LOOK_LASTS_S) is None
+    look(estimator, UP_TO_DATE, 20, 300)
+    estimator.lost()
+    assert lag(estimator, UP_TO_DATE, 301) is None
 
 
 def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None:
-    sighted = LagEstimator()
-    sighted.on_row(UP_TO_DATE, 0)
-    look(sighted, UP_TO_DATE, 10, 5)
-    sighted.lost()
+    estimator = LagEstimator()
+    estimator.on_row(UP_TO_DATE, 0)
+    look(estimator, UP_TO_DATE, 10, 5)
+    estimator.lost()
     again = replace(UP_TO_DATE, at_ms=T + 9_000, latency_ms=7)
-    sighted.on_row(again, 9)
-    assert lag(sighted, again, FRESH_S) == Lag(0, 0)
-    assert lag(sighted, again, FRESH_S + 1) is None
-    sighted.on_row(more := replace(again, source_end=12, lag_records=2), 12)
-    assert lag(sighted, more, 12 + FRESH_S) is not None, "its slot sees the source"
-    assert lag(sighted, more, 13 + FRESH_S) is None
+    estimator.on_row(again, 9)
+    assert lag(estimator, again, FRESH_S) == Lag(0, 0)
+    assert lag(estimator, again, FRESH_S + 1) is None
+    estimator.on_row(more := replace(again, source_end=12, lag_records=2), 12)
+    assert lag(estimator, more, 12 + FRESH_S) is not None, "its slot sees the source"
+    assert lag(estimator, more, 13 + FRESH_S) is None
 
 
 def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
-    sighted = LagEstimator()
-    look(sighted, UP_TO_DATE, 10, 100)
-    sighted.asks(110)
-    assert lag(sighted, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
-    assert lag(sighted, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
-    assert lag(sighted, None, 111 + FRESH_S) is None
+    estimator = LagEstimator()
+    look(estimator, UP_TO_DATE, 10, 100)
+    estimator.asks(110)
+    assert lag(estimator, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
+    assert lag(estimator, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
+    assert lag(estimator, None, 111 + FRESH_S) is None
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=25, lag_records=5)
-    sighted.on_row(later, 122)
-    assert lag(sighted, later, 123) == Lag(5, 123.0), "its slot goes on"
-    look(sighted, later, 30, 124, there=20)
-    assert lag(sighted, later, 125) == Lag(10, 125.0)
-    sighted.asks(134)
-    sighted.lost()
-    look(sighted, later, 31, 144, there=20)
-    assert lag(sighted, later, 144 + LOOK_LASTS_S) is not None, "nothing is asked any more"
+    estimator.on_row(later, 122)
+    assert lag(estimator, later, 123) == Lag(5, 123.0), "its slot goes on"
+    look(estimator, later, 30, 124, there=20)
+    assert lag(estimator, later, 125) == Lag(10, 125.0)
+    estimator.asks(134)
+    estimator.lost()
+    look(estimator, later, 31, 144, there=20)
+    assert lag(estimator, later, 144 + LOOK_LASTS_S) is not None, "nothing is asked any more"
 
 
 def test_lag_of_a_partition_not_begun_is_all_records_of_the_source() -> None:
-    sighted = LagEstimator()
-    assert lag(sighted, None, 0) is None
-    look(sighted, None, 200_000, 10)
-    assert lag(sighted, None, 15) == Lag(200_000, 5)
-    look(sighted, None, 0, 20)
-    assert lag(sighted, None, 25) == Lag(0, 0)
+    estimator = LagEstimator()
+    assert lag(estimator, None, 0) is None
+    look(estimator, None, 200_000, 10)
+    assert lag(estimator, None, 15) == Lag(200_000, 5)
+    look(estimator, None, 0, 20)
+    assert lag(estimator, None, 25) == Lag(0, 0)
 
 
 def test_lag_ignores_a_row_of_another_topic_id() -> None:
-    sighted = LagEstimator()
+    estimator = LagEstimator()
     row = replace(UP_TO_DATE, source_topic_id="before", lag_records=5)
-    sighted.on_row(row, 0)
-    assert lag(sighted, row, 1) is None
-    look(sighted, row, 4, 2)
-    assert lag(sighted, row, 3) is not None
-    assert lag(sighted, row, 3).records == 4  # type: ignore[union-attr]  # the line above
+    estimator.on_row(row, 0)
+    assert lag(estimator, row, 1) is None
+    look(estimator, row, 4, 2)
+    assert lag(estimator, row, 3) is not None
+    assert lag(estimator, row, 3).records == 4  # type: ignore[union-attr]  # the line above
 
 
 @pytest.mark.parametrize("case", ["in-doubt", "target-truncated", "source-truncated"])
 def test_lag_of_a_halted_partition_with_unknown_position_is_unknown(case: str) -> None:
-    sighted = LagEstimator()
+    estimator = LagEstimator()
     row = replace(UP_TO_DATE, phase="halted", case=case)
-    sighted.on_row(row, 0)
-    assert lag(sighted, row, 1) is None
-    look(sighted, row, 100, 2)
-    assert lag(sighted, row, 3) is None
+    estimator.on_row(row, 0)
+    assert lag(estimator, row, 1) is None
+    look(estimator, row, 100, 2)
+    assert lag(estimator, row, 3) is None
 
 
 def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
-    sighted = LagEstimator()
-    sighted.on_row(UP_TO_DATE, 0)
-    look(sighted, UP_TO_DATE, 10, 1, there=9)
-    assert lag(sighted, UP_TO_DATE, 2) is None
-    sighted.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
-    assert lag(sighted, UP_TO_DATE, 4) is None, "it did not answer"
+    estimator = LagEstimator()
+    estimator.on_row(UP_TO_DATE, 0)
+    look(estimator, UP_TO_DATE, 10, 1, there=9)
+    assert lag(estimator, UP_TO_DATE, 2) is None
+    estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
+    assert lag(estimator, UP_TO_DATE, 4) is None, "it did not answer"
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=12))
 def test_lag_is_the_source_end_minus_the_copy_after_every_read(steps: list[tuple[int, int]]) -> None:
     """Slots and looks in any order, with ends and places that only grow."""
-    sighted, row, end = LagEstimator(), UP_TO_DATE, 10
+    estimator, row, end = LagEstimator(), UP_TO_DATE, 10
     for now, (copied, written) in enumerate(steps):
         end += written
         upstream = min(row.upstream + copied, end - 1)
         said = end if written % 2 else max(row.source_end, upstream + 1)
         row = replace(row, upstream=upstream, downstream=upstream, source_end=said, lag_records=said - 1 - upstream)
-        look(sighted, row, end, 5.0 * now, there=upstream + 1)
-        found = lag(sighted, row, 5.0 * now + 4)
+        look(estimator, row, end, 5.0 * now, there=upstream + 1)
+        found = lag(estimator, row, 5.0 * now + 4)
         assert found is not None
         assert found.records == end - 1 - row.upstream
         assert (found.seconds > 0) == (found.records > 0)

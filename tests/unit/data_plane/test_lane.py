@@ -34,7 +34,7 @@ class Written:
         self.frames.append(bytes(frame))
 
 
-def lane() -> tuple[ProduceConnection, Written]:
+def produce_connection() -> tuple[ProduceConnection, Written]:
     connection = Connection("broker", 9092, client_id="client")
     stream = Written()
     connection._writer = stream
@@ -48,7 +48,7 @@ def waiting(number: int, batches: int) -> MirrorPartition:
     p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
     p.admit(large[:1], AbortedTransactions())
-    p.acknowledged(p.outlets[0].launch(), 0)
+    p.acknowledged(p.target_partitions[0].launch(), 0)
     for one in large[1:]:
         p.admit([one], AbortedTransactions())
     p.limits = type(p.limits)(max_bytes=1)  # nothing is merged
@@ -63,9 +63,9 @@ def asked(frame: bytes) -> Any:
 
 
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
-    made, stream = lane()
+    made, stream = produce_connection()
     for number in (0, 1):
-        made._ready[waiting(number, 3).outlets[0]] = LEADER
+        made._ready[waiting(number, 3).target_partitions[0]] = LEADER
     made.pump()
     assert len(stream.frames) >= 3
     for frame in stream.frames:
@@ -77,9 +77,9 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
 
 
 async def test_paused_lane_sends_nothing_and_resumes_by_itself() -> None:
-    made, stream = lane()
+    made, stream = produce_connection()
     made.connection.resting_until = time.monotonic() + 0.05
-    made._ready[waiting(0, 3).outlets[0]] = LEADER
+    made._ready[waiting(0, 3).target_partitions[0]] = LEADER
     made.pump()
     made.pump()
     assert stream.frames == []
@@ -88,8 +88,8 @@ async def test_paused_lane_sends_nothing_and_resumes_by_itself() -> None:
 
 
 async def test_paused_lane_is_not_stuck() -> None:
-    made, _ = lane()
-    made._ready[waiting(0, 1).outlets[0]] = LEADER
+    made, _ = produce_connection()
+    made._ready[waiting(0, 1).target_partitions[0]] = LEADER
     made.pump()
     now = time.monotonic()
     assert made.stuck(now + 50, 40.0)
@@ -101,10 +101,10 @@ async def test_paused_lane_is_not_stuck() -> None:
 async def test_a_far_broker_has_more_requests_unanswered() -> None:
     sent = []
     for round_trip_s in (0.001, 0.080):
-        made, stream = lane()
+        made, stream = produce_connection()
         made.connection.round_trip_s = round_trip_s
         for number in range(4):
-            made._ready[waiting(number, 5).outlets[0]] = LEADER
+            made._ready[waiting(number, 5).target_partitions[0]] = LEADER
             made.pump()
         sent.append(len(stream.frames))
     assert sent == [AHEAD, 20]
@@ -112,28 +112,28 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
 
 def unanswered_at(made: ProduceConnection) -> int:
     """Of one partition, with 50 batches waiting."""
-    outlet = waiting(0, 50).outlets[0]
-    made._ready[outlet] = LEADER
+    target_partition = waiting(0, 50).target_partitions[0]
+    made._ready[target_partition] = LEADER
     made.pump()
-    return outlet.unanswered
+    return target_partition.unanswered
 
 
 async def test_lane_to_a_far_broker_has_more_unanswered_batches_than_the_window() -> None:
-    near, far = lane()[0], lane()[0]
+    near, far = produce_connection()[0], produce_connection()[0]
     near.connection.round_trip_s, far.connection.round_trip_s = 0.001, 0.080
     assert unanswered_at(near) == WINDOW
     assert unanswered_at(far) == 50
 
 
 async def test_lane_bytes_in_flight_cover_one_round_trip() -> None:
-    made, _ = lane()
+    made, _ = produce_connection()
     made.connection.round_trip_s = 0.080
     made._under_way = 8_000_000 - 1
     assert unanswered_at(made) == WINDOW
 
 
 async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
-    made, _ = lane()
+    made, _ = produce_connection()
     made.connection.round_trip_s = 0.080
     assert unanswered_at(made) == 50
     assert made._under_way > 0
@@ -147,7 +147,7 @@ async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
 
 
 def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
-    piece = waiting(0, 1).outlets[0].launch().piece
+    piece = waiting(0, 1).target_partitions[0].launch().piece
     assert not ProduceAnswer(0, 1).rewrote_times(piece)
     assert not ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(
         piece

@@ -57,7 +57,7 @@ class Driver:
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
-        self.measures = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
+        self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
         self._offset = 0
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
 
@@ -72,14 +72,14 @@ class Driver:
             self._offset += 1
 
     def assign(self, *partitions: tuple[str, int], slot: int = 0) -> None:
-        self.measures.follow(partitions)
+        self.collector.follow(partitions)
         self.say(Assignment(slot=slot, partitions=partitions))
 
     def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
         """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
         rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
         seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
-        self.measures.on_observed(stuck, seen, resting)
+        self.collector.on_observed(stuck, seen, resting)
 
     def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
         found: dict[str, list[tuple[dict[str, str], float]]] = {}
@@ -157,7 +157,7 @@ class TestCounts:
 
     def test_metrics_counters_continue_after_another_driver_led(self) -> None:
         driver = copying(records=100, counts_since=1)
-        driver.measures.reset()
+        driver.collector.reset()
         driver.say(row(records=700, counts_since=2))
         driver.assign(("t", 0))
         assert driver.value("lockstep_records_total") == 100
@@ -255,7 +255,7 @@ class TestLag:
         driver.look({("t", 0): 10, ("t", 1): 5})
         assert driver.value("lockstep_lag_records", partition="0") == 0
         driver.now += 20_000
-        driver.measures.lost_sight()
+        driver.collector.lost_sight()
         assert "lockstep_lag_records" not in driver.page()
         assert "lockstep_lag_seconds" not in driver.page()
         assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()
@@ -271,15 +271,15 @@ class TestLag:
 
     def test_metrics_of_a_newly_silent_slot_need_frequent_end_offsets(self) -> None:
         driver = copying(upstream=9)
-        assert driver.measures.unheard, "it has not spoken yet"
+        assert driver.collector.unheard, "it has not spoken yet"
         driver.say(SlotStatus(slot=0, phase="started", run="r1"))
-        assert not driver.measures.unheard
+        assert not driver.collector.unheard
         assert driver.value("lockstep_partition_states", state="copying") == 1
         driver.now += 16_000
-        assert driver.measures.unheard
+        assert driver.collector.unheard
         assert driver.value("lockstep_partition_states", state="silent") == 1
         driver.now += 60_000
-        assert not driver.measures.unheard, "what is away for long is not asked about all the time"
+        assert not driver.collector.unheard, "what is away for long is not asked about all the time"
 
     def test_metrics_lag_of_a_halted_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)
@@ -307,7 +307,7 @@ class TestLag:
     def test_metrics_end_offsets_read_before_another_driver_led_are_dropped(self) -> None:
         driver = copying(upstream=9)
         driver.look({("t", 0): 100})
-        driver.measures.reset()
+        driver.collector.reset()
         driver.assign(("t", 0))
         driver.now += 11_000
         assert "lockstep_lag_records" not in driver.page()

@@ -52,7 +52,7 @@ def admit(p: MirrorPartition, *batches: Batch) -> None:
 
 def append(p: MirrorPartition, base_offset: int) -> tuple[int, int] | None:
     """The next piece goes out and is acknowledged there. Returns the newest sync due."""
-    _, syncs = p.acknowledged(p.outlets[0].launch(), base_offset)
+    _, syncs = p.acknowledged(p.target_partitions[0].launch(), base_offset)
     return next(reversed(syncs), None)
 
 
@@ -78,7 +78,7 @@ class TestTheTable:
             assert not p.can(happening)
             with pytest.raises(KeyError):
                 p.on(happening, "because")
-            assert (p.phase, p.reason, p.leaving, p.chain.idle) == (phase, "", False, False)
+            assert (p.phase, p.reason, p.leaving, p.append_sequence.idle) == (phase, "", False, False)
 
     def test_every_phase_can_be_reached_and_left_but_the_last(self) -> None:
         reached = {Phase.RESUMING, Phase.HALTED} | {goal for moves in TRANSITIONS.values() for goal in moves.values()}
@@ -103,12 +103,12 @@ class TestTheTable:
     def test_partition_refused_by_the_target_frees_unsent_batches(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
-        p.lost(p.chain.launch())
+        p.lost(p.append_sequence.launch())
         p.on(PartitionEvent.REFUSED, "timestamps")
         assert p.quiet
-        assert p.chain.bytes_held > 0
+        assert p.append_sequence.bytes_held > 0
         assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
-        assert p.chain.bytes_held == 0
+        assert p.append_sequence.bytes_held == 0
 
     def test_partition_that_leaves_is_released_also_after_a_refusal(self) -> None:
         p = partition()
@@ -119,7 +119,7 @@ class TestTheTable:
     def test_partition_to_be_paused_is_paused_once_appends_are_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        flight = p.outlets[0].launch()
+        flight = p.target_partitions[0].launch()
         p.rests = "paused"
         p.on(PartitionEvent.LEAVE)
         assert p.row().phase == "copying"
@@ -132,7 +132,7 @@ class TestTheTable:
         p = partition()
         admit(p, batch(records(0, 2)))
         p.on(happening)
-        assert not p.chain.may_launch(WINDOW)
+        assert not p.append_sequence.may_launch(WINDOW)
         assert p.quiet
 
 
@@ -143,7 +143,7 @@ class TestAdmission:
         with pytest.raises(BatchRejected, match=r"offsets 4 to 5: its CRC does not match"):
             admit(p, batch(records(0, 4)), damaged)
         assert p.position == 4
-        assert p.chain.launch().piece.covers == 3
+        assert p.append_sequence.launch().piece.covers == 3
 
     def test_a_record_too_large_is_refused_by_its_offset(self) -> None:
         p = partition(limits=TargetLimits(200))
@@ -162,14 +162,14 @@ class TestAdmission:
     def test_skipped_records_are_progress_at_once_with_nothing_in_flight(self) -> None:
         p = partition()
         admit(p, batch(records(0, 1), attributes=CONTROL))
-        assert (p.durable.upstream, p.row().upstream, p.durable.counters.skipped) == (0, 0, 1)
+        assert (p.acked.upstream, p.row().upstream, p.acked.counters.skipped) == (0, 0, 1)
 
     def test_skipped_records_behind_a_piece_are_progress_with_it(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 1), attributes=CONTROL))
-        assert p.durable.upstream == -1
+        assert p.acked.upstream == -1
         append(p, 0)
-        assert (p.durable.upstream, p.durable.downstream, p.durable.sequence) == (2, 1, 1)
+        assert (p.acked.upstream, p.acked.downstream, p.acked.sequence) == (2, 1, 1)
 
 
 class TestWhereCountingArrives:
@@ -196,7 +196,7 @@ class TestWhereCountingArrives:
         p = self.resumed(last)
         admit(p, batch(records(0, 3)))
         assert p.row().upstream == 1
-        assert list(p.outlets[0].launch().piece.offsets) == [2]
+        assert list(p.target_partitions[0].launch().piece.offsets) == [2]
 
     def resumed_at(self, end: LastAppend) -> MirrorPartition:
         p = MirrorPartition("t", 3, "a.t", 100)
@@ -208,7 +208,7 @@ class TestWhereCountingArrives:
         p = self.resumed_at(LastAppend(3, 3, batch(records(0, 2), last_offset=2), behind=1))
         admit(p, batch(records(0, 6)))
         assert p.row().upstream == 3
-        assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
+        assert list(p.target_partitions[0].launch().piece.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
         ("left", "end"),
@@ -223,14 +223,14 @@ class TestWhereCountingArrives:
         p = self.resumed_at(end)
         with pytest.raises(RecordMismatch):
             admit(p, batch([r for r in records(0, 6) if r.offset in left]))
-        assert p.chain.idle
+        assert p.append_sequence.idle
         assert p.row().upstream == -1
 
     def test_none_left_and_none_missing_is_a_count(self) -> None:
         p = self.resumed_at(LastAppend(3, 9))
         admit(p, batch(records(0, 3)), batch(records(3, 3)))
         assert p.row().upstream == 3
-        assert list(p.outlets[0].launch().piece.offsets) == [4, 5]
+        assert list(p.target_partitions[0].launch().piece.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
         "other",
@@ -245,7 +245,7 @@ class TestWhereCountingArrives:
         p = self.resumed(batch([*records(0, 1), other]))
         with pytest.raises(RecordMismatch, match=r"last record of ours, at its offset 1, is not the source's at 1"):
             admit(p, batch(records(0, 3)))
-        assert p.chain.idle
+        assert p.append_sequence.idle
         assert (p.row().upstream, p.row().sequence) == (-1, -1)
 
 
@@ -256,7 +256,7 @@ class TestAcknowledgement:
         for found in (one, two):
             admit(p, found)
             append(p, found.base_offset)
-        assert (p.durable.counters.records, p.durable.counters.bytes) == (5, len(one.data) + len(two.data))
+        assert (p.acked.counters.records, p.acked.counters.bytes) == (5, len(one.data) + len(two.data))
         assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
         assert not p.fruitless
 
@@ -271,30 +271,30 @@ class TestAcknowledgement:
 class TestLag:
     def test_lag_of_a_partition_is_the_undurable_records_up_to_the_source_end(self) -> None:
         p = partition(upstream=9)
-        assert p.durable.lag == 0, "the source's end is not known yet"
-        p.durable.source_end = 30
-        assert p.durable.lag == p.row().lag_records == 20
+        assert p.acked.lag == 0, "the source's end is not known yet"
+        p.acked.source_end = 30
+        assert p.acked.lag == p.row().lag_records == 20
         admit(p, batch(records(10, 20)))
-        assert p.durable.lag == 20, "queued is not durable"
+        assert p.acked.lag == 20, "queued is not durable"
         append(p, 0)
-        assert p.durable.lag == 0
+        assert p.acked.lag == 0
 
     def test_lag_of_a_partition_is_never_below_zero(self) -> None:
         p = partition(upstream=9)
-        p.durable.source_end = 5  # read_committed: the last stable offset may lie behind
-        assert p.durable.lag == 0
+        p.acked.source_end = 5  # read_committed: the last stable offset may lie behind
+        assert p.acked.lag == 0
 
     def test_lag_ms_is_the_age_of_the_oldest_record_in_flight(self) -> None:
         p = partition()
-        p.durable.source_end = 4
+        p.acked.source_end = 4
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         assert p.lag_ms(now_ms=1500) == 500
-        p.chain.on_ack(p.chain.launch(), 0)
+        p.append_sequence.on_ack(p.append_sequence.launch(), 0)
         assert p.lag_ms(now_ms=1500) == 498
 
     def test_lag_ms_counts_from_the_last_record_while_the_next_is_unread(self) -> None:
         p = partition()
-        p.durable.source_end = 4
+        p.acked.source_end = 4
         admit(p, batch(records(0, 2)))
         append(p, 0)
         assert p.lag_ms(now_ms=1501) == 500
@@ -302,19 +302,19 @@ class TestLag:
     @pytest.mark.parametrize("now_ms", [0, 1000, 10**12])
     def test_lag_ms_is_zero_without_lag(self, now_ms: int) -> None:
         p = partition()
-        p.durable.source_end = 2
+        p.acked.source_end = 2
         admit(p, batch(records(0, 2)))
         append(p, 0)
         assert p.lag_ms(now_ms) == 0
 
     def test_lag_ms_is_zero_without_records_or_a_usable_timestamp(self) -> None:
         p = partition()
-        p.durable.source_end = 2
+        p.acked.source_end = 2
         assert p.lag_ms(5000) == 0
         admit(p, batch([record(0, timestamp=-1)]))
         assert p.lag_ms(5000) == 0
         q = partition()
-        q.durable.source_end = 2
+        q.acked.source_end = 2
         admit(q, batch([record(0, timestamp=9000)]))
         assert q.lag_ms(5000) == 0
 
@@ -325,10 +325,10 @@ def batch_crc(raw: bytes) -> bytes:
 
 def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
     p = MirrorPartition("t", 0, "A.t", 100)
-    assert not p.durable.is_loaded
+    assert not p.acked.is_loaded
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
-    p.durable.load(row)
-    assert p.durable.is_loaded
+    p.acked.load(row)
+    assert p.acked.is_loaded
     p.on(PartitionEvent.REFUSED, "a gap")
     assert (p.phase, p.row().upstream, p.row().producer_id, p.row().sequence) == (Phase.HALTED, 49, 7, 49)
 
@@ -345,7 +345,7 @@ def test_partition_state_differs_when_its_row_differs() -> None:
     looked_at()
     append(p, 0)
     looked_at()
-    p.durable.source_end = 9
+    p.acked.source_end = 9
     looked_at()
     admit(p, batch(records(2, 1), attributes=CONTROL))
     looked_at()
@@ -354,7 +354,7 @@ def test_partition_state_differs_when_its_row_differs() -> None:
     looked_at()
     p.on(PartitionEvent.FAILED)
     p.on(PartitionEvent.SETTLED)
-    p.resumed(p.row(), LastAppend(p.durable.sequence, p.durable.downstream))
+    p.resumed(p.row(), LastAppend(p.acked.sequence, p.acked.downstream))
     looked_at()
     p.on(PartitionEvent.REFUSED, "why")
     looked_at()

@@ -124,11 +124,11 @@ def test_thinned_runs_keep_to_the_bound(
     of_shapes: list[Shape], lag_max: int, deaths: int, data: st.DataObject | None
 ) -> None:
     """Whatever dies in between: never too far, the newest exact, and before them as near as is promised."""
-    stretches = list(of(*of_shapes))
+    slot_spans = list(of(*of_shapes))
     partition = Copied(lag_max=lag_max)
     for part in range(deaths + 1):
-        size = len(stretches) // (deaths + 1) + 1
-        partition.copies(stretches[part * size : (part + 1) * size])
+        size = len(slot_spans) // (deaths + 1) + 1
+        partition.copies(slot_spans[part * size : (part + 1) * size])
         partition.writes(only_runs=bool(part % 2))
         if part < deaths:
             partition.dies_and_goes_on()
@@ -137,17 +137,17 @@ def test_thinned_runs_keep_to_the_bound(
     for row in partition.present().values():
         known = known.fold(row) if isinstance(row, OffsetRuns) else known
     assert sum(len(runs) for _, runs in known.chunks.values()) <= CHUNK * RING
-    check_bound(stretches, known, lag_max)
+    check_bound(slot_spans, known, lag_max)
     if data is not None:
         seen = read(data.draw(st.lists(st.sampled_from(partition.log), max_size=20)))
-        places = exact_places(stretches)
+        places = exact_places(slot_spans)
         assert all(t is None or t.downstream <= places[p] for p, t in translated(seen, places))
 
 
-def check_bound(stretches: list[Stretch], known: RunMap, lag_max: int) -> None:
-    places = exact_places(stretches)
-    end = stretches[-1][1] + stretches[-1][2]
-    exact_from = stretches[-EXACT][0] if len(stretches) > EXACT else 0
+def check_bound(slot_spans: list[Stretch], known: RunMap, lag_max: int) -> None:
+    places = exact_places(slot_spans)
+    end = slot_spans[-1][1] + slot_spans[-1][2]
+    exact_from = slot_spans[-EXACT][0] if len(slot_spans) > EXACT else 0
     for position, found in translated(known, places):
         assert found is not None, "what could be translated once always can be"
         error, distance = places[position] - found.downstream, end - places[position]
@@ -190,18 +190,18 @@ def test_small_holes_are_made_first() -> None:
 
 def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
     """Each is right; their chunks overlap in the topic, the next slot groups them anew."""
-    stretches = list(of((700, 3, 1, 0)))
+    slot_spans = list(of((700, 3, 1, 0)))
     both = [Copied(), Copied()]
-    both[0].copies(stretches[:600])
-    both[1].runs.add(*stretches[300])  # it was told of nothing before
-    both[1].copies(stretches[300:])
+    both[0].copies(slot_spans[:600])
+    both[1].runs.add(*slot_spans[300])  # it was told of nothing before
+    both[1].copies(slot_spans[300:])
     for partition in both:
         partition.writes()
     mixed = [both[0].present()["runs/t/0/1"], both[1].present()["runs/t/0/0"]]
     rows = [row for row in mixed if isinstance(row, OffsetRuns)]
     log = RunLog(100).continued(both[1].progress, rows)
     known = RunMap.build(both[1].progress, log.due())
-    places = exact_places(stretches)
-    wanted = stretches[256:556]
+    places = exact_places(slot_spans)
+    wanted = slot_spans[256:556]
     assert [run for run in known.runs if run.upstream <= wanted[-1][0]] == [Run(*stretch) for stretch in wanted]
     assert all(t is None or t.downstream <= places[p] for p, t in translated(known, places))

@@ -77,48 +77,52 @@ def test_state_topics_are_known_by_name(topic: str, is_one: bool) -> None:
 
 
 class TestTheChain:
-    def chain(self, *ids: int) -> AppendSequence:
-        chain = AppendSequence(OURS, 2, 9, 99, [(OTHER, 4)])
+    def append_sequence(self, *ids: int) -> AppendSequence:
+        append_sequence = AppendSequence(OURS, 2, 9, 99, [(OTHER, 4)])
         for offset, producer_id in enumerate(ids):
-            chain.enqueue(self.piece(offset), producer_id)
-        return chain
+            append_sequence.enqueue(self.piece(offset), producer_id)
+        return append_sequence
 
     @staticmethod
     def piece(offset: int) -> OutgoingBatch:
         return as_outgoing(batch(records(offset, 2)))
 
     def test_each_id_goes_on_with_its_own_sequences(self) -> None:
-        chain = self.chain(-1, OTHER, -1)
+        append_sequence = self.append_sequence(-1, OTHER, -1)
         found = []
         for downstream in (100, 102, 104):
-            flight = chain.launch()
+            flight = append_sequence.launch()
             one = stamped(flight)
             found.append((one.producer_id, one.producer_epoch, one.base_sequence))
-            assert len(chain.on_ack(flight, downstream)) == 1
+            assert len(append_sequence.on_ack(flight, downstream)) == 1
         assert found == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
-        assert (chain.sequence, chain.others, chain.downstream) == (13, ((OTHER, 6),), 105)
+        assert (append_sequence.sequence, append_sequence.others, append_sequence.downstream) == (
+            13,
+            ((OTHER, 6),),
+            105,
+        )
 
     def test_an_id_that_was_never_used_begins_at_zero(self) -> None:
-        assert stamped(self.chain(OTHER + 1).launch()).base_sequence == 0
+        assert stamped(self.append_sequence(OTHER + 1).launch()).base_sequence == 0
 
     def test_a_change_of_id_waits_until_nothing_flies(self) -> None:
-        chain = self.chain(-1, -1, OTHER, OTHER)
-        chain.on_ack(chain.launch(), 100)  # answered: from now on several may fly
-        flight = chain.launch()
-        assert not chain.may_launch(WINDOW), "another id is next"
-        chain.on_ack(flight, 102)
-        first = chain.launch()
-        assert not chain.may_launch(WINDOW), "alone until the target has shown that it knows the id"
-        chain.on_ack(first, 104)
-        assert chain.may_launch(WINDOW)
+        append_sequence = self.append_sequence(-1, -1, OTHER, OTHER)
+        append_sequence.on_ack(append_sequence.launch(), 100)  # answered: from now on several may fly
+        flight = append_sequence.launch()
+        assert not append_sequence.may_launch(WINDOW), "another id is next"
+        append_sequence.on_ack(flight, 102)
+        first = append_sequence.launch()
+        assert not append_sequence.may_launch(WINDOW), "alone until the target has shown that it knows the id"
+        append_sequence.on_ack(first, 104)
+        assert append_sequence.may_launch(WINDOW)
 
     def test_batches_with_different_producer_ids_are_never_merged(self) -> None:
-        chain = self.chain(-1, -1, OTHER, OTHER, -1)
+        append_sequence = self.append_sequence(-1, -1, OTHER, OTHER, -1)
         merged = []
         for downstream in (100, 104, 108):
-            flight = chain.launch(65536)
+            flight = append_sequence.launch(65536)
             merged.append((stamped(flight).producer_id, flight.piece.count))
-            chain.on_ack(flight, downstream)
+            append_sequence.on_ack(flight, downstream)
         assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]
 
 

@@ -72,10 +72,10 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
 
 
 def test_merged_batch_keeps_header_names_that_are_no_utf8() -> None:
-    chain = AppendSequence(1, 0, -1, -1)
+    append_sequence = AppendSequence(1, 0, -1, -1)
     for r in odd():
-        chain.enqueue(as_outgoing(with_odd_names([r])))
-    flight = chain.launch(64 * 1024)
+        append_sequence.enqueue(as_outgoing(with_odd_names([r])))
+    flight = append_sequence.launch(64 * 1024)
     (copy,) = scan(bytes(flight.data))
     assert flight.piece.count == 3
     assert bytes(copy.data).count(NO_TEXT) == 2

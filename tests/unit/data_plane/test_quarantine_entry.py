@@ -31,10 +31,10 @@ def resumed(row: PartitionProgress = ROW, limits: TargetLimits | None = None) ->
 
 def queued(p: MirrorPartition) -> list[int]:
     offsets: list[int] = []
-    while p.chain.may_launch(WINDOW):
-        flight = p.outlets[0].launch()
+    while p.append_sequence.may_launch(WINDOW):
+        flight = p.target_partitions[0].launch()
         offsets.extend(flight.piece.offsets)
-        p.acknowledged(flight, p.durable.downstream + 1)
+        p.acknowledged(flight, p.acked.downstream + 1)
     return offsets
 
 

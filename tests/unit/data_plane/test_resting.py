@@ -19,11 +19,11 @@ ROW = PartitionProgress(
 )
 
 
-def resuming(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
+def resumer(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
     """What one says that is told to rest while it resumes, and the target then says that it has no more."""
     p = partition()
     p.phase = Phase.RESUMING
-    p.durable.load(row)
+    p.acked.load(row)
     p.on(PartitionEvent.REST)
     assert p.phase is Phase.RESUMING, "the target's log has not been looked at yet"
     assert not p.row().located
@@ -34,7 +34,7 @@ def resuming(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
 
 
 def test_rest_while_resuming_reads_the_target_first() -> None:
-    row, phase = resuming()
+    row, phase = resumer()
     assert (phase, row.located, row.upstream) == (Phase.RELEASED, True, 9)
 
 
@@ -48,7 +48,7 @@ def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
     assert (p.records_to_skip, p.row().located, p.row().upstream) == (2, False, 9)
     admit(p, batch(records(13, 4)), batch(records(17, 2)))
     assert p.records_to_skip == 0
-    assert p.chain.idle, "what the target has not is not sent"
+    assert p.append_sequence.idle, "what the target has not is not sent"
     p.on(PartitionEvent.LOCATED)
     row = p.row()
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
@@ -57,7 +57,7 @@ def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
 def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:
     p = partition()
     p.phase = Phase.RESUMING
-    p.durable.load(ROW)
+    p.acked.load(ROW)
     p.on(PartitionEvent.REST)
     p.rests, p.case = "stopped", "in-doubt"
     assert p.on(PartitionEvent.REFUSED, "the log ends before") is Phase.RELEASED
@@ -81,7 +81,7 @@ def test_rest_of_a_halted_partition_reads_the_target_again() -> None:
 def test_rest_with_all_acknowledged_is_located_without_a_read() -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
-    flight = p.outlets[0].launch()
+    flight = p.target_partitions[0].launch()
     p.on(PartitionEvent.REST)
     p.acknowledged(flight, 0)
     assert p.quiet
@@ -105,7 +105,7 @@ def test_rest_with_a_possible_second_writer_reads_the_target() -> None:
 def test_rest_after_a_failure_reads_the_target(failed_first: bool) -> None:
     p = partition()
     admit(p, batch(records(0, 2)))
-    flight = p.outlets[0].launch()
+    flight = p.target_partitions[0].launch()
     if failed_first:
         p.lost(flight)
         p.on(PartitionEvent.FAILED)

@@ -48,12 +48,12 @@ class Weight:
     kept: int = 0
 
 
-def weighed(stretches: Iterable[Stretch], a_second: int) -> Weight:
+def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
     """Copied at so many records a second, written once a second."""
     progress = replace(FIRST, source_topic_id="s" * 22, target_topic_id="t" * 22, topic="orders")
     log, weight, records = RunLog(100).continued(progress), Weight(), 0
     present: dict[bytes, int] = {}
-    for stretch in stretches:
+    for stretch in slot_spans:
         log.add(*stretch)
         records += stretch[2]
         if records < a_second * (weight.seconds + 1):
@@ -77,13 +77,13 @@ def table() -> str:
         "| one partition | rows a second | bytes a second | largest row | kept in the topic |",
         "|---|---|---|---|---|",
     ]
-    for name, stretches, a_second in (
+    for name, slot_spans, a_second in (
         ("plain, 100,000 records/s", [(n * 1000, n * 1000, 1000) for n in range(1000)], 100_000),
         ("1,000 transactions/s of 10 records", transactions(60_000), 10_000),
         ("1,000 transactions/s of one record", ((2 * n, n, 1) for n in range(60_000)), 1_000),
         ("half compacted, 50,000 records/s", half_compacted(1_000_000), 50_000),
     ):
-        w = weighed(stretches, a_second)
+        w = weighed(slot_spans, a_second)
         cells = (f"{w.rows / w.seconds:.1f}", *(f"{n:,}" for n in (w.written // w.seconds, w.largest, w.kept)))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -21,38 +21,38 @@ LONG_AGO = -1e9
 
 
 def told(
-    ailing: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
+    health: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
 ) -> list[tuple[float, SlotProblem]]:
     """What it tells at each second of a stretch of time in which nothing new is heard."""
-    found = ((float(now), ailing.check(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
+    found = ((float(now), health.check(said, float(now), troubled_at)) for now in range(int(begin), int(end)))
     return [(now, ailment) for now, ailment in found if ailment is not None]
 
 
 def test_silent_slot_is_late_once() -> None:
-    ailing = SlotHealth(0.0)
-    assert told(ailing, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
-    assert ailing.late
+    health = SlotHealth(0.0)
+    assert told(health, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
+    assert health.late
 
 
 def test_slot_started_in_time_is_frozen_when_it_falls_silent() -> None:
-    ailing = SlotHealth(0.0)
-    assert told(ailing, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
-    assert ailing.silent_s == FROZEN_AFTER_S + 1
+    health = SlotHealth(0.0)
+    assert told(health, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
+    assert health.silent_s == FROZEN_AFTER_S + 1
 
 
 def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
-    ailing = SlotHealth(0.0)
-    told(ailing, None, 0, 30)
-    assert ailing.late
-    assert told(ailing, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
-    assert not ailing.late
-    assert ailing.started_at == 30.0
+    health = SlotHealth(0.0)
+    told(health, None, 0, 30)
+    assert health.late
+    assert told(health, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
+    assert not health.late
+    assert health.started_at == 30.0
 
 
 def test_slot_with_regular_status_has_no_problem() -> None:
-    ailing = SlotHealth(0.0)
+    health = SlotHealth(0.0)
     for now in range(0, 600, 10):
-        assert ailing.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
+        assert health.check(replace(STATUS, at_ms=now), float(now), LONG_AGO) is None
 
 
 def test_silence_counts_from_when_the_target_was_back() -> None:
@@ -61,31 +61,31 @@ def test_silence_counts_from_when_the_target_was_back() -> None:
 
 @pytest.mark.parametrize("away", [False, True], ids=["looked at all the time", "not looked at for a while"])
 def test_working_slot_without_a_status_is_frozen(away: bool) -> None:
-    ailing = SlotHealth(0.0)
+    health = SlotHealth(0.0)
     found = []
     for now in range(500):
         if away and 100 < now < 140:
             continue
-        if ailing.late:
-            ailing.at_work(now >= 50, float(now))
-        if (ailment := ailing.check(None, float(now), LONG_AGO)) is not None:
+        if health.late:
+            health.at_work(now >= 50, float(now))
+        if (ailment := health.check(None, float(now), LONG_AGO)) is not None:
             found.append((float(now), ailment))
     begun = 140 if away else 50
     assert found == [(STARTS_WITHIN_S + 1, SlotProblem.LATE), (begun + FIRST_WORD_WITHIN_S + 1, SlotProblem.FROZEN)]
 
 
 def test_slot_that_lost_its_executor_waits_again() -> None:
-    ailing = SlotHealth(0.0)
+    health = SlotHealth(0.0)
     for now in range(1_000):
-        ailing.at_work(now % 100 != 0, float(now))
-        assert ailing.check(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
+        health.at_work(now % 100 != 0, float(now))
+        assert health.check(None, float(now), LONG_AGO) in (None, SlotProblem.LATE)
 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
-    ailing = SlotHealth(0.0)
+    health = SlotHealth(0.0)
     if late:
-        told(ailing, None, 0, 30)
-    found = [ailing.check_ending(100.0, float(now)) for now in range(100, 200)]
+        told(health, None, 0, 30)
+    found = [health.check_ending(100.0, float(now)) for now in range(100, 200)]
     assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
     assert [each for each in found if each] == [SlotProblem.UNDRAINED]

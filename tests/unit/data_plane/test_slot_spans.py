@@ -25,7 +25,7 @@ class Slot:
     def __init__(self) -> None:
         self.now, self.kept = 10 * S, Kept()
         self.copied = CopyTotals(records=0, bytes=0, partitions=2, held_bytes=0)
-        self.stretches = SlotSpans(self.kept, "A->B", 1, "run", lambda: self.now)
+        self.slot_spans = SlotSpans(self.kept, "A->B", 1, "run", lambda: self.now)
 
     def after(self, seconds: float, records: int = 0, trouble: str = "", *, last: bool = False) -> None:
         self.now += int(seconds * S)
@@ -37,7 +37,7 @@ class Slot:
             held_bytes=5,
             trouble=trouble,
         )
-        self.stretches.update(lambda: self.copied, last=last)
+        self.slot_spans.update(lambda: self.copied, last=last)
 
 
 def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:

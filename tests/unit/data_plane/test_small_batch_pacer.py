@@ -17,12 +17,12 @@ from lockstep_data_plane.fetch.small_batch_pacer import (
 
 
 def after(
-    swarm: SmallBatchPacer, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0
+    pacer: SmallBatchPacer, per_s: float, *, size: int = 500, seconds: float = 10 * LOOK_S, begin: float = 0.0
 ) -> bool:
     """Whether the next question waits after a while of so many batches a second, one in each answer of so many
     bytes."""
     answers = round(seconds * per_s)
-    return [swarm.paced(1, size, begin + (number + 1) / per_s) for number in range(answers)][-1]
+    return [pacer.paced(1, size, begin + (number + 1) / per_s) for number in range(answers)][-1]
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_pacer_asks_at_once_after_a_large_or_an_empty_answer() -> None:
 
 
 def test_a_swarm_that_is_over_is_forgotten() -> None:
-    swarm = SmallBatchPacer()
-    assert after(swarm, SWARM_PER_S * 2)
-    assert not swarm.paced(1, 500, 10.0)
+    pacer = SmallBatchPacer()
+    assert after(pacer, SWARM_PER_S * 2)
+    assert not pacer.paced(1, 500, 10.0)
 
 
 def test_pacer_pauses_less_for_slow_answers_up_to_a_bound() -> None:
@@ -54,48 +54,48 @@ def test_pacer_pauses_less_for_slow_answers_up_to_a_bound() -> None:
 
 
 def test_a_swarm_lasts_after_a_second_of_nothing_else() -> None:
-    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
-    after(swarm, often, seconds=LASTS_S / 2)
-    assert not swarm.lasts(LASTS_S / 2)
-    after(swarm, often, begin=LASTS_S / 2, seconds=long - LASTS_S / 2)
-    assert swarm.lasts(long)
-    assert not swarm.lasts(long + LASTS_S + LOOK_S)  # silent since
+    pacer, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(pacer, often, seconds=LASTS_S / 2)
+    assert not pacer.lasts(LASTS_S / 2)
+    after(pacer, often, begin=LASTS_S / 2, seconds=long - LASTS_S / 2)
+    assert pacer.lasts(long)
+    assert not pacer.lasts(long + LASTS_S + LOOK_S)  # silent since
 
 
 def test_a_swarm_that_paused_begins_anew() -> None:
-    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
-    after(swarm, often, seconds=long)
-    after(swarm, SWARM_PER_S / 10, begin=long, seconds=5 * LOOK_S)
-    after(swarm, often, begin=long + 5 * LOOK_S, seconds=LASTS_S / 2)
-    assert not swarm.lasts(long + 5 * LOOK_S + LASTS_S / 2)
+    pacer, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(pacer, often, seconds=long)
+    after(pacer, SWARM_PER_S / 10, begin=long, seconds=5 * LOOK_S)
+    after(pacer, often, begin=long + 5 * LOOK_S, seconds=LASTS_S / 2)
+    assert not pacer.lasts(long + 5 * LOOK_S + LASTS_S / 2)
 
 
 def test_pacer_with_many_large_batches_is_much_and_no_swarm() -> None:
-    swarm, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
-    after(swarm, often, size=round(MUCH_BYTES / LOOK_S) // often + 1, seconds=long)
-    assert swarm.much
-    assert not swarm.lasts(long)
-    after(swarm, often, begin=long, seconds=long)
-    assert not swarm.much
+    pacer, often, long = SmallBatchPacer(), SWARM_PER_S * 2, LASTS_S + 3 * LOOK_S
+    after(pacer, often, size=round(MUCH_BYTES / LOOK_S) // often + 1, seconds=long)
+    assert pacer.much
+    assert not pacer.lasts(long)
+    after(pacer, often, begin=long, seconds=long)
+    assert not pacer.much
 
 
 def test_pacer_detects_much_at_once_after_a_silence() -> None:
-    swarm = SmallBatchPacer()
-    swarm.paced(1, 0, 10.0)
-    swarm.paced(1, MUCH_BYTES - 1, 20.0)
-    assert not swarm.much
-    swarm.paced(1, MUCH_BYTES - 1, 20.01)
-    swarm.paced(1, 1, 20.02)
-    assert swarm.much
+    pacer = SmallBatchPacer()
+    pacer.paced(1, 0, 10.0)
+    pacer.paced(1, MUCH_BYTES - 1, 20.0)
+    assert not pacer.much
+    pacer.paced(1, MUCH_BYTES - 1, 20.01)
+    pacer.paced(1, 1, 20.02)
+    assert pacer.much
 
 
 def test_pacer_is_quiet_after_long_without_records_if_it_was_asked() -> None:
-    swarm = SmallBatchPacer()
-    assert not swarm.quiet(1000.0)
-    swarm.paced(0, 0, 1000.0)
-    assert not swarm.quiet(1000.0)
-    assert swarm.quiet(1000.0 + QUIET_S)
-    swarm.paced(1, 500, 1000.0 + QUIET_S)
-    swarm.paced(0, 0, 1000.0 + QUIET_S + LOOK_S)
-    assert not swarm.quiet(1000.0 + QUIET_S + LOOK_S)
-    assert swarm.quiet(1000.0 + 2 * QUIET_S)
+    pacer = SmallBatchPacer()
+    assert not pacer.quiet(1000.0)
+    pacer.paced(0, 0, 1000.0)
+    assert not pacer.quiet(1000.0)
+    assert pacer.quiet(1000.0 + QUIET_S)
+    pacer.paced(1, 500, 1000.0 + QUIET_S)
+    pacer.paced(0, 0, 1000.0 + QUIET_S + LOOK_S)
+    assert not pacer.quiet(1000.0 + QUIET_S + LOOK_S)
+    assert pacer.quiet(1000.0 + 2 * QUIET_S)

@@ -15,9 +15,9 @@ OPENING, ANSWERS = "socket.connection.setup.timeout.ms", "request.timeout.ms"
 
 @pytest.mark.parametrize("kept_s", [0.01, 0.5, 60.0, 300.0])
 def test_fetch_times_out_after_its_wait_plus_the_request_timeout(kept_s: float) -> None:
-    patience = Timeouts(request_s=40.0)
-    assert not patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 40, kept_s)
-    assert patience.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)
+    timeouts = Timeouts(request_s=40.0)
+    assert not timeouts.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 40, kept_s)
+    assert timeouts.ends_fetch(ASKED_AT, ASKED_AT + kept_s + 41, kept_s)
 
 
 def test_connection_without_a_request_never_times_out() -> None:
@@ -25,7 +25,7 @@ def test_connection_without_a_request_never_times_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "patience"),
+    ("properties", "timeouts"),
     [
         ({}, Timeouts(opening_s=10, question_s=30, request_s=40)),
         ({ANSWERS: " 5000 "}, Timeouts(opening_s=10, question_s=5, request_s=5)),
@@ -35,11 +35,11 @@ def test_connection_without_a_request_never_times_out() -> None:
     ],
     ids=["neither", "shorter answers", "longer answers", "opening", "beyond the limits"],
 )
-def test_timeouts_follow_the_properties_within_limits(properties: dict[str, str], patience: Timeouts) -> None:
-    assert timeouts_from(properties) == patience
+def test_timeouts_follow_the_properties_within_limits(properties: dict[str, str], timeouts: Timeouts) -> None:
+    assert timeouts_from(properties) == timeouts
     cluster = connect_cluster("a", {"bootstrap.servers": "broker:9092", **properties}, "test")
-    assert cluster.patience == patience
-    assert cluster._settings["request_timeout_ms"] == patience.opening_s * 1000
+    assert cluster.timeouts == timeouts
+    assert cluster._settings["request_timeout_ms"] == timeouts.opening_s * 1000
 
 
 @pytest.mark.parametrize(("request_s", "replicas_s"), [(40.0, 30), (1.0, 0.75)])

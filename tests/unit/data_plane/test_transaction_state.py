@@ -39,8 +39,8 @@ def admit(p: MirrorPartition, *batches: Batch) -> None:
 
 def appended(p: MirrorPartition, at: int) -> None:
     """The next piece goes out and is acknowledged there."""
-    receipts, syncs = p.acknowledged(p.outlets[0].launch(), at)
-    assert receipts
+    acks, syncs = p.acknowledged(p.target_partitions[0].launch(), at)
+    assert acks
     assert syncs == ()
 
 
@@ -50,13 +50,13 @@ class TestWhatCounts:
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
         for stage in TransactionStage:
             transactions.stage = stage
-            assert p.outlets[0].may_launch(WINDOW) == (stage is TransactionStage.OPEN)
+            assert p.target_partitions[0].may_launch(WINDOW) == (stage is TransactionStage.OPEN)
 
     def test_transactional_batch_has_its_bit_and_a_valid_crc(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)))
         transactions.opened(0.0)
-        (sent,) = scan(bytes(p.outlets[0].launch().data))
+        (sent,) = scan(bytes(p.target_partitions[0].launch().data))
         assert sent.attributes & TRANSACTIONAL
         assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
         assert crc_is_right(sent.data)
@@ -71,11 +71,11 @@ class TestWhatCounts:
         assert transactions.held
         assert transactions.progress == 4, "both were merged into one piece"
         transactions.ending(1.0)
-        receipts, syncs = p.committed()
+        acks, syncs = p.committed()
         after = p.row()
         assert (after.upstream, after.sequence, after.records) == (4, 4, 5)
         assert after.downstream == 105, "the marker stands behind the five"
-        assert len(receipts) == 1
+        assert len(acks) == 1
         assert syncs
         assert not transactions.held
         assert (transactions.stage, transactions.progress_sequence) == (TransactionStage.CLOSED, 1)
@@ -85,13 +85,13 @@ class TestWhatCounts:
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
             transactions.opened(0.0)
-            receipts, _ = p.acknowledged(p.outlets[0].launch(), at)
-            assert [r.foreign for r in receipts] == [0]
+            acks, _ = p.acknowledged(p.target_partitions[0].launch(), at)
+            assert [r.foreign for r in acks] == [0]
             p.committed()
         admit(p, batch(records(6, 1)))
         transactions.opened(0.0)
-        receipts, _ = p.acknowledged(p.outlets[0].launch(), 112)
-        assert [r.foreign for r in receipts] == [3]
+        acks, _ = p.acknowledged(p.target_partitions[0].launch(), 112)
+        assert [r.foreign for r in acks] == [3]
 
     def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:
         p, transactions = partition()
@@ -131,7 +131,7 @@ class TestWhatCounts:
         transactions.opened(0.0)
         appended(p, 100)
         admit(p, batch(records(3, 2)))
-        flight = p.outlets[0].launch()
+        flight = p.target_partitions[0].launch()
         p.ends_first = True
         p.on(PartitionEvent.FAILED)
         assert p.phase is Phase.SETTLING
@@ -140,7 +140,7 @@ class TestWhatCounts:
         assert p.quiet
         assert transactions.progress == 4, "what flew counts as well"
         admit(p, batch(records(5, 1)))
-        p.lost(p.outlets[0].launch())
+        p.lost(p.target_partitions[0].launch())
         p.on(PartitionEvent.FAILED)
         assert not transactions.held
 
@@ -150,7 +150,7 @@ class TestWhatCounts:
         transactions.opened(0.0)
         appended(p, 100)
         admit(p, batch(records(3, 2)))
-        p.lost(p.outlets[0].launch())
+        p.lost(p.target_partitions[0].launch())
         p.on(PartitionEvent.REFUSED, "why")
         assert p.quiet
         assert transactions.held

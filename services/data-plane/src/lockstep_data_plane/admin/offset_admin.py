@@ -41,12 +41,12 @@ class OffsetAdmin:
         self._offsets = ConnectOffsets(ctx, Connector.SOURCE)
         self._either = asyncio.Lock()
         """Slots are kept, or offsets are changed."""
-        self._awaiting = 0
+        self._retry_gate = 0
 
     @property
     def awaited(self) -> bool:
         """Whether a change of offsets waits for the slots to come to an end."""
-        return self._awaiting > 0
+        return self._retry_gate > 0
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
@@ -73,13 +73,13 @@ class OffsetAdmin:
             return None
         ctx, source = self._ctx, self._ctx.settings.aliases.source
         changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
-        self._awaiting += 1
+        self._retry_gate += 1
         try:
             await self._alone(ENDED_WITHIN_S, "the slots")
         except TimeoutError as exc:
             raise ValueError(f"{exc}: ask again when they have") from exc
         finally:
-            self._awaiting -= 1
+            self._retry_gate -= 1
         try:
             await self._nobody_copies()
             refuse_beyond(changes, source, await self._ends(changes))
@@ -136,13 +136,13 @@ class OffsetAdmin:
         """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
         connector is to run."""
         ctx, waited_s = self._ctx, 0.0
-        silences: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
+        timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
         while True:
             if ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
                 raise ValueError(f"the {Connector.SOURCE.value} was resumed meanwhile: stop it first")
             now = ctx.clock.monotonic()
             started = [status for status in ctx.state.all(SlotStatus) if status.phase == "started"]
-            alive = [s.slot for s in started if silences[s.slot].silent_for(s, now) < SILENT_AFTER_S]
+            alive = [s.slot for s in started if timers[s.slot].silent_for(s, now) < SILENT_AFTER_S]
             if not alive:
                 return
             if waited_s >= ENDED_WITHIN_S:

@@ -15,17 +15,17 @@ class PartitionBackoff:
     however long its cluster was away, a copy that fails once behind that is tried again soon. Times are seconds of one
     clock that is never set back."""
 
-    _resuming: Backoff = field(default_factory=Backoff)
-    _copying: Backoff = field(default_factory=Backoff)
+    _resumer: Backoff = field(default_factory=Backoff)
+    _engine: Backoff = field(default_factory=Backoff)
     _resumed_at: float = 0.0
 
     def before_resuming(self) -> float:
         """It could not resume: seconds until the next try, twice as many each time up to 30."""
-        return self._resuming.next()
+        return self._resumer.next()
 
     def resumed(self, now: float) -> None:
         """It copies."""
-        self._resuming.reset()
+        self._resumer.reset()
         self._resumed_at = now
 
     def before_copying(self, now: float, *, fruitless: bool) -> float:
@@ -33,7 +33,7 @@ class PartitionBackoff:
         twice as many each time up to 30. One failure is forgotten for each ten seconds that it went well, for one that
         has nothing to copy gets nothing through either."""
         if not fruitless:
-            self._copying.reset()
+            self._engine.reset()
             return 0.0
-        self._copying.worked(now - self._resumed_at)
-        return self._copying.next()
+        self._engine.worked(now - self._resumed_at)
+        return self._engine.next()

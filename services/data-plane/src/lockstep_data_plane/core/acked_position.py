@@ -68,12 +68,12 @@ class AckedPosition:
     # -- what happened -------------------------------------------------------------------------------------------------
 
     def numbered(
-        self, upstream: int, leader_epoch: int, chain: AppendSequence, places: Iterable[tuple[int, int, int]]
+        self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
     ) -> None:
         """The source has been judged up to the end of our chain: what the log said is now tied to an upstream offset.
         `places`: as `AppendedSkipper.places`."""
         self.upstream, self.upstream_epoch = upstream, leader_epoch
-        self._ends_as(chain)
+        self._ends_as(append_sequence)
         for place in places:
             self.runs.add(*place)
 
@@ -82,21 +82,21 @@ class AckedPosition:
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
-    def appended(self, receipts: Sequence[Ack], chain: AppendSequence) -> tuple[tuple[int, int], ...]:
+    def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> tuple[tuple[int, int], ...]:
         """The target has these. Returns the first and the newest offset sync (upstream, downstream) where MM2's rule
         asks for some."""
         syncs: list[tuple[int, int]] = []
-        for receipt in receipts:
-            piece = receipt.piece
-            self.count(piece, receipt.size)
+        for ack in acks:
+            piece = ack.piece
+            self.count(piece, ack.size)
             self.last_timestamp = piece.max_timestamp
             self.reached(piece.covers, piece.leader_epoch)
             for first, begin, count in consecutive(piece.offsets):
-                at = DownstreamOffset(receipt.downstream + begin)
+                at = DownstreamOffset(ack.downstream + begin)
                 self.runs.add(first, at, count)
                 syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
-        if receipts:
-            self._ends_as(chain)
+        if acks:
+            self._ends_as(append_sequence)
         return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
 
     def count(self, piece: OutgoingBatch, size: int) -> None:
@@ -104,8 +104,12 @@ class AckedPosition:
         self.counters.records += piece.count
         self.counters.bytes += size
 
-    def _ends_as(self, chain: AppendSequence) -> None:
-        self.downstream, self.sequence, self.others = chain.downstream, chain.sequence, chain.others
+    def _ends_as(self, append_sequence: AppendSequence) -> None:
+        self.downstream, self.sequence, self.others = (
+            append_sequence.downstream,
+            append_sequence.sequence,
+            append_sequence.others,
+        )
 
     # -- what there is to tell -----------------------------------------------------------------------------------------
 

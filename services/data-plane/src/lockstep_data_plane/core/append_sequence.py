@@ -137,17 +137,17 @@ class AppendSequence:
         """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
         behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
         flight.base_offset = base_offset
-        receipts: list[Ack] = []
+        acks: list[Ack] = []
         while not self.broken and self._flying and self._flying[0].base_offset >= 0:
             done = self._flying.popleft()
-            receipts.append(self._receipt(done))
-        if receipts:
+            acks.append(self._ack(done))
+        if acks:
             self._opened = True
         if self.broken:
             self._remove(flight)
-        return receipts
+        return acks
 
-    def _receipt(self, done: InFlightBatch) -> Ack:
+    def _ack(self, done: InFlightBatch) -> Ack:
         expected = self.downstream + 1
         foreign = max(0, done.base_offset - expected)
         self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)

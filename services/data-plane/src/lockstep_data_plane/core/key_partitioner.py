@@ -103,13 +103,13 @@ class KeyPartitioner:
 
 
 def _pieces(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
-    stretches: dict[int, list[tuple[int, list[Record]]]] = {}
+    slot_spans: dict[int, list[tuple[int, list[Record]]]] = {}
     for to, codec, record in spread:
-        of_partition = stretches.setdefault(to, [])
+        of_partition = slot_spans.setdefault(to, [])
         if not of_partition or of_partition[-1][0] != codec:
             of_partition.append((codec, []))
         of_partition[-1][1].append(record)
-    for to, found in stretches.items():
+    for to, found in slot_spans.items():
         for codec, records in found:
             for piece in build(records, codec, limits.max_bytes, -1, limits.levels):
                 piece.to = to

@@ -43,7 +43,7 @@ class KeyedMirrorPartition(MirrorPartition):
     def __init__(self, topic: str, number: int, target_topic: str, offset_lag_max: int) -> None:
         super().__init__(topic, number, target_topic, offset_lag_max)
         self._offset_lag_max = offset_lag_max
-        self.outlets = ()
+        self.target_partitions = ()
         self._keyed = KeyedAppendSequences(-1, 0, 0)
         self._sticky = StickyPartition(number)
         self._barrier: tuple[str, RefusedRecords] | None = None
@@ -57,11 +57,11 @@ class KeyedMirrorPartition(MirrorPartition):
     # -- where to ------------------------------------------------------------------------------------------------------
 
     def spread_over(self, partitions: int) -> None:
-        if partitions != len(self.outlets):
-            self.outlets = tuple(TargetPartition(self, number) for number in range(partitions))
+        if partitions != len(self.target_partitions):
+            self.target_partitions = tuple(TargetPartition(self, number) for number in range(partitions))
 
     def fits(self, partitions: int) -> bool:
-        return len(self.outlets) in (0, partitions)
+        return len(self.target_partitions) in (0, partitions)
 
     def chain_to(self, number: int) -> AppendSequence:
         return self._keyed.links[number]
@@ -105,7 +105,7 @@ class KeyedMirrorPartition(MirrorPartition):
     def _new_chain(
         self, row: PartitionProgress, sequence: int, downstream: int, others: tuple[tuple[int, int], ...]
     ) -> AppendSequence:
-        self._keyed = KeyedAppendSequences(row.producer_id, row.producer_epoch, len(self.outlets))
+        self._keyed = KeyedAppendSequences(row.producer_id, row.producer_epoch, len(self.target_partitions))
         return self._keyed
 
     # -- records in ----------------------------------------------------------------------------------------------------
@@ -126,17 +126,17 @@ class KeyedMirrorPartition(MirrorPartition):
     def _gather(self, batch: Batch, gathering: KeyPartitioner, *, in_aborted: bool) -> None:
         position = gathering.covers + 1
         elsewhere = self.traces.producer_of(batch) is None
-        verdict, why = classify(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
-        if verdict is BatchAction.SKIP or wholly_skipped(batch, position, self._skips):
-            self.durable.counters.skipped += 1
+        action, why = classify(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
+        if action is BatchAction.SKIP or wholly_skipped(batch, position, self._skips):
+            self.acked.counters.skipped += 1
             gathering.cover(batch.last_offset, batch.leader_epoch)
             return
-        if verdict is BatchAction.REFUSE:
+        if action is BatchAction.REFUSE:
             raise BatchRejected(f"offsets {batch.base_offset} to {batch.last_offset}: {why}", refused_batch(batch, why))
         records = self._records(batch, position)
         self._stop_at_barrier(records, batch, gathering)
         codec = self.limits.codec_of(batch.attributes & CODEC_MASK)
-        gathering.add(records, codec, len(self.outlets), self._sticky)
+        gathering.add(records, codec, len(self.target_partitions), self._sticky)
         gathering.cover(max([batch.last_offset, *(r.offset for r in records[-1:])]), batch.leader_epoch)
 
     def _records(self, batch: Batch, position: int) -> list[Record]:
@@ -155,7 +155,7 @@ class KeyedMirrorPartition(MirrorPartition):
             return
         self._barrier = None
         codec = self.limits.codec_of(batch.attributes & CODEC_MASK)
-        gathering.add(records[:at], codec, len(self.outlets), self._sticky)
+        gathering.add(records[:at], codec, len(self.target_partitions), self._sticky)
         gathering.cover(records[at].offset - 1, batch.leader_epoch)
         raise BatchRejected(why, refusal)
 
@@ -180,18 +180,18 @@ class KeyedMirrorPartition(MirrorPartition):
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
         if not self._keyed.extend_last(offset, leader_epoch):
-            self.durable.reached(offset, leader_epoch)
+            self.acked.reached(offset, leader_epoch)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def committed(self) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
-        self.durable.reached(*self._keyed.round_covers)
+        self.acked.reached(*self._keyed.round_covers)
         return super().committed()
 
-    def _account(self, receipts: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
+    def _account(self, acks: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
         """Of places in the target's logs nothing is told: neither offset syncs nor runs."""
-        for receipt in receipts:
-            self.durable.count(receipt.piece, receipt.size)
-            self.durable.last_timestamp = max(self.durable.last_timestamp, receipt.piece.max_timestamp)
+        for ack in acks:
+            self.acked.count(ack.piece, ack.size)
+            self.acked.last_timestamp = max(self.acked.last_timestamp, ack.piece.max_timestamp)
             self.fruitless = False
         return ()

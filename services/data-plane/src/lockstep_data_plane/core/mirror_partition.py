@@ -56,7 +56,7 @@ class MirrorPartition(PhaseState):
         self.target_topic = target_topic
         self.tp = (topic, number)
         self.target_tp = (target_topic, number)
-        self.outlets: tuple[TargetPartition, ...] = (TargetPartition(self, number),)
+        self.target_partitions: tuple[TargetPartition, ...] = (TargetPartition(self, number),)
         self.refusal: RefusedRecords | None = None
         """What was refused and could be quarantined."""
         self.kept = 0
@@ -68,8 +68,8 @@ class MirrorPartition(PhaseState):
         self.limits = TargetLimits()
         self.traces: Provenance = NO_PROVENANCE
         """Where batches of the source originated, and what that makes of them."""
-        self.durable = AckedPosition(topic, number, offset_lag_max)
-        self.chain = AppendSequence(-1, 0, -1, -1)
+        self.acked = AckedPosition(topic, number, offset_lag_max)
+        self.append_sequence = AppendSequence(-1, 0, -1, -1)
         self.transactions: TransactionState | None = None
         """None: what is appended counts when it is acknowledged."""
         self.ends_first = False
@@ -121,10 +121,10 @@ class MirrorPartition(PhaseState):
         phase = super().on(happening, reason)
         if happening is PartitionEvent.QUARANTINED:
             self.refusal = None
-            self.chain.reset()
+            self.append_sequence.reset()
         if happening in (PartitionEvent.LEAVE, PartitionEvent.REST, PartitionEvent.FAILED, PartitionEvent.DRAINED):
-            self.chain.reset()
-        lost = self.chain.broken or not self.ends_first
+            self.append_sequence.reset()
+        lost = self.append_sequence.broken or not self.ends_first
         if happening is PartitionEvent.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
         return phase
@@ -132,17 +132,17 @@ class MirrorPartition(PhaseState):
     @property
     def quiet(self) -> bool:
         """Nothing flies and nothing more will be sent in this phase."""
-        return self.chain.unanswered == 0 and (self.chain.idle or self.chain.broken)
+        return self.append_sequence.unanswered == 0 and (self.append_sequence.idle or self.append_sequence.broken)
 
     @property
     def sure(self) -> bool:
         """Once it is quiet: whether the target's log holds nothing of ours but what was acknowledged."""
         held = self.transactions is not None and bool(self.transactions.held)
-        return self._sure and not (self.chain.broken or self.records_to_skip or held)
+        return self._sure and not (self.append_sequence.broken or self.records_to_skip or held)
 
     def chain_to(self, number: int) -> AppendSequence:
         """The appends into that partition of the target."""
-        return self.chain
+        return self.append_sequence
 
     def may_append(self, number: int) -> bool:
         """Whether the transaction, where there is one, takes batches for that partition of the target now."""
@@ -156,7 +156,7 @@ class MirrorPartition(PhaseState):
     @property
     def caught_up(self) -> bool:
         """Nothing waits or flies, and the source has nothing more."""
-        return self.chain.idle and self.position >= self.durable.source_end
+        return self.append_sequence.idle and self.position >= self.acked.source_end
 
     def resumed(
         self,
@@ -169,9 +169,9 @@ class MirrorPartition(PhaseState):
         again from the row on, and the records between the two are counted and not sent. Those that the log still has
         are compared with the counted ones. `runs` are the rows with its offset runs, used if this partition has none
         of its own. A partition that is paused or stopped goes no further than `end`."""
-        self.durable.resumed(row, runs)
+        self.acked.resumed(row, runs)
         self.transactions = transactions
-        self.chain = self._new_chain(row, end.sequence, end.downstream, end.others)
+        self.append_sequence = self._new_chain(row, end.sequence, end.downstream, end.others)
         self.position = self.fetch_from = row.upstream + 1
         self.fetched_epoch = -1
         there = appended_since(row, end.sequence, end.others)
@@ -194,12 +194,12 @@ class MirrorPartition(PhaseState):
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to tell, would."""
-        return (self.phase, self.reason, self.case, self.located, self.incarnation, *self.durable.state)
+        return (self.phase, self.reason, self.case, self.located, self.incarnation, *self.acked.state)
 
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
         return replace(
-            self.durable.row(has_resumed=self.incarnation > 0),
+            self.acked.row(has_resumed=self.incarnation > 0),
             phase=self.word,
             reason=self.reason,
             case=self.case if self.halted else "",
@@ -215,18 +215,18 @@ class MirrorPartition(PhaseState):
             if self._counted:
                 return
             producer = self.traces.producer_of(batch)
-            verdict, why = classify(
+            action, why = classify(
                 batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
             )
-            if self._skips and self._passes_over(batch, verdict):
+            if self._skips and self._passes_over(batch, action):
                 continue
-            if verdict is BatchAction.PASS and not self.records_to_skip:
+            if action is BatchAction.PASS and not self.records_to_skip:
                 self.position = batch.last_offset + 1
-                self.chain.enqueue(as_outgoing(batch), -1 if producer is None else producer)
-            elif verdict is BatchAction.SKIP:
-                self.durable.counters.skipped += 1
+                self.append_sequence.enqueue(as_outgoing(batch), -1 if producer is None else producer)
+            elif action is BatchAction.SKIP:
+                self.acked.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
-            elif verdict is BatchAction.REFUSE:
+            elif action is BatchAction.REFUSE:
                 raise BatchRejected(
                     f"offsets {batch.base_offset} to {batch.last_offset}: {why}", refused_batch(batch, why)
                 )
@@ -248,7 +248,7 @@ class MirrorPartition(PhaseState):
         producer = self.traces.producer_of(batch)
         for piece in pieces:
             self.position = piece.covers + 1
-            self.chain.enqueue(piece, -1 if producer is None else producer)
+            self.append_sequence.enqueue(piece, -1 if producer is None else producer)
 
     @property
     def _counted(self) -> bool:
@@ -257,19 +257,19 @@ class MirrorPartition(PhaseState):
 
     @property
     def _skips(self) -> tuple[tuple[int, int], ...]:
-        return self.durable.written.skips
+        return self.acked.written.skips
 
-    def _passes_over(self, batch: Batch, verdict: BatchAction) -> bool:
+    def _passes_over(self, batch: Batch, action: BatchAction) -> bool:
         """Deal with a batch that holds quarantined offsets; False where it holds none."""
-        if verdict is BatchAction.SKIP or not any(
+        if action is BatchAction.SKIP or not any(
             first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
         ):
             return False
         if wholly_skipped(batch, self.position, self._skips):
-            self.durable.counters.skipped += 1
+            self.acked.counters.skipped += 1
             self._pass_over(batch.last_offset, batch.leader_epoch)
             return True
-        if verdict is BatchAction.REFUSE:
+        if action is BatchAction.REFUSE:
             return False
         self._decode(batch)
         return True
@@ -286,27 +286,27 @@ class MirrorPartition(PhaseState):
             upstream = max(batch.last_offset, upstream)
         self.position = upstream + 1 if whole else records[past].offset
         if not self.records_to_skip:
-            self.durable.numbered(upstream, batch.leader_epoch, self.chain, self._there.places())
+            self.acked.numbered(upstream, batch.leader_epoch, self.append_sequence, self._there.places())
         return whole
 
     def _pass_over(self, offset: int, leader_epoch: int) -> None:
         self.position = max(self.position, offset + 1)
-        if self.records_to_skip or self.chain.extend_last(offset, leader_epoch):
+        if self.records_to_skip or self.append_sequence.extend_last(offset, leader_epoch):
             return
         if self.transactions is not None and self.transactions.pass_over(offset, leader_epoch):
             return
-        self.durable.reached(offset, leader_epoch)
+        self.acked.reached(offset, leader_epoch)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def acknowledged(self, flight: InFlightBatch, base_offset: int) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
         """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
         first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
-        receipts = self.chain.on_ack(flight, base_offset)
+        acks = self.append_sequence.on_ack(flight, base_offset)
         if self.transactions is not None:
-            self.transactions.hold(receipts)
-            return receipts, ()
-        return receipts, self._account(receipts)
+            self.transactions.hold(acks)
+            return acks, ()
+        return acks, self._account(acks)
 
     def joining(self) -> set[int]:
         """The target's partitions that the open transaction is still to be told of, before anything goes there."""
@@ -315,7 +315,7 @@ class MirrorPartition(PhaseState):
     @property
     def all_sent(self) -> bool:
         """Nothing more is to be appended in the transaction that is ending."""
-        return self.chain.unanswered == 0
+        return self.append_sequence.unanswered == 0
 
     @property
     def ends_whole(self) -> bool:
@@ -331,23 +331,23 @@ class MirrorPartition(PhaseState):
         """The open transaction has ended: what it held counts. As `acknowledged`."""
         if self.transactions is None:
             return [], ()
-        receipts = self.transactions.committed()
-        self.chain.marked()
-        return receipts, self._account(receipts)
+        acks = self.transactions.committed()
+        self.append_sequence.marked()
+        return acks, self._account(acks)
 
-    def _account(self, receipts: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
-        if receipts:
+    def _account(self, acks: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
+        if acks:
             self.fruitless = False
-        return self.durable.appended(receipts, self.chain)
+        return self.acked.appended(acks, self.append_sequence)
 
     def lost(self, flight: InFlightBatch) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""
-        self.chain.on_failure(flight)
+        self.append_sequence.on_failure(flight)
 
     def lag_ms(self, now_ms: int) -> int:
         """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""
-        if self.durable.lag == 0:
+        if self.acked.lag == 0:
             return 0
-        oldest = self.chain.oldest
-        since = oldest.base_timestamp if oldest is not None else self.durable.last_timestamp
+        oldest = self.append_sequence.oldest
+        since = oldest.base_timestamp if oldest is not None else self.acked.last_timestamp
         return max(0, now_ms - since) if since >= 0 else 0

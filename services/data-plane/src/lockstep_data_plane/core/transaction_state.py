@@ -76,11 +76,11 @@ class TransactionState:
             self._ending_at = None
         self.stage, self._opened_at = TransactionStage.OPEN, now
 
-    def hold(self, receipts: Sequence[Ack]) -> None:
+    def hold(self, acks: Sequence[Ack]) -> None:
         """These are appended, and count once the transaction has ended."""
-        for receipt in receipts:
-            receipt.piece.data = b""
-        self.held.extend(receipts)
+        for ack in acks:
+            ack.piece.data = b""
+        self.held.extend(acks)
 
     def pass_over(self, offset: int, leader_epoch: int) -> bool:
         """Let the last piece held cover offsets that were passed over behind it. False where none is held."""

@@ -71,10 +71,10 @@ class Driver:
         self._troubled_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
-        self._measures = MetricsCollector(ctx, self._runs_of_slots)
-        self._source_watch = SourceMonitor(ctx, self._measures, self._limit)
+        self._collector = MetricsCollector(ctx, self._runs_of_slots)
+        self._source_watch = SourceMonitor(ctx, self._collector, self._limit)
         self._placing = OffsetAdmin(ctx)
-        self._unled = LeaderlessSlots(ctx, lambda: self._running, self._drain)
+        self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
         self._load, self._balance = ByteRates(), LoadBalancer()
         self._weighed_at = float("-inf")
@@ -93,7 +93,7 @@ class Driver:
     async def run_while_stopped(self) -> None:
         """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
         be altered in between."""
-        await self._unled.stop()
+        await self._leaderless.stop()
         await self._drain()
         while True:
             if self._ends.owing(self.ctx.state.rows):
@@ -121,7 +121,7 @@ class Driver:
     async def _copy(self) -> None:
         ctx = self.ctx
         try:
-            await self._unled.stop()
+            await self._leaderless.stop()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await self._control_topics()
             self._producer_id = (await flow_origin(self.ctx)).producer_id
@@ -136,9 +136,9 @@ class Driver:
                 await self._keep_slots()
                 await self._drain()
         finally:
-            self._measures.reset()
+            self._collector.reset()
             if self._continues_leaderless:
-                self._unled.start()
+                self._leaderless.start()
             else:
                 await self._drain()
             if self._group is not None:
@@ -172,7 +172,7 @@ class Driver:
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
-        lags = self._measures.lags().values()
+        lags = self._collector.lags().values()
         known = [lag.records for lag in lags if lag is not None]
         return {
             "slots": {
@@ -188,7 +188,7 @@ class Driver:
             "partitions": len(partitions),
             "lag_records": sum(known) if len(known) == len(lags) else None,
             "lag_unknown": len(lags) - len(known),
-            "states": self._measures.states(),
+            "states": self._collector.states(),
             "paused": len(resting_partitions(self.ctx.state.rows, partitions, self.ctx.settings.states)),
             "halted": {f"{p.topic}-{p.partition}": p.reason for p in partitions if p.phase == "halted"},
         }
@@ -250,7 +250,7 @@ class Driver:
         if begins and self._group is not None and not await self._group.place(wanted):
             return
         rows = ctx.state.all(Assignment)
-        self._measures.follow(wanted)
+        self._collector.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
         closed = closed_slots(ctx.state.rows, self._limit)
         plan = assign(wanted, self._limit, held, self._load.rates(), closed)

@@ -77,7 +77,7 @@ class MetricsCollector:
         self._syncs: dict[int, MonotonicCounter] = defaultdict(MonotonicCounter)
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
-        self._sighted = LagEstimator()
+        self._estimator = LagEstimator()
         self._slots_heard: dict[int, float] = {}
         ctx.state.listen(self.on_row)
         ctx.metrics.ask(self.samples)
@@ -97,7 +97,7 @@ class MetricsCollector:
 
     def reset(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
-        self._followed, self._stuck, self._resting, self._sighted = frozenset(), (), (), LagEstimator()
+        self._followed, self._stuck, self._resting, self._estimator = frozenset(), (), (), LagEstimator()
         self._slots_heard = {}
 
     def on_observed(
@@ -109,15 +109,15 @@ class MetricsCollector:
         """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
         to rest."""
         self._stuck, self._resting = stuck, resting
-        self._sighted.observe(seen, self._ctx.clock.monotonic())
+        self._estimator.observe(seen, self._ctx.clock.monotonic())
 
     def on_observing(self) -> None:
         """The driver begins to ask both clusters; `looked` or `lost_sight` follows."""
-        self._sighted.asks(self._ctx.clock.monotonic())
+        self._estimator.asks(self._ctx.clock.monotonic())
 
     def lost_sight(self) -> None:
         """The source does not answer."""
-        self._sighted.lost()
+        self._estimator.lost()
 
     def selected(self) -> dict[TopicPartition, MirroredTopic]:
         """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
@@ -129,17 +129,17 @@ class MetricsCollector:
     def unheard(self) -> bool:
         """Whether a slot that has partitions has just fallen silent, or has not spoken yet."""
         now = self._ctx.clock.monotonic()
-        silences = (
+        timers = (
             now - self._slots_heard.setdefault(row.slot, now - UNHEARD_S)
             for row in self._ctx.state.all(Assignment)
             if row.partitions and not row.ending
         )
-        return any(UNHEARD_S <= silence <= LOOKS_OFTEN_S for silence in silences)
+        return any(UNHEARD_S <= timer <= LOOKS_OFTEN_S for timer in timers)
 
     def on_row(self, row: Row) -> None:
         """A row has changed."""
         if isinstance(row, PartitionProgress):
-            self._sighted.on_row(row, self._ctx.clock.monotonic())
+            self._estimator.on_row(row, self._ctx.clock.monotonic())
             tally = self._tallies.get((row.topic, row.partition))
             if tally is not None and (row.topic, row.partition) in self._followed:
                 self._count(tally, row)
@@ -221,7 +221,9 @@ class MetricsCollector:
         state, clock = self._ctx.state, self._ctx.clock
         now, wall_ms = clock.monotonic(), clock.wall_ms()
         return {
-            tp: self._sighted.lag(tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms)
+            tp: self._estimator.lag(
+                tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms
+            )
             for tp, topic in self.selected().items()
         }
 

@@ -28,7 +28,7 @@ class SlotEnds:
     def __init__(self) -> None:
         self._nobody_can_tell: dict[int, frozenset[PartitionProgress]] = {}
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
-        self._silences: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
+        self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
     def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
         """Whether a slot with these partitions, which is stopped and has no job, is to find out where their copies
@@ -61,7 +61,7 @@ class SlotEnds:
                 continue
             assigned = rows.get(Assignment(slot=row.slot).key())
             has_some = isinstance(assigned, Assignment) and bool(assigned.partitions)
-            if not has_some and self._silences[row.slot].silent_for(row, now) >= SILENT_AFTER_S:
+            if not has_some and self._timers[row.slot].silent_for(row, now) >= SILENT_AFTER_S:
                 yield replace(row, phase="released", partitions=0, resting=0, held_bytes=0, held_records=0)
 
 

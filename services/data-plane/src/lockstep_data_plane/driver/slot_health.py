@@ -33,7 +33,7 @@ class SlotHealth:
 
     def __init__(self, since: float) -> None:
         self._since = since
-        self._silence = LivenessTimer()
+        self._timer = LivenessTimer()
         self._told: set[SlotProblem] = set()
         self._before_its_first_word = LivenessTimer()
         self._wordless_s = 0.0
@@ -54,7 +54,7 @@ class SlotHealth:
     def check(self, said: SlotStatus | None, now: float, troubled_at: float) -> SlotProblem | None:
         """What is newly wrong. `said`: its last status, None as long as it has said nothing. `troubled_at`: when the
         target was last away; a slot cannot say then that it lives, so silence counts from there."""
-        silent_s = self._silence.silent_for(said, now)
+        silent_s = self._timer.silent_for(said, now)
         limit = FROZEN_AFTER_S
         if said is not None and self.started_at is None:
             self.started_at = now

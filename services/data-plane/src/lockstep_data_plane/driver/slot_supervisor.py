@@ -46,7 +46,7 @@ class SlotSupervisor:
         self._allowed = allowed_for(Connector.SOURCE, ctx.settings.auto_restart)
         self.slot = slot
         self.spec: SlotSpec | None = None
-        self.ailing = SlotHealth(0.0)
+        self.health = SlotHealth(0.0)
         """Of the present run."""
         self.restarts = 0
         self._failures = ctx.metrics.series(SLOT_RESTARTS, str(ctx.flow), str(slot))
@@ -79,23 +79,23 @@ class SlotSupervisor:
             await self._run(self.spec, troubled_at)
 
     async def _run(self, spec: SlotSpec, troubled_at: float) -> None:
-        ctx, ailing, slot = self._ctx, self.ailing, f"slot {self.slot}"
+        ctx, health, slot = self._ctx, self.health, f"slot {self.slot}"
         status = ctx.state.get(SlotStatus, str(self.slot))
         said = status if status is not None and status.run == spec.run else None
-        if said is None and ailing.late:
-            ailing.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
-        ailment = ailing.check(said, ctx.clock.monotonic(), troubled_at)
+        if said is None and health.late:
+            health.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
+        ailment = health.check(said, ctx.clock.monotonic(), troubled_at)
         if ailment is SlotProblem.LATE:
             text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
             text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
             await ctx.event("SlotNotStarted", slot, text, loud=True, slot=self.slot)
         elif ailment is SlotProblem.FROZEN:
-            text = f"{slot} has said nothing for {ailing.silent_s:.0f} s; ending its task, another takes over"
+            text = f"{slot} has said nothing for {health.silent_s:.0f} s; ending its task, another takes over"
             await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
             await self._spark.cancel(spec)
 
     async def _run_until_ended(self, spec: SlotSpec, told_at: float) -> None:
-        if self.ailing.check_ending(told_at, self._ctx.clock.monotonic()) is not None:
+        if self.health.check_ending(told_at, self._ctx.clock.monotonic()) is not None:
             text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
             self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
             await self._spark.cancel(spec)
@@ -112,7 +112,7 @@ class SlotSupervisor:
         backoff = Backoff(limit=30.0)
         while not self._told.is_set():
             self.spec = self._new_spec(self.slot)
-            self.ailing = SlotHealth(ctx.clock.monotonic())
+            self.health = SlotHealth(ctx.clock.monotonic())
             say = ctx.log.warn
             try:
                 await self._spark.run_slot(self.spec)
@@ -171,5 +171,5 @@ class SlotSupervisor:
 
     def _copied_s(self) -> float:
         """For how long its last run has been at work: since it said so first, zero if it never did."""
-        started_at = self.ailing.started_at
+        started_at = self.health.started_at
         return 0.0 if started_at is None else self._ctx.clock.monotonic() - started_at

@@ -36,11 +36,11 @@ TROUBLE = "watching the source"
 class SourceMonitor:
     """Of one flow, whose slots are those below `slots`."""
 
-    def __init__(self, ctx: FlowContext, measures: MetricsCollector, slots: int) -> None:
+    def __init__(self, ctx: FlowContext, collector: MetricsCollector, slots: int) -> None:
         self._ctx = ctx
-        self._measures = measures
+        self._collector = collector
         self._slots = slots
-        self._watchdog = CopyStallDetector(STUCK_AFTER_S)
+        self._stall_detector = CopyStallDetector(STUCK_AFTER_S)
         self._probed_at = self._looked_at = float("-inf")
         self._looks_after_s = 0.0
 
@@ -49,7 +49,7 @@ class SourceMonitor:
         where they are many. A source that cannot be reached is said and tried again."""
         ctx = self._ctx
         now = ctx.clock.monotonic()
-        often = self._measures.unheard
+        often = self._collector.unheard
         if now - self._probed_at < (LOOK_OFTEN_EVERY_S if often else LOOK_EVERY_S):
             return
         self._probed_at = now
@@ -64,7 +64,7 @@ class SourceMonitor:
         except ClusterError as trouble:
             if trouble.alias != ctx.source.alias:
                 raise
-            self._measures.lost_sight()
+            self._collector.lost_sight()
             ctx.rounds.troubles.began(TROUBLE, trouble)
         else:
             ctx.rounds.troubles.over(TROUBLE)
@@ -72,18 +72,18 @@ class SourceMonitor:
     async def _observe(self, now: float) -> None:
         """Ask the clusters themselves how far their logs go: a slot that does not move cannot say that it should."""
         ctx = self._ctx
-        ordered, selected = self._ordered(), self._measures.selected()
+        ordered, selected = self._ordered(), self._collector.selected()
         known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        self._measures.on_observing()  # each request may wait for a minute
+        self._collector.on_observing()  # each request may wait for a minute
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
         self._looked_at = now
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
-        found, over = self._watchdog.check(rows, ends, now, resting)
+        found, over = self._stall_detector.check(rows, ends, now, resting)
         for stuck in found:
             name = f"{stuck.tp[0]}-{stuck.tp[1]}"
             text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
@@ -96,7 +96,7 @@ class SourceMonitor:
             )
             for tp in asked
         }
-        self._measures.on_observed(self._watchdog.stuck, seen, resting)
+        self._collector.on_observed(self._stall_detector.stuck, seen, resting)
 
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
         """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""

@@ -44,8 +44,8 @@ class FetchConnection:
     """Fetches its partitions from one broker, which leads them or is a replica that their leader named, until it is
     cancelled."""
 
-    def __init__(self, fetching: Fetcher, broker: int, index: int) -> None:
-        self._fetching = fetching
+    def __init__(self, fetcher: Fetcher, broker: int, index: int) -> None:
+        self._fetcher = fetcher
         self.broker = broker
         self.index = index
         self.partitions: dict[MirrorPartition, PartitionLeader] = {}
@@ -60,8 +60,8 @@ class FetchConnection:
         self._each = 0
         """What the session was told to bring of each partition at most."""
         self._turn = 0
-        self.swarm = SmallBatchPacer()
-        self._brought = NOTHING
+        self.pacer = SmallBatchPacer()
+        self._fetched_result = NOTHING
         self._asks_for = 0
         """Bytes that may come for the question that is out."""
         self._waits = 0
@@ -78,7 +78,7 @@ class FetchConnection:
                 await self.wake.wait()
                 continue
             try:
-                self._connection = await self._fetching.cluster.connection(self.broker, f"fetch-{self.index}")
+                self._connection = await self._fetcher.cluster.connection(self.broker, f"fetch-{self.index}")
                 await self._fetch_on(self._connection)
             except (BrokerUnreachable, KafkaError) as exc:
                 lost = list(self.partitions.items())
@@ -87,9 +87,9 @@ class FetchConnection:
                 self._expects(asks_for=0, waits=0)
                 for partition, leader in lost:
                     if leader.broker == self.broker:
-                        self._fetching.on_trouble(partition, f"cluster {self._fetching.cluster.alias}: {exc}")
+                        self._fetcher.on_trouble(partition, f"cluster {self._fetcher.cluster.alias}: {exc}")
                     else:
-                        self._fetching.replica_failed(partition)
+                        self._fetcher.replica_failed(partition)
 
     def stirred(self) -> None:
         """A partition comes or goes, or shares its room with one more or less."""
@@ -102,15 +102,15 @@ class FetchConnection:
             self._asked_at = asked_at = time.monotonic()
             await asked
             self._asked_at = 0.0
-            now, brought = time.monotonic(), self._brought
-            self._brought = NOTHING
-            paced = self.swarm.paced(brought.batches, brought.size, now)
-            self._fetching.share_out(self, now)
+            now, fetched_result = time.monotonic(), self._fetched_result
+            self._fetched_result = NOTHING
+            paced = self.pacer.paced(fetched_result.batches, fetched_result.size, now)
+            self._fetcher.share_out(self, now)
             asked = None
-            if not brought.little:
+            if not fetched_result.little:
                 terms = None if connection.throttled_for else self._terms()
                 asked = None if terms is None or terms.pressed else self._ask(connection, terms)
-                self._hand_over(brought)
+                self._hand_over(fetched_result)
             if paced and (rest := rest_s(time.monotonic() - asked_at)):
                 await asyncio.sleep(rest)
             if asked is None:
@@ -130,27 +130,27 @@ class FetchConnection:
         """Take an answer apart as soon as it is there, and hand over what is little."""
         deliveries = list(self._parse_answer(question, answer))
         size = sum(len(delivery.fetched.records) for delivery in deliveries)
-        self._brought = FetchResult(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
+        self._fetched_result = FetchResult(size, sum(len(delivery.batches) for delivery in deliveries), deliveries)
         self._expects(asks_for=0, waits=size)
-        if self._brought.little:
-            self._hand_over(self._brought)
+        if self._fetched_result.little:
+            self._hand_over(self._fetched_result)
 
-    def _hand_over(self, brought: FetchResult) -> None:
+    def _hand_over(self, fetched_result: FetchResult) -> None:
         """What an answer brought is its partitions' from now on."""
-        self._fetching.deliver(brought.deliveries)
+        self._fetcher.deliver(fetched_result.deliveries)
         self._expects(asks_for=self._asks_for, waits=0)
 
     def _expects(self, *, asks_for: int, waits: int) -> None:
         self._asks_for, self._waits = asks_for, waits
-        self._fetching.expects(self, asks_for + waits)
+        self._fetcher.expects(self, asks_for + waits)
 
     def _can_ask(self) -> bool:
         eligible = self._eligible()
         terms = self._terms() if eligible else None
-        return terms is not None and any(self._fetching.may_bring(p, terms) for p in eligible)
+        return terms is not None and any(self._fetcher.may_bring(p, terms) for p in eligible)
 
     def _terms(self) -> FetchBudget | None:
-        return self._fetching.terms(self._connection)
+        return self._fetcher.terms(self._connection)
 
     def _eligible(self) -> list[MirrorPartition]:
         return [p for p in self.partitions if p.reads]
@@ -158,9 +158,9 @@ class FetchConnection:
     def _ask(self, connection: Connection, terms: FetchBudget) -> asyncio.Future[Any] | None:
         if (last := self._last) is not None and (plan := self._onward(last, terms)) is not None:
             return self._send(connection, last, plan, terms)
-        self._fetching.send_back(self, self.partitions)
+        self._fetcher.send_back(self, self.partitions)
         eligible = self._eligible()
-        roomy = [p for p in eligible if self._fetching.may_bring(p, terms)]
+        roomy = [p for p in eligible if self._fetcher.may_bring(p, terms)]
         if not roomy:
             return None
         self._turn += 1
@@ -168,14 +168,14 @@ class FetchConnection:
         asked = {p.tp: (p, p.incarnation, self._wanted(p)) for p in (*roomy[begin:], *roomy[:begin])}
         wanted = [each for _, _, each in asked.values()]
         by_id = all(leader.topic_id is not None for leader in self.partitions.values())
-        lasts = len(roomy) == len(self.partitions) and self._fetching.questions_last
+        lasts = len(roomy) == len(self.partitions) and self._fetcher.questions_last
         self._last = question = FetchRequest(asked, topic_names(wanted), by_id, lasts, terms.each)
         if terms.each != self._each:
             self._each = terms.each
             self._session.resized()
         plan = self._session.plan(wanted)
         wait_ms = None if len(roomy) == len(eligible) else CROWDED_WAIT_MS
-        return self._send(connection, question, plan, terms, wait_ms, self._fetching.rack(roomy))
+        return self._send(connection, question, plan, terms, wait_ms, self._fetcher.rack(roomy))
 
     def _onward(self, last: FetchRequest, terms: FetchBudget) -> SessionRequest | None:
         """The next question where it differs from the last one only by what has moved; else None.
@@ -185,7 +185,7 @@ class FetchConnection:
         """
         if not last.lasts or last.each != terms.each:
             return None
-        if not all(self._fetching.may_bring(p, terms) for p in (*last.moved, *last.moved_before)):
+        if not all(self._fetcher.may_bring(p, terms) for p in (*last.moved, *last.moved_before)):
             return None
         moved = [self._wanted(p) for p in last.moved]
         for p, wanted in zip(last.moved, moved, strict=True):
@@ -207,7 +207,7 @@ class FetchConnection:
         rack: str = "",
     ) -> asyncio.Future[Any]:
         size = min(terms.at_most, len(question.asked) * terms.each)
-        self._kept_s = (self._fetching.settings.max_wait_ms if wait_ms is None else wait_ms) / 1e3
+        self._kept_s = (self._fetcher.settings.max_wait_ms if wait_ms is None else wait_ms) / 1e3
         request = self._request(connection, question, plan, size, wait_ms, rack)
         answer = connection.ask(request, partial(self._on_answer, question))
         self._expects(asks_for=size, waits=self._waits)
@@ -225,8 +225,8 @@ class FetchConnection:
         return fetch_request(
             connection.version("fetch"),
             plan.changed,
-            self._fetching.settings,
-            isolation=self._fetching.isolation,
+            self._fetcher.settings,
+            isolation=self._fetcher.isolation,
             wait_ms=wait_ms,
             session=plan,
             rack=rack,
@@ -250,7 +250,7 @@ class FetchConnection:
             if fetched.code or fetched.read_from != NOBODY:
                 self._last = None
             if fetched.read_from not in (NOBODY, self.broker):
-                self._fetching.read_from(partition, fetched.read_from)
+                self._fetcher.read_from(partition, fetched.read_from)
                 continue
             batches: tuple[Batch, ...] = ()
             if fetched.records:
@@ -268,12 +268,12 @@ class FetchConnection:
             # A replica that knows a later leader has not failed: where the copy stands is to be looked at.
             failed = fetched.code not in (KafkaErrorCode.NONE, KafkaErrorCode.FENCED_LEADER_EPOCH)
             if failed and leader is not None and leader.broker != self.broker:
-                self._fetching.replica_failed(partition)
+                self._fetcher.replica_failed(partition)
                 continue
             yield Delivery(partition, incarnation, fetched, batches)
 
     def end_stuck(self, now: float) -> None:
         """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
-        patience = self._fetching.cluster.patience
-        if self._connection is not None and patience.ends_fetch(self._asked_at, now, self._kept_s):
+        timeouts = self._fetcher.cluster.timeouts
+        if self._connection is not None and timeouts.ends_fetch(self._asked_at, now, self._kept_s):
             self._connection.close()

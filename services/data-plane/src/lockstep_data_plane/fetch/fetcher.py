@@ -59,7 +59,7 @@ class Fetcher:
         self._on_fetched = on_fetched
         self._on_delivered = on_delivered
         self.on_trouble = on_trouble
-        self._shards: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
+        self._fetch_connections: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
         self._of: dict[MirrorPartition, FetchConnection] = {}
 
     def deliver(self, deliveries: Iterable[Delivery]) -> None:
@@ -81,53 +81,64 @@ class Fetcher:
         self.detach(partition)
         key = min(
             ((broker, index) for index in range(SHARDS)),
-            key=lambda k: len(self._shards[k][0].partitions) if k in self._shards else 0,
+            key=lambda k: len(self._fetch_connections[k][0].partitions) if k in self._fetch_connections else 0,
         )
-        if key not in self._shards:
-            shard = FetchConnection(self, *key)
-            self._shards[key] = (shard, asyncio.create_task(shard.run(), name=f"fetch from {key[0]}"))
-        self._put(partition, leader, self._shards[key][0])
+        if key not in self._fetch_connections:
+            fetch_connection = FetchConnection(self, *key)
+            self._fetch_connections[key] = (
+                fetch_connection,
+                asyncio.create_task(fetch_connection.run(), name=f"fetch from {key[0]}"),
+            )
+        self._put(partition, leader, self._fetch_connections[key][0])
 
-    def _put(self, partition: MirrorPartition, leader: PartitionLeader, shard: FetchConnection) -> None:
-        shard.partitions[partition] = leader
-        self._of[partition] = shard
+    def _put(self, partition: MirrorPartition, leader: PartitionLeader, fetch_connection: FetchConnection) -> None:
+        fetch_connection.partitions[partition] = leader
+        self._of[partition] = fetch_connection
         self._stir()
-        shard.wake.set()
+        fetch_connection.wake.set()
 
-    def share_out(self, shard: FetchConnection, now: float) -> None:
+    def share_out(self, fetch_connection: FetchConnection, now: float) -> None:
         """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
         so is what one that has been quiet may bring, and where one has much to bring they have as many partitions each.
 
         Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
         shard whose own partitions are silent waits for the end of its question.
         """
-        quiet, lasts, much = shard.swarm.quiet(now), shard.swarm.lasts(now), shard.swarm.much
+        quiet, lasts, much = (
+            fetch_connection.pacer.quiet(now),
+            fetch_connection.pacer.lasts(now),
+            fetch_connection.pacer.much,
+        )
         if not (quiet or lasts or much):
             return
-        others = [s for (broker, _), (s, _) in self._shards.items() if broker == shard.broker and s is not shard]
+        others = [
+            s
+            for (broker, _), (s, _) in self._fetch_connections.items()
+            if broker == fetch_connection.broker and s is not fetch_connection
+        ]
         for other in others:
-            surplus, first = 0, other.index < shard.index
-            joins_swarm = lasts and first and other.swarm.lasts(now)
-            busier = first or not other.swarm.quiet(now)
-            joins_quietly = quiet and busier and bool(other.partitions) and not other.swarm.much
+            surplus, first = 0, other.index < fetch_connection.index
+            joins_swarm = lasts and first and other.pacer.lasts(now)
+            busier = first or not other.pacer.quiet(now)
+            joins_quietly = quiet and busier and bool(other.partitions) and not other.pacer.much
             if joins_swarm or joins_quietly:
-                surplus = len(shard.partitions)
+                surplus = len(fetch_connection.partitions)
             elif much:
-                surplus = max(0, len(shard.partitions) - len(other.partitions)) // 2
-            for partition, leader in list(shard.partitions.items())[:surplus]:
+                surplus = max(0, len(fetch_connection.partitions) - len(other.partitions)) // 2
+            for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
                 self.detach(partition)
                 self._put(partition, leader, other)
 
     def detach(self, partition: MirrorPartition) -> None:
         """Fetch the partition no more."""
-        shard = self._of.pop(partition, None)
-        if shard is not None:
-            shard.partitions.pop(partition, None)
+        fetch_connection = self._of.pop(partition, None)
+        if fetch_connection is not None:
+            fetch_connection.partitions.pop(partition, None)
             self._stir()
 
     def _stir(self) -> None:
-        for shard, _ in self._shards.values():
-            shard.stirred()
+        for fetch_connection, _ in self._fetch_connections.values():
+            fetch_connection.stirred()
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
@@ -154,7 +165,7 @@ class Fetcher:
         self._replicas.on_failure(partition.tp, time.monotonic())
         self._to_leader(partition)
 
-    def send_back(self, shard: FetchConnection, partitions: Iterable[MirrorPartition]) -> None:
+    def send_back(self, fetch_connection: FetchConnection, partitions: Iterable[MirrorPartition]) -> None:
         """Let those that a shard has read long enough from another replica ask their leaders again."""
         if not self.settings.rack:
             return
@@ -162,8 +173,8 @@ class Fetcher:
         for partition in list(partitions):
             tp = partition.tp
             if (
-                shard.partitions[partition].broker != shard.broker
-                and self._replicas.replica_for(tp, now) != shard.broker
+                fetch_connection.partitions[partition].broker != fetch_connection.broker
+                and self._replicas.replica_for(tp, now) != fetch_connection.broker
             ):
                 self._to_leader(partition)
 
@@ -185,7 +196,9 @@ class Fetcher:
     def terms(self, connection: Connection | None) -> FetchBudget | None:
         """What may be asked for now on this connection, or on one of which nothing is known yet."""
         return self._in_flight.terms(
-            connections=sum(1 for shard, _ in self._shards.values() if shard.partitions),
+            connections=sum(
+                1 for fetch_connection, _ in self._fetch_connections.values() if fetch_connection.partitions
+            ),
             partitions=len(self._of),
             each=self.settings.max_partition_bytes if connection is None else self.partition_bytes(connection),
             at_most=self.settings.max_bytes,
@@ -195,9 +208,9 @@ class Fetcher:
         """Whether the partition may be asked for on these terms."""
         return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
 
-    def expects(self, shard: FetchConnection, size: int) -> None:
+    def expects(self, fetch_connection: FetchConnection, size: int) -> None:
         """So many bytes may come on the shard's connection, or have come and are not its partitions' yet."""
-        if self._in_flight.expects(shard, size):
+        if self._in_flight.expects(fetch_connection, size):
             self.wake_all()
 
     def holds(self, partition: MirrorPartition, size: int) -> None:
@@ -207,30 +220,30 @@ class Fetcher:
 
     def wake_all(self) -> None:
         """There is room for more of everybody."""
-        for shard, _ in self._shards.values():
-            shard.wake.set()
-            shard.roomier.set()
+        for fetch_connection, _ in self._fetch_connections.values():
+            fetch_connection.wake.set()
+            fetch_connection.roomier.set()
 
     def nudge(self, partition: MirrorPartition) -> None:
         """The partition may have room again."""
-        shard = self._of.get(partition)
-        if shard is not None:
-            shard.wake.set()
+        fetch_connection = self._of.get(partition)
+        if fetch_connection is not None:
+            fetch_connection.wake.set()
 
     def end_stuck(self) -> None:
         now = time.monotonic()
-        for shard, _ in self._shards.values():
-            shard.end_stuck(now)
+        for fetch_connection, _ in self._fetch_connections.values():
+            fetch_connection.end_stuck(now)
 
     def crashed(self) -> BaseException | None:
         """A mistake of ours that ended a shard; the slot ends with it rather than standing still."""
-        for _, task in self._shards.values():
+        for _, task in self._fetch_connections.values():
             if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
                 return exc
         return None
 
     async def close(self) -> None:
         """End all fetches."""
-        await cancelled(task for _, task in self._shards.values())
-        self._shards.clear()
+        await cancelled(task for _, task in self._fetch_connections.values())
+        self._fetch_connections.clear()
         self._of.clear()

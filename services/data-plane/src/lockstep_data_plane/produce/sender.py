@@ -60,13 +60,13 @@ class ProduceConnection:
         self._took_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
 
-    def ready(self, outlet: TargetPartition, leader: PartitionLeader) -> None:
+    def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
         """Something may be waiting for that partition of the target; `pump` sends it."""
-        self._ready[outlet] = leader
+        self._ready[target_partition] = leader
 
-    def remove(self, outlet: TargetPartition) -> None:
+    def remove(self, target_partition: TargetPartition) -> None:
         """What goes there uses this lane no more."""
-        self._ready.pop(outlet, None)
+        self._ready.pop(target_partition, None)
 
     def pump(self) -> None:
         """Send as long as there is something to send, the lane has room, and the broker wants us to."""
@@ -83,8 +83,8 @@ class ProduceConnection:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
                 lost = NoProduceAnswer(str(exc))
-                for outlet, flight, _ in picked:
-                    self._on_answer(outlet.partition, flight, lost)
+                for target_partition, flight, _ in picked:
+                    self._on_answer(target_partition.partition, flight, lost)
                 continue
             size = sum(len(flight.data) for _, flight, _ in picked)
             self._sent.append((time.monotonic(), size))
@@ -98,20 +98,22 @@ class ProduceConnection:
     def _pick(self) -> list[tuple[TargetPartition, InFlightBatch, PartitionLeader]]:
         picked: list[tuple[TargetPartition, InFlightBatch, PartitionLeader]] = []
         size = 0
-        for outlet, leader in list(self._ready.items()):
-            partition = outlet.partition
+        for target_partition, leader in list(self._ready.items()):
+            partition = target_partition.partition
             if size >= REQUEST_BYTES:
                 break
             if picked and partition.transactions is not picked[0][0].partition.transactions:
                 break  # a request bears one transactional id
-            del self._ready[outlet]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not outlet.may_launch(self._window(size)):
+            del self._ready[target_partition]
+            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not target_partition.may_launch(
+                self._window(size)
+            ):
                 continue
-            flight = outlet.launch()
-            picked.append((outlet, flight, leader))
+            flight = target_partition.launch()
+            picked.append((target_partition, flight, leader))
             size += len(flight.data)
-            if outlet.may_launch(self._window(size)):
-                self._ready[outlet] = leader  # at the end: each partition has its turn
+            if target_partition.may_launch(self._window(size)):
+                self._ready[target_partition] = leader  # at the end: each partition has its turn
         return picked
 
     def _window(self, picked: int = 0) -> int:
@@ -122,7 +124,7 @@ class ProduceConnection:
         transactions = picked[0][0].partition.transactions
         return produce_request(
             self.connection.version("produce"),
-            [(outlet.target_tp, leader, flight.data) for outlet, flight, leader in picked],
+            [(target_partition.target_tp, leader, flight.data) for target_partition, flight, leader in picked],
             self._timeout,
             transactions.transactional_id if transactions is not None else None,
         )
@@ -135,25 +137,25 @@ class ProduceConnection:
         self._under_way -= size
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
-            for outlet, flight, _ in picked:
-                self._on_answer(outlet.partition, flight, NoProduceAnswer(cause))
+            for target_partition, flight, _ in picked:
+                self._on_answer(target_partition.partition, flight, NoProduceAnswer(cause))
             return
         answers: dict[tuple[Any, int], Any] = {}
         for topic in future.result().responses:
             key = topic.topic_id if self._by_id else topic.name
             for p in topic.partition_responses:
                 answers[key, int(p.index)] = p
-        for outlet, flight, leader in picked:
-            topic, number = outlet.target_tp
+        for target_partition, flight, leader in picked:
+            topic, number = target_partition.target_tp
             found = answers.get((leader.topic_id if self._by_id else topic, number))
             said = (
                 NoProduceAnswer("the broker's answer does not mention the batch")
                 if found is None
                 else produce_answer(found)
             )
-            self._on_answer(outlet.partition, flight, said)
-            if outlet.may_launch(self._window()):
-                self._ready[outlet] = leader
+            self._on_answer(target_partition.partition, flight, said)
+            if target_partition.may_launch(self._window()):
+                self._ready[target_partition] = leader
         self.pump()
 
     def stuck(self, now: float, patience_s: float) -> bool:
@@ -176,7 +178,7 @@ class Sender:
     def __init__(self, cluster: Cluster, on_answer: OnAnswer) -> None:
         self._cluster = cluster
         self._on_answer = on_answer
-        self._lanes: dict[tuple[int, int], ProduceConnection] = {}
+        self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}
         self._of: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
         self._indexes: dict[MirrorPartition, dict[int, int]] = {}
@@ -184,27 +186,27 @@ class Sender:
     async def attach(self, partition: MirrorPartition, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
-        for outlet in partition.outlets:
-            await self._attach(outlet, alone=alone)
+        for target_partition in partition.target_partitions:
+            await self._attach(target_partition, alone=alone)
 
-    async def _attach(self, outlet: TargetPartition, *, alone: bool) -> None:
-        leader = self._cluster.leader_of(outlet.target_tp)
-        known = self._of.get(outlet)
-        index = self._index(outlet.partition, leader.broker, alone=alone)
+    async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
+        leader = self._cluster.leader_of(target_partition.target_tp)
+        known = self._of.get(target_partition)
+        index = self._index(target_partition.partition, leader.broker, alone=alone)
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
         key = (leader.broker, index)
-        lane = self._lanes.get(key)
-        if lane is None or lane.connection.closed:
+        produce_connection = self._produce_connections.get(key)
+        if produce_connection is None or produce_connection.connection.closed:
             connection = await self._cluster.connection(leader.broker, f"produce-{index}")
-            lane = self._lanes.get(key)  # somebody else may have opened it meanwhile
-            if lane is None or lane.connection is not connection:
-                lane = self._lanes[key] = ProduceConnection(
-                    connection, self._cluster.patience.replicas, self._on_answer
+            produce_connection = self._produce_connections.get(key)  # somebody else may have opened it meanwhile
+            if produce_connection is None or produce_connection.connection is not connection:
+                produce_connection = self._produce_connections[key] = ProduceConnection(
+                    connection, self._cluster.timeouts.replicas, self._on_answer
                 )
         if known is not None:
-            known[0].remove(outlet)
-        self._of[outlet] = (lane, leader)
+            known[0].remove(target_partition)
+        self._of[target_partition] = (produce_connection, leader)
 
     def _index(self, partition: MirrorPartition, broker: int, *, alone: bool) -> int:
         """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
@@ -217,45 +219,49 @@ class Sender:
 
     def detach(self, partition: MirrorPartition) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
-        for outlet in partition.outlets:
-            self._detach(outlet)
+        for target_partition in partition.target_partitions:
+            self._detach(target_partition)
         self._indexes.pop(partition, None)
 
-    def _detach(self, outlet: TargetPartition) -> None:
-        known = self._of.pop(outlet, None)
+    def _detach(self, target_partition: TargetPartition) -> None:
+        known = self._of.pop(target_partition, None)
         if known is not None:
-            known[0].remove(outlet)
+            known[0].remove(target_partition)
 
     def ready(self, partition: MirrorPartition) -> None:
         """Something was queued for the partition; `pump` sends it."""
-        for outlet in partition.outlets:
-            attached = self._of.get(outlet)
+        for target_partition in partition.target_partitions:
+            attached = self._of.get(target_partition)
             if attached is None:
                 continue
-            if not attached[0].connection.closed or outlet.unanswered:
-                attached[0].ready(outlet, attached[1])
-            elif outlet not in self._reopening:  # brokers close what is idle: no harm where nothing was on its way
-                self._reopening[outlet] = asyncio.create_task(self._reopen(outlet))
+            if not attached[0].connection.closed or target_partition.unanswered:
+                attached[0].ready(target_partition, attached[1])
+            elif (
+                target_partition not in self._reopening
+            ):  # brokers close what is idle: no harm where nothing was on its way
+                self._reopening[target_partition] = asyncio.create_task(self._reopen(target_partition))
 
-    async def _reopen(self, outlet: TargetPartition) -> None:
+    async def _reopen(self, target_partition: TargetPartition) -> None:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
-            await self._attach(outlet, alone=outlet.partition.transactions is not None)
-        del self._reopening[outlet]
-        if outlet.partition.phase not in (Phase.COPYING, Phase.DRAINING):
-            self.detach(outlet.partition)  # it left meanwhile
-        elif outlet in self._of:
-            lane, leader = self._of[outlet]
-            lane.ready(outlet, leader)
-            lane.pump()
+            await self._attach(target_partition, alone=target_partition.partition.transactions is not None)
+        del self._reopening[target_partition]
+        if target_partition.partition.phase not in (Phase.COPYING, Phase.DRAINING):
+            self.detach(target_partition.partition)  # it left meanwhile
+        elif target_partition in self._of:
+            produce_connection, leader = self._of[target_partition]
+            produce_connection.ready(target_partition, leader)
+            produce_connection.pump()
 
     def pump(self) -> None:
         """Send what can be sent, now; what is ready together goes together."""
-        for lane in list(self._lanes.values()):
-            lane.pump()
+        for produce_connection in list(self._produce_connections.values()):
+            produce_connection.pump()
 
     def end_stuck(self) -> None:
         """Close lanes whose broker has not answered in time. Their flights then count as unanswered."""
         now = time.monotonic()
-        for lane in self._lanes.values():
-            if not lane.connection.closed and lane.stuck(now, self._cluster.patience.request_s):
-                lane.connection.close()
+        for produce_connection in self._produce_connections.values():
+            if not produce_connection.connection.closed and produce_connection.stuck(
+                now, self._cluster.timeouts.request_s
+            ):
+                produce_connection.connection.close()

@@ -71,7 +71,7 @@ class ControlTopicWriter:
         """The newest row of each partition, which may not have been acknowledged."""
         self._states: dict[tuple[str, int], tuple[object, ...]] = {}
         """What a partition was like when its row was found written, or was written."""
-        self.timings = LatencyStats()
+        self.stats = LatencyStats()
         self.commits = Window()
         """How long it took to write progress down, in milliseconds."""
 
@@ -90,7 +90,7 @@ class ControlTopicWriter:
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
         if isinstance(row, PartitionProgress):
-            row = self.timings.with_stats(row)
+            row = self.stats.with_stats(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -140,16 +140,16 @@ class ControlTopicWriter:
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = time.monotonic()
         for p in partitions:
-            if not p.durable.is_loaded:
+            if not p.acked.is_loaded:
                 continue
-            state = (*p.state, *self.timings.state(p))
+            state = (*p.state, *self.stats.state(p))
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
-            if p.durable.lag == 0 and state == self._states.get(p.tp):
+            if p.acked.lag == 0 and state == self._states.get(p.tp):
                 continue
             looked_at[p.tp] = state
-            row = replace(self.timings.with_stats(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(self.stats.with_stats(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
-            if rows := p.durable.runs.due():
+            if rows := p.acked.runs.due():
                 ended.append((p, rows))
                 facts += rows
             if row != self._written.get(p.tp):
@@ -166,7 +166,7 @@ class ControlTopicWriter:
             return
         await asyncio.gather(*sent)
         for p, rows in ended:
-            p.durable.runs.written(rows)
+            p.acked.runs.written(rows)
         # A partition that has sent a newer row meanwhile writes the progress that belongs to it; ours would come later.
         overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
         due = [(p, row) for p, row in due if p.tp not in overtaken]
@@ -174,7 +174,7 @@ class ControlTopicWriter:
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
             for p, row in due
-            if row.upstream >= 0 and not row.transactional and row.upstream != p.durable.told_before
+            if row.upstream >= 0 and not row.transactional and row.upstream != p.acked.told_before
         )
         for p, row in due:
             self._written[p.tp] = row
@@ -191,7 +191,7 @@ class ControlTopicWriter:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
     def _offer_delayed(self, partition: MirrorPartition) -> None:
-        delayed = partition.durable.syncs.flush() if self.syncs is not None else None
+        delayed = partition.acked.syncs.flush() if self.syncs is not None else None
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 
@@ -200,7 +200,7 @@ class ControlTopicWriter:
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
-        self.timings.remove(partition)
+        self.stats.remove(partition)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is

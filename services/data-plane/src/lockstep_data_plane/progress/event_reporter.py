@@ -26,13 +26,13 @@ class EventReporter:
     def __init__(
         self,
         settings: FlowSettings,
-        ledger: ControlTopicWriter,
+        control_writer: ControlTopicWriter,
         troubles: FailureTracker,
         source: Cluster,
         target: Cluster,
     ) -> None:
         self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
-        self._ledger = ledger
+        self._control_writer = control_writer
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
         self._troubled: set[MirrorPartition] = set()
@@ -86,22 +86,22 @@ class EventReporter:
     def halted(self, partition: MirrorPartition) -> None:
         name = partition.name
         text = f"{name}: {partition.reason}"
-        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.durable.upstream)
+        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.acked.upstream)
 
     def recovered(self, partition: MirrorPartition, upstream: int) -> None:
         name = partition.name
         text = f"{name}: {partition.records_to_skip} records were appended after the last progress written"
         self._event("ProgressRecovered", name, text, records=partition.records_to_skip, upstream=upstream)
 
-    def foreign(self, partition: MirrorPartition, receipt: Ack) -> None:
+    def foreign(self, partition: MirrorPartition, ack: Ack) -> None:
         where = partition.target_name
         self._event(
             "ForeignWrite",
             where,
-            f"{where}: somebody else wrote {receipt.foreign} records before offset {receipt.downstream}; downstream "
+            f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
             "offsets no longer follow upstream ones",
-            records=receipt.foreign,
-            before=receipt.downstream,
+            records=ack.foreign,
+            before=ack.downstream,
         )
 
     def times_rewritten(self, partition: MirrorPartition) -> None:
@@ -115,7 +115,7 @@ class EventReporter:
             where,
             f"{where}: the target puts the time of the append in place of the records' times "
             "(message.timestamp.type=LogAppendTime)",
-            downstream=partition.durable.downstream,
+            downstream=partition.acked.downstream,
         )
 
     def throttled(self, alias: str, seconds: float) -> None:
@@ -128,6 +128,6 @@ class EventReporter:
         )
 
     def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:
-        task = asyncio.create_task(self._ledger.event(kind, subject, text, **detail))
+        task = asyncio.create_task(self._control_writer.event(kind, subject, text, **detail))
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)

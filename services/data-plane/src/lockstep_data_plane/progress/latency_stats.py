@@ -42,12 +42,12 @@ class LatencyStats:
         timing.read_bytes += size
         _measure(timing.age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
 
-    def acknowledged(self, partition: MirrorPartition, receipts: Sequence[Ack], now_ms: int) -> None:
+    def acknowledged(self, partition: MirrorPartition, acks: Sequence[Ack], now_ms: int) -> None:
         """The target has these, and they count."""
         timing = self._timing(partition, now_ms)
-        pieces = [receipt.piece for receipt in receipts]
+        pieces = [ack.piece for ack in acks]
         timing.records += sum(piece.count for piece in pieces)
-        timing.bytes += sum(receipt.size for receipt in receipts)
+        timing.bytes += sum(ack.size for ack in acks)
         _measure(timing.latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in pieces))
 
     def with_stats(self, row: PartitionProgress) -> PartitionProgress:

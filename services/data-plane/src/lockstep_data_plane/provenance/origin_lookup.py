@@ -43,7 +43,7 @@ class OriginLookup:
         producer_id: int,
         source: Cluster,
         target: Cluster,
-        ledger: ControlTopicWriter,
+        control_writer: ControlTopicWriter,
         *,
         deliver: Callable[[Delivery], None],
         delivered: Callable[[MirrorPartition], None],
@@ -56,7 +56,7 @@ class OriginLookup:
         self._own = producer_id
         self._source = source
         self._target = target
-        self._ledger = ledger
+        self._control_writer = control_writer
         self._deliver = deliver
         self._delivered = delivered
         self._trouble = trouble
@@ -117,7 +117,9 @@ class OriginLookup:
         await self._here.read()
         found = origin_of(self._here.rows, flow, origin, rule.target)
         while found is None:
-            await self._ledger.write(origin_row(await new_producer_id(self._settings), flow, origin, rule.target))
+            await self._control_writer.write(
+                origin_row(await new_producer_id(self._settings), flow, origin, rule.target)
+            )
             await self._here.read()
             found = origin_of(self._here.rows, flow, origin, rule.target)
         return found.producer_id
@@ -131,7 +133,7 @@ class OriginLookup:
             rule = self._rule()
             await self._here.read()
             if producer_id not in origins_by_producer(self._here.rows, rule.target):
-                await self._ledger.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
+                await self._control_writer.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
             self._written_down.add(producer_id)
 
     def producer_of(self, batch: Batch) -> int | None:

@@ -39,7 +39,7 @@ async def match_logs(
     tp: TopicPartition,
     target_tp: TopicPartition,
     row: PartitionProgress,
-    chain: LastAppend,
+    append_sequence: LastAppend,
     *,
     isolation: str,
     traces: Provenance,
@@ -48,12 +48,12 @@ async def match_logs(
     """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
     the chain's end. `tombstones_kept_ms`: the target topic's `delete.retention.ms`. Raises AmbiguousMatch,
     RetriableError."""
-    beyond = appended_since(row, chain.sequence, chain.others)
+    beyond = appended_since(row, append_sequence.sequence, append_sequence.others)
     if beyond > MOST:
         raise AmbiguousMatch(
             f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
         )
-    there = TargetRemnant(row, chain)
+    there = TargetRemnant(row, append_sequence)
     end = await target.end_offset(target_tp)
     first = await target.end_offset(target_tp, timestamp=-2)
     begin = max(row.downstream + 1, first)
@@ -71,8 +71,8 @@ async def match_logs(
         await traces.learn(batches_with_records(batches))
         for batch in batches:
             elsewhere = traces.producer_of(batch) is None
-            verdict, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
-            if verdict in (BatchAction.SKIP, BatchAction.REFUSE):
+            action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
+            if action in (BatchAction.SKIP, BatchAction.REFUSE):
                 continue
             records = [r for r in read(batch) if r.offset >= position]
             if alignment.add(there.as_stamped(records)) and alignment.next is not None:

@@ -54,16 +54,16 @@ class GapResolver:
         settings: FlowSettings,
         source: Cluster,
         target: Cluster,
-        ledger: ControlTopicWriter,
-        standing: LogReconciler,
-        transacting: TransactionRunner,
+        control_writer: ControlTopicWriter,
+        reconciler: LogReconciler,
+        transaction_runner: TransactionRunner,
     ) -> None:
         self._settings = settings
         self._source = source
         self._target = target
-        self._ledger = ledger
-        self._standing = standing
-        self._transacting = transacting
+        self._control_writer = control_writer
+        self._reconciler = reconciler
+        self._transaction_runner = transaction_runner
 
     async def decided(
         self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
@@ -77,8 +77,8 @@ class GapResolver:
             doubt=plane.on_doubt.for_topic(partition.topic),
         )
         if found.on_target and partition.in_one_log:
-            found = replace(found, held=row.downstream, target_end=await self._standing.log_end(partition) + 1)
-        await self._ledger.event("GapFound", name, f"{name}: {found.text}", **found.facts())
+            found = replace(found, held=row.downstream, target_end=await self._reconciler.log_end(partition) + 1)
+        await self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         decision = decide_gap(found, policies)
         key, _ = policies.for_case(found.case)
         if decision is None:
@@ -93,18 +93,18 @@ class GapResolver:
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
             target_lost=row.target_lost + lost_on_target(found, decision),
         )
-        committed = await self._transacting.progress(partition) if row.transactional else None
+        committed = await self._transaction_runner.progress(partition) if row.transactional else None
         taken_back = goes_back(committed, decision)
         if taken_back:
-            await self._ledger.progress(partition.topic, partition.number, row.upstream)
-        await self._ledger.write(row)
-        partition.durable.load(row)
+            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
+        await self._control_writer.write(row)
+        partition.acked.load(row)
         text, facts = decision.text(key), decision.facts()
-        await self._ledger.event(
+        await self._control_writer.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
         )
         if row.transactional and not taken_back:
-            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
         return row
 
     async def passing_over(
@@ -121,10 +121,10 @@ class GapResolver:
         await self._target.refresh([partition.target_topic])
         try:
             shared = partition.has_foreign_writers
-            chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
+            append_sequence = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc
-        if appended_since(row, chain.sequence, chain.others):
+        if appended_since(row, append_sequence.sequence, append_sequence.others):
             return None
         found = await self._new_epoch(partition, row, row.upstream + 1)
         return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
@@ -142,7 +142,7 @@ class GapResolver:
             row,
             upstream=begin - 1,
             upstream_epoch=-1,
-            downstream=await self._standing.log_end(partition),
+            downstream=await self._reconciler.log_end(partition),
             producer_epoch=epoch,
             sequence=-1,
             others=(),

@@ -38,27 +38,27 @@ class LogReconciler:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises
         RetriableError."""
         tp = partition.tp
-        chain = await self.find_last_append(partition, row)
+        append_sequence = await self.find_last_append(partition, row)
         start = await self._source.end_offset(tp, timestamp=-2)
         end = await self._source.end_offset(tp)
-        if isinstance(chain, FoundGap):
-            return replace(chain, start=start, end=end)
+        if isinstance(append_sequence, FoundGap):
+            return replace(append_sequence, start=start, end=end)
         here = _found(row, start=start, end=end)
         agreed = await self._agreed(tp, row, end)
         if agreed < here.wanted:
             text = f"the source's log is the one that was copied up to offset {agreed} only, not up to {row.upstream}"
             return replace(here, case=GapCase.SOURCE_TRUNCATED, text=f"{text}: it was truncated", agreed=agreed)
-        beyond = appended_since(row, chain.sequence, chain.others)
+        beyond = appended_since(row, append_sequence.sequence, append_sequence.others)
         if beyond and (start > here.wanted or partition.misnumbered):
-            return await self._aligned(partition, row, chain, here, beyond)
+            return await self._aligned(partition, row, append_sequence, here, beyond)
         if start > here.wanted:
             return _first_missing(here)
         if (
             partition.has_foreign_writers and not beyond
         ):  # what was read and holds nothing of ours need not be read again
-            row = replace(row, downstream=max(row.downstream, chain.read_to))
-            chain = replace(chain, downstream=row.downstream)
-        return row, chain
+            row = replace(row, downstream=max(row.downstream, append_sequence.read_to))
+            append_sequence = replace(append_sequence, downstream=row.downstream)
+        return row, append_sequence
 
     async def find_last_append(self, partition: MirrorPartition, row: PartitionProgress) -> LastAppend | FoundGap:
         """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
@@ -74,12 +74,14 @@ class LogReconciler:
             )
         try:
             if not partition.in_one_log:
-                chain = LastAppend(-1, -1)
+                append_sequence = LastAppend(-1, -1)
             elif row.transactional:
-                chain = await committed_end(self._target, target_tp, row)
+                append_sequence = await committed_end(self._target, target_tp, row)
             else:
                 shared = partition.has_foreign_writers
-                chain = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
+                append_sequence = await find_last_append(
+                    self._target, target_tp, row, partition.traces.ours, shared=shared
+                )
         except Unaccounted as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
         except TargetShort as exc:
@@ -87,7 +89,7 @@ class LogReconciler:
         except InDoubt as exc:
             return replace(here, text=str(exc))
         self._unaccounted.pop(partition, None)
-        return chain
+        return append_sequence
 
     async def log_end(self, partition: MirrorPartition) -> int:
         """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
@@ -114,7 +116,12 @@ class LogReconciler:
         return end if parted < 0 else min(parted, end)
 
     async def _aligned(
-        self, partition: MirrorPartition, row: PartitionProgress, chain: LastAppend, here: FoundGap, beyond: int
+        self,
+        partition: MirrorPartition,
+        row: PartitionProgress,
+        append_sequence: LastAppend,
+        here: FoundGap,
+        beyond: int,
     ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
         """The source has lost records that the target has already: counting does not tell, the records do."""
         try:
@@ -124,7 +131,7 @@ class LogReconciler:
                 partition.tp,
                 partition.target_tp,
                 row,
-                chain,
+                append_sequence,
                 isolation=self._settings.data_plane.isolation_level,
                 traces=partition.traces,
                 tombstones_kept_ms=partition.limits.tombstones_kept_ms,
@@ -138,11 +145,11 @@ class LogReconciler:
             row,
             upstream=aligned.next - 1,
             upstream_epoch=-1,
-            downstream=chain.downstream,
-            sequence=chain.sequence,
-            others=chain.others,
+            downstream=append_sequence.downstream,
+            sequence=append_sequence.sequence,
+            others=append_sequence.others,
         )
-        return row, chain
+        return row, append_sequence
 
     async def recreated(
         self, partition: MirrorPartition, source_id: str, target_id: str

@@ -35,24 +35,24 @@ class Resumer:
         producer_id: int,
         source: Cluster,
         target: Cluster,
-        ledger: ControlTopicWriter,
+        control_writer: ControlTopicWriter,
         rows: Mapping[TopicPartition, PartitionProgress],
         waiting: Callable[[], Iterable[MirrorPartition]],
-        transacting: TransactionRunner,
+        transaction_runner: TransactionRunner,
     ) -> None:
         """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
         self._settings = settings
         self._producer_id = producer_id
         self._source = source
         self._target = target
-        self._ledger = ledger
+        self._control_writer = control_writer
         self._rows = rows
         self._waiting = waiting
-        self._transacting = transacting
+        self._transaction_runner = transaction_runner
         self._refreshing = SingleFlight(self._refresh)
         self._refreshing_target = SingleFlight(self._refresh_target)
-        self._standing = LogReconciler(settings, source, target)
-        self.deciding = GapResolver(settings, source, target, ledger, self._standing, transacting)
+        self._reconciler = LogReconciler(settings, source, target)
+        self.gap_resolver = GapResolver(settings, source, target, control_writer, self._reconciler, transaction_runner)
 
     async def resume(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
@@ -62,10 +62,10 @@ class Resumer:
         if row is not None and row.located:
             # Acknowledged before the first append: whoever is killed behind that leaves no row that claims to know.
             row = replace(row, located=False)
-            await self._ledger.write(row)
+            await self._control_writer.write(row)
         if row is not None and row.begins:
             return await self._as_altered(partition, topic, row)
-        if self._transacting.wanted:
+        if self._transaction_runner.wanted:
             return await self._reconciled(partition, topic, await self._fenced(partition, topic, row))
         if row is None:
             return await self._new(partition, topic)
@@ -83,17 +83,17 @@ class Resumer:
         if row is None or row.begins:
             return None
         if not partition.incarnation:
-            partition.durable.told_before = row.upstream
-        partition.durable.load(row)
+            partition.acked.told_before = row.upstream
+        partition.acked.load(row)
         if row.transactional:
             row = await self._committed_row(partition, row)
             return row, LastAppend(row.sequence, row.downstream, others=row.others)
         there = partition.in_its_place()
         there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
-        found = await self._standing.find_last_append(there, row)
+        found = await self._reconciler.find_last_append(there, row)
         if not isinstance(found, FoundGap) and appended_since(row, found.sequence, found.others):
             await self._source.refresh([partition.topic])
-            stands = await self._standing.reconcile(there, row)
+            stands = await self._reconciler.reconcile(there, row)
             if not isinstance(stands, FoundGap):
                 return stands
             found = stands
@@ -104,7 +104,7 @@ class Resumer:
     async def _committed_row(self, partition: MirrorPartition, row: PartitionProgress) -> PartitionProgress:
         """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
         what passes."""
-        producer, progress = await self._transacting.fence(partition)
+        producer, progress = await self._transaction_runner.fence(partition)
         if progress is not None and progress > row.upstream:
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
@@ -113,10 +113,10 @@ class Resumer:
         """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
         whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
         less."""
-        row = await self._first(partition, topic, await self._transacting.progress(partition))
-        stands = await self._standing.reconcile(partition, row)
-        await self._ledger.write(row)
-        partition.durable.load(row)
+        row = await self._first(partition, topic, await self._transaction_runner.progress(partition))
+        stands = await self._reconciler.reconcile(partition, row)
+        await self._control_writer.write(row)
+        partition.acked.load(row)
         return await self._reconciled(partition, topic, row) if isinstance(stands, FoundGap) else stands
 
     async def _as_altered(
@@ -125,23 +125,23 @@ class Resumer:
         """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
         not looked at: neither its end nor what was committed of it says where this one begins."""
         producer = None
-        if self._transacting.wanted or told.transactional:
-            producer, _ = await self._transacting.fence(partition)  # what was open ends uncommitted
+        if self._transaction_runner.wanted or told.transactional:
+            producer, _ = await self._transaction_runner.fence(partition)  # what was open ends uncommitted
         altered = told.begins == ALTERED
-        known = told.upstream if altered else await self._transacting.progress(partition)
+        known = told.upstream if altered else await self._transaction_runner.progress(partition)
         row = await self._first(partition, topic, known)
         used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
         row = _same_life(row, told)
-        if producer is not None and self._transacting.wanted:
+        if producer is not None and self._transaction_runner.wanted:
             row = replace(
                 row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used
             )
             # Progress first: from the moment the row says so, it is what counts.
-            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
         else:
             row = replace(row, producer_epoch=used + 1)
-        await self._ledger.write(row)
-        partition.durable.load(row)
+        await self._control_writer.write(row)
+        partition.acked.load(row)
         return await self._reconciled(partition, topic, row)
 
     async def _reconciled(
@@ -149,11 +149,11 @@ class Resumer:
     ) -> tuple[PartitionProgress, LastAppend]:
         while True:
             if not partition.incarnation:
-                partition.durable.load(row)
-            found = await self._standing.reconcile(partition, row)
+                partition.acked.load(row)
+            found = await self._reconciler.reconcile(partition, row)
             if not isinstance(found, FoundGap):
                 return found
-            row = await self.deciding.decided(partition, topic, row, found)
+            row = await self.gap_resolver.decided(partition, topic, row, found)
 
     async def _fenced(
         self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress | None
@@ -165,15 +165,19 @@ class Resumer:
             row = await self._ended(partition.in_its_place(), topic, row)
         if row is not None and not partition.in_one_log:
             row = replace(row, downstream=-1)
-        producer, progress = await self._transacting.fence(partition)
+        producer, progress = await self._transaction_runner.fence(partition)
         if row is None or not row.transactional:
             if row is None:
                 row = await self._first(partition, topic, progress)
             # Progress first: from the moment the row says so, it is what counts.
-            await self._ledger.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
             row = replace(row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
-            await self._ledger.write(row)
-        if progress is not None and progress > row.upstream and await self._standing.is_what_was_copied(partition, row):
+            await self._control_writer.write(row)
+        if (
+            progress is not None
+            and progress > row.upstream
+            and await self._reconciler.is_what_was_copied(partition, row)
+        ):
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
@@ -189,13 +193,13 @@ class Resumer:
 
     async def _committed(self, partition: MirrorPartition, row: PartitionProgress) -> int:
         """How far a copy in transactions has got that is to go on without. Raises what passes."""
-        _, progress = await self._transacting.fence(partition)
+        _, progress = await self._transaction_runner.fence(partition)
         return max(row.upstream, -1 if progress is None else progress)
 
     def _newest(self, partition: MirrorPartition) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        return newest(row_after(partition), theirs) if partition.durable.is_loaded else theirs
+        return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
 
     async def _start_epoch(
         self, partition: MirrorPartition, topic: MirroredTopic, former: PartitionProgress
@@ -208,16 +212,16 @@ class Resumer:
             former = await self._ended(partition, topic, former)
             row = await self._first(partition, topic, former.upstream)
         row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
-        await self._ledger.write(row)
+        await self._control_writer.write(row)
         return row
 
     async def _first(self, partition: MirrorPartition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
         """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
         tp = partition.tp
-        differs = await self._standing.recreated(partition, topic.source_topic_id, topic.target_topic_id)
+        differs = await self._reconciler.recreated(partition, topic.source_topic_id, topic.target_topic_id)
         if differs is not None:
             raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        row = await first_row(self._source, self._settings, tp, known, await self._standing.log_end(partition))
+        row = await first_row(self._source, self._settings, tp, known, await self._reconciler.log_end(partition))
         return replace(
             row,
             producer_id=self._producer_id,

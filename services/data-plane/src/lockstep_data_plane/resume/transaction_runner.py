@@ -95,7 +95,11 @@ class TransactionRunner:
         transactions = partition.transactions
         if transactions is None or partition.phase not in SENDING:
             return
-        if transactions.stage is TransactionStage.CLOSED and partition.chain.sendable and partition not in self._tasks:
+        if (
+            transactions.stage is TransactionStage.CLOSED
+            and partition.append_sequence.sendable
+            and partition not in self._tasks
+        ):
             transactions.opening()
             self._landed[partition] = asyncio.Event()
             self._tasks[partition] = asyncio.create_task(
@@ -125,7 +129,7 @@ class TransactionRunner:
             await self._transaction(partition, transactions)
             if partition.phase is Phase.DRAINING and not partition.ends_whole:
                 # Readers of committed records would wait for its end until it times out.
-                producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+                producer = Producer(partition.append_sequence.producer_id, partition.append_sequence.epoch)
                 await self._coordinators.end(transactions.transactional_id, producer, commit=False)
         except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
             why = str(exc)
@@ -139,7 +143,7 @@ class TransactionRunner:
 
     async def _transaction(self, partition: MirrorPartition, transactions: TransactionState) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
-        producer = Producer(partition.chain.producer_id, partition.chain.epoch)
+        producer = Producer(partition.append_sequence.producer_id, partition.append_sequence.epoch)
         place = await self._progress.place(partition.tp)
         if place is None:
             about = f"cluster {self._target.alias}: topic {self._progress.topic}"

@@ -51,7 +51,7 @@ class SlotEngine:
         self,
         settings: FlowSettings,
         producer_id: int,
-        ledger: ControlTopicWriter,
+        control_writer: ControlTopicWriter,
         troubles: FailureTracker,
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
@@ -61,7 +61,7 @@ class SlotEngine:
         self._settings = settings
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
-        self._ledger = ledger
+        self._control_writer = control_writer
         self.partitions: dict[TopicPartition, MirrorPartition] = {}
         self._moved: set[MirrorPartition] = set()
         self._unmeasured: list[tuple[MirrorPartition, Sequence[Batch], int, int]] = []
@@ -74,45 +74,45 @@ class SlotEngine:
         self._source = connect_cluster(
             flow.source,
             settings.clients.source_consumer,
-            client_id(settings, f"replication-consumer-{ledger.slot}", settings.clients.source_consumer),
+            client_id(settings, f"replication-consumer-{control_writer.slot}", settings.clients.source_consumer),
         )
         self._target = connect_cluster(
             flow.target,
             settings.clients.data_producer,
-            client_id(settings, f"replication-producer-{ledger.slot}", settings.clients.data_producer),
+            client_id(settings, f"replication-producer-{control_writer.slot}", settings.clients.data_producer),
         )
-        self._telling = EventReporter(settings, ledger, troubles, self._source, self._target)
-        self._failing = ErrorHandler(self._source, self._target, self._telling, on_failed=self._stop)
-        self.room = FlowControl(self._plane, lambda p: self._fetching.nudge(p))
-        self._transacting = TransactionRunner(
+        self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
+        self._failing = ErrorHandler(self._source, self._target, self._reporter, on_failed=self._stop)
+        self.room = FlowControl(self._plane, lambda p: self._fetcher.nudge(p))
+        self._transaction_runner = TransactionRunner(
             settings,
             self._target,
             on_open=self._send,
             on_commit=self._committed,
             on_failed=self._failing.on_append_failed,
         )
-        self._resuming = Resumer(
+        self._resumer = Resumer(
             settings,
             producer_id,
             self._source,
             self._target,
-            ledger,
+            control_writer,
             rows,
             lambda: [p for p in self.partitions.values() if p.phase is Phase.RESUMING],
-            self._transacting,
+            self._transaction_runner,
         )
         self._origins = OriginLookup(
             settings,
             producer_id,
             self._source,
             self._target,
-            ledger,
+            control_writer,
             deliver=self._classify,
             delivered=self._with_provenance,
-            trouble=partial(self._telling.slot_trouble, "provenance"),
+            trouble=partial(self._reporter.slot_trouble, "provenance"),
         )
-        self._producing = Sender(self._target, self._on_answer)
-        self._fetching = Fetcher(
+        self._sender = Sender(self._target, self._on_answer)
+        self._fetcher = Fetcher(
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
@@ -124,17 +124,17 @@ class SlotEngine:
             limited=self.room.limited,
         )
 
-        self._tending = PartitionTasks(
+        self._partition_tasks = PartitionTasks(
             plane=self._plane,
             target=self._target,
             topics=topics,
             runs_of=runs_of,
-            ledger=ledger,
-            telling=self._telling,
-            resuming=self._resuming,
-            transacting=self._transacting,
-            fetching=self._fetching,
-            producing=self._producing,
+            control_writer=control_writer,
+            reporter=self._reporter,
+            resumer=self._resumer,
+            transaction_runner=self._transaction_runner,
+            fetcher=self._fetcher,
+            sender=self._sender,
             changes=self._changes,
             others_end_by=lambda: self.others_end_by or 0.0,
         )
@@ -142,12 +142,12 @@ class SlotEngine:
     @property
     def appended(self) -> int:
         """Records acknowledged by the target in this run."""
-        return self._left + sum(p.durable.counters.records for p in self.partitions.values())
+        return self._left + sum(p.acked.counters.records for p in self.partitions.values())
 
     @property
     def appended_bytes(self) -> int:
         """Bytes of their batches."""
-        return self._left_bytes + sum(p.durable.counters.bytes for p in self.partitions.values())
+        return self._left_bytes + sum(p.acked.counters.bytes for p in self.partitions.values())
 
     @property
     def held_bytes(self) -> int:
@@ -157,34 +157,34 @@ class SlotEngine:
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
         self.room.close()
-        await self._transacting.close()
-        await self._fetching.close()
+        await self._transaction_runner.close()
+        await self._fetcher.close()
         await self._origins.close()
         await self._source.close()
         await self._target.close()
-        await self._telling.close()
+        await self._reporter.close()
 
     def check(self) -> None:
         """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
-        if (crash := self._fetching.crashed() or self._origins.crashed()) is not None:
+        if (crash := self._fetcher.crashed() or self._origins.crashed()) is not None:
             raise crash
         for cluster in (self._source, self._target):
             if seconds := cluster.quota.news():
-                self._telling.throttled(cluster.alias, seconds)
+                self._reporter.throttled(cluster.alias, seconds)
 
     async def end_silent(self) -> None:
         """Until it is cancelled: ends connections whose broker went silent. A task of its own, for whoever writes
         progress down may be waiting for that very broker."""
         while True:
-            self._fetching.end_stuck()
-            self._producing.end_stuck()
+            self._fetcher.end_stuck()
+            self._sender.end_stuck()
             await asyncio.sleep(LOOK_EVERY_S)
 
     def moved(self) -> Sequence[MirrorPartition]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
         moved = list(self._moved)
-        self._moved = {partition for partition in moved if partition.durable.lag}
+        self._moved = {partition for partition in moved if partition.acked.lag}
         return moved
 
     def remove(self, tp: TopicPartition) -> None:
@@ -192,12 +192,12 @@ class SlotEngine:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._moved.discard(partition)
-            self._left += partition.durable.counters.records
-            self._left_bytes += partition.durable.counters.bytes
+            self._left += partition.acked.counters.records
+            self._left_bytes += partition.acked.counters.bytes
             self._changes.pop(partition, None)
-            self._ledger.remove(partition)
+            self._control_writer.remove(partition)
             self._origins.remove(partition)
-            self._fetching.holds(partition, 0)
+            self._fetcher.holds(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
         """The partition is to leave: what flies is awaited, and where it ended in the target's log is found; then it is
@@ -213,8 +213,8 @@ class SlotEngine:
             partition.on(happening)
             if self.others_end_by is not None:
                 partition.doubt()
-            self._fetching.detach(partition)
-            self._transacting.update(partition)
+            self._fetcher.detach(partition)
+            self._transaction_runner.update(partition)
             self._update_held(partition)
             self._changes[partition].set()
 
@@ -225,7 +225,7 @@ class SlotEngine:
             if partition.topic != topic.source_topic:
                 continue
             partition.limits = target_limits(self._plane, topic)
-            ids = (partition.durable.written.source_topic_id, partition.durable.written.target_topic_id)
+            ids = (partition.acked.written.source_topic_id, partition.acked.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
                 self._failing.on_append_failed(partition, "its topic was re-created")
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
@@ -247,7 +247,7 @@ class SlotEngine:
         self._changes[partition] = asyncio.Event()
         if rests is not None:
             self.leave(tp, rests)
-        await self._tending.tend(partition, self._on_turn)
+        await self._partition_tasks.tend(partition, self._on_turn)
 
     def _on_turn(self, partition: MirrorPartition) -> None:
         self._moved.add(partition)
@@ -255,8 +255,8 @@ class SlotEngine:
 
     def _stop(self, partition: MirrorPartition) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
-        self._fetching.detach(partition)
-        self._transacting.update(partition)
+        self._fetcher.detach(partition)
+        self._transaction_runner.update(partition)
         self._update_held(partition)
         self._changes[partition].set()
 
@@ -269,17 +269,17 @@ class SlotEngine:
 
     def _update_held(self, partition: MirrorPartition) -> None:
         """To be called whenever what the partition holds may be another size."""
-        self._fetching.holds(partition, partition.chain.bytes_held + self._origins.bytes_held(partition))
+        self._fetcher.holds(partition, partition.append_sequence.bytes_held + self._origins.bytes_held(partition))
 
     def _with_provenance(self, partition: MirrorPartition) -> None:
         self._update_held(partition)
         self._delivered()
-        self._fetching.nudge(partition)
+        self._fetcher.nudge(partition)
 
     def _delivered(self) -> None:
-        self._producing.pump()
+        self._sender.pump()
         for measured in self._unmeasured:  # what has been sent waits for nobody's statistics
-            self._ledger.timings.fetched(*measured)
+            self._control_writer.stats.fetched(*measured)
         self._unmeasured.clear()
 
     def _classify(self, delivery: Delivery) -> None:
@@ -292,13 +292,13 @@ class SlotEngine:
             return
         self._moved.add(p)
         self.room.on_fetched(p, len(fetched.records))
-        p.durable.source_end = (
+        p.acked.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
         self._unmeasured.append((p, delivery.batches, len(fetched.records), now_ms()))
         if not delivery.batches:
-            if p.durable.lag == 0:
-                self._telling.well(p)
+            if p.acked.lag == 0:
+                self._reporter.well(p)
             return
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
@@ -306,29 +306,29 @@ class SlotEngine:
             self._failing.misnumbered(p, str(exc))
         except BatchRejected as exc:
             self._failing.refused(p, str(exc), None if p.records_to_skip else exc.refusal)
-        if p.reads and p.records_to_skip and p.position >= p.durable.source_end >= 0:
+        if p.reads and p.records_to_skip and p.position >= p.acked.source_end >= 0:
             self._failing.misnumbered(
                 p, f"the target holds {p.records_to_skip} more records of ours than the source has up to {p.position}"
             )
         if p.phase is Phase.LOCATING and not p.records_to_skip:
             self._stop(p)
-        self._producing.ready(p)
-        self._transacting.update(p)
+        self._sender.ready(p)
+        self._transaction_runner.update(p)
 
     def _on_answer(
         self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
         if isinstance(answer, ProduceAnswer) and answer.code == KafkaErrorCode.NONE:
-            receipts, syncs = partition.acknowledged(flight, answer.base_offset)
-            for receipt in receipts:
-                if receipt.foreign and not self._keeps_names:
-                    self._telling.foreign(partition, receipt)
-            if receipts:
+            acks, syncs = partition.acknowledged(flight, answer.base_offset)
+            for ack in acks:
+                if ack.foreign and not self._keeps_names:
+                    self._reporter.foreign(partition, ack)
+            if acks:
                 if answer.rewrote_times(flight.piece):
-                    self._telling.times_rewritten(partition)
-                self._fetching.nudge(partition)
+                    self._reporter.times_rewritten(partition)
+                self._fetcher.nudge(partition)
                 if partition.transactions is None:
-                    self._counted(partition, receipts, syncs)
+                    self._counted(partition, acks, syncs)
         else:
             partition.lost(flight)
             if isinstance(answer, NoProduceAnswer):
@@ -336,23 +336,23 @@ class SlotEngine:
             else:
                 self._failing.append_refused(partition, flight, answer)
         self._update_held(partition)
-        self._transacting.update(partition)
+        self._transaction_runner.update(partition)
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
 
     def _send(self, partition: MirrorPartition) -> None:
-        self._producing.ready(partition)
-        self._producing.pump()
+        self._sender.ready(partition)
+        self._sender.pump()
 
     def _committed(self, partition: MirrorPartition) -> None:
         """A transaction of the partition has ended: what it held counts."""
         self._counted(partition, *partition.committed())
 
-    def _counted(self, partition: MirrorPartition, receipts: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
+    def _counted(self, partition: MirrorPartition, acks: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
         self._moved.add(partition)
-        if self._ledger.syncs is not None:
-            self._ledger.syncs.offer(partition.topic, partition.number, *syncs)
-        if receipts:
-            self._ledger.timings.acknowledged(partition, receipts, now_ms())
-            partition.durable.latency_ms = max(0, now_ms() - receipts[-1].piece.max_timestamp)
-            self._telling.well(partition)
+        if self._control_writer.syncs is not None:
+            self._control_writer.syncs.offer(partition.topic, partition.number, *syncs)
+        if acks:
+            self._control_writer.stats.acknowledged(partition, acks, now_ms())
+            partition.acked.latency_ms = max(0, now_ms() - acks[-1].piece.max_timestamp)
+            self._reporter.well(partition)

@@ -23,12 +23,12 @@ class ErrorHandler:
     """Turns what a broker or the judge said into the partition's next phase, and into what is told of it."""
 
     def __init__(
-        self, source: Cluster, target: Cluster, telling: EventReporter, *, on_failed: Callable[[MirrorPartition], None]
+        self, source: Cluster, target: Cluster, reporter: EventReporter, *, on_failed: Callable[[MirrorPartition], None]
     ) -> None:
         """`on_failed`: the partition reads no more, so that nothing more is to be fetched for it."""
         self._source = source
         self._target = target
-        self._telling = telling
+        self._reporter = reporter
         self._on_failed = on_failed
 
     def on_append_failed(self, partition: MirrorPartition, why: str | ClusterError, *, of_source: bool = False) -> None:
@@ -40,7 +40,7 @@ class ErrorHandler:
         partition.ends_first = of_source and (first or partition.ends_first)
         partition.on(PartitionEvent.FAILED)
         if first and why:
-            self._telling.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
+            self._reporter.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
         self._on_failed(partition)
 
     def cut(self, partition: MirrorPartition, why: str) -> None:
@@ -100,4 +100,4 @@ class ErrorHandler:
             self.on_append_failed(partition, where)
 
     def _denied(self, partition: MirrorPartition, cluster: Cluster, topic: str, operation: str) -> None:
-        self.on_append_failed(partition, self._telling.denied(cluster.alias, "topic", topic, operation))
+        self.on_append_failed(partition, self._reporter.denied(cluster.alias, "topic", topic, operation))

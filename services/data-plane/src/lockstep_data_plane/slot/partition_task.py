@@ -40,17 +40,17 @@ class PartitionTasks:
     topics: Mapping[str, MirroredTopic]
     runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
     """The rows that tell of a partition's offset runs, as they stand now."""
-    ledger: ControlTopicWriter
-    telling: EventReporter
-    resuming: Resumer
-    transacting: TransactionRunner
-    fetching: Fetcher
-    producing: Sender
+    control_writer: ControlTopicWriter
+    reporter: EventReporter
+    resumer: Resumer
+    transaction_runner: TransactionRunner
+    fetcher: Fetcher
+    sender: Sender
     changes: Mapping[MirrorPartition, asyncio.Event]
     """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
     others_end_by: Callable[[], float]
     """Until when, by the loop's clock, a run that was cut off may append."""
-    awaiting: RetryGate = field(default_factory=RetryGate)
+    retry_gate: RetryGate = field(default_factory=RetryGate)
 
     async def tend(self, partition: MirrorPartition, on_turn: Callable[[MirrorPartition], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
@@ -60,8 +60,8 @@ class PartitionTasks:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, pauses)
-            elif self._ends_first(partition) and partition.quiet and self.transacting.busy(partition):
-                await self.transacting.ended(partition)
+            elif self._ends_first(partition) and partition.quiet and self.transaction_runner.busy(partition):
+                await self.transaction_runner.ended(partition)
             elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
                 await self._quarantine(partition, pauses)
             elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
@@ -71,8 +71,8 @@ class PartitionTasks:
                 partition.on(PartitionEvent.LOCATED)
             else:
                 await changed.wait()
-        self.fetching.detach(partition)
-        self.producing.detach(partition)
+        self.fetcher.detach(partition)
+        self.sender.detach(partition)
         await self._ledger_flush(partition)
 
     async def _breathe(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
@@ -97,11 +97,11 @@ class PartitionTasks:
         if refusal is None:
             return
         try:
-            row = await self.resuming.deciding.passing_over(partition, refusal.ranges)
+            row = await self.resumer.gap_resolver.passing_over(partition, refusal.ranges)
             if row is not None:
-                await self.ledger.quarantine(partition, refusal)
-                await self.ledger.write(row)
-                partition.durable.load(row)
+                await self.control_writer.quarantine(partition, refusal)
+                await self.control_writer.write(row)
+                partition.acked.load(row)
         except PASSING as exc:
             await self._in_trouble(partition, exc, pauses)
             return
@@ -117,15 +117,15 @@ class PartitionTasks:
         unsure = partition.locates and not partition.sure
         phase = partition.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
         if phase is Phase.HALTED:
-            self.fetching.detach(partition)
-            self.telling.halted(partition)
+            self.fetcher.detach(partition)
+            self.reporter.halted(partition)
         return phase
 
     async def _ledger_flush(self, partition: MirrorPartition) -> None:
         try:
-            await self.ledger.flush([partition])
+            await self.control_writer.flush([partition])
         except ClusterError as trouble:
-            self.telling.slot_trouble(PROGRESS, trouble)
+            self.reporter.slot_trouble(PROGRESS, trouble)
 
     async def _try_to_resume(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
         try:
@@ -137,37 +137,37 @@ class PartitionTasks:
             if partition.can(PartitionEvent.REFUSED):
                 partition.case, partition.refusal = exc.case.value, None
                 partition.on(PartitionEvent.REFUSED, str(exc))
-                self.telling.halted(partition)
+                self.reporter.halted(partition)
 
     async def _in_trouble(self, partition: MirrorPartition, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""
-        self.telling.trouble(partition, trouble)
-        await self.awaiting.after(trouble, self.changes[partition], pauses.before_resuming())
+        self.reporter.trouble(partition, trouble)
+        await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming())
 
     async def _resume(self, partition: MirrorPartition) -> None:
         topic = self.topics[partition.topic]
         if partition.locates:
             await self._locate(partition)
             return
-        row, end = await self.resuming.resume(partition, topic)
+        row, end = await self.resumer.resume(partition, topic)
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
         there = self.target.partitions(partition.target_topic)
         if not there:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
         if not partition.fits(there):
-            self.producing.detach(partition)
+            self.sender.detach(partition)
         partition.spread_over(there)
-        await self.producing.attach(partition, alone=row.transactional)
+        await self.sender.attach(partition, alone=row.transactional)
         if partition.phase is not Phase.RESUMING or partition.locates:
             return
         runs = self.runs_of(partition.tp)
-        transactions = self.transacting.start(partition) if row.transactional else None
+        transactions = self.transaction_runner.start(partition) if row.transactional else None
         partition.resumed(row, end, runs, transactions)
-        self.fetching.attach(partition)
-        self.awaiting.got_through()
+        self.fetcher.attach(partition)
+        self.retry_gate.got_through()
         if partition.records_to_skip:
-            self.telling.recovered(partition, row.upstream)
+            self.reporter.recovered(partition, row.upstream)
 
     async def _locate(self, partition: MirrorPartition) -> None:
         """Find out where the copy ends of a partition that rests; its row says so then. Raises HaltPartition where
@@ -175,14 +175,14 @@ class PartitionTasks:
         others_s = self.others_end_by() - asyncio.get_running_loop().time()
         if others_s > 0 and await set_within(self.changes[partition], others_s):
             return
-        found = await self.resuming.located(partition)
+        found = await self.resumer.located(partition)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return
-        self.awaiting.got_through()
+        self.retry_gate.got_through()
         if found is None:
             partition.on(PartitionEvent.FOUND)
             return
         partition.resumed(*found, self.runs_of(partition.tp))
         if partition.records_to_skip:
-            self.fetching.attach(partition)
-            self.telling.recovered(partition, found[0].upstream)
+            self.fetcher.attach(partition)
+            self.reporter.recovered(partition, found[0].upstream)

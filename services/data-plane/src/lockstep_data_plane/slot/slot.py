@@ -68,7 +68,7 @@ class Slot:
 
     def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
         self._spec = spec
-        self._stretches = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
+        self._slot_spans = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
         self._troubles = FailureTracker(self._say, spec.driver_says)
@@ -82,11 +82,17 @@ class Slot:
         self._succeeded = False
         """Another instance has taken the lead since this run began, and starts slots of its own."""
         self._changed = asyncio.Event()
-        self._ledger = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
-        self._copying = SlotEngine(
-            spec.settings, spec.producer_id, self._ledger, self._troubles, self._topics, self._rows, self._runs_of
+        self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
+        self._engine = SlotEngine(
+            spec.settings,
+            spec.producer_id,
+            self._control_writer,
+            self._troubles,
+            self._topics,
+            self._rows,
+            self._runs_of,
         )
-        self._tending: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
         """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
         self._begun_by: dict[TopicPartition, DesiredPartition] = {}
@@ -116,26 +122,26 @@ class Slot:
             access=access_of(self._settings, self._settings.flow.target),
         )
         try:
-            await self._ledger.start()
+            await self._control_writer.start()
             async with follower:
                 await follower.caught_up()
                 if not self._ended_cleanly:
-                    self._copying.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
+                    self._engine.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
                 await self._copy_until_asked(asyncio.create_task(follower.failed()))
         finally:
-            await self._copying.close()
-            await self._ledger.stop()
-        return self._copying.appended
+            await self._engine.close()
+            await self._control_writer.stop()
+        return self._engine.appended
 
     async def _copy_until_asked(self, lost: asyncio.Task[None]) -> None:
         loop = asyncio.get_running_loop()
         looking = asyncio.create_task(self._certificates.watch(self._changed))
-        ending = asyncio.create_task(self._copying.end_silent())
+        ending = asyncio.create_task(self._engine.end_silent())
         flushed_at = 0.0
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
             await self._write_status("started")
-            await self._ledger.event(
+            await self._control_writer.event(
                 "SlotStarted",
                 f"slot {self._spec.slot}",
                 f"slot {self._spec.slot}: {len(self._assignment.partitions)} partitions",
@@ -144,7 +150,9 @@ class Slot:
             )
             changed = True
             self._reconcile()  # a slot that has only to end looks for the end of what it was given, too
-            while not (self._leaving and not self._tending) and not self._certificates.renewed_for(RENEWS_WITHIN_S):
+            while not (self._leaving and not self._partition_tasks) and not self._certificates.renewed_for(
+                RENEWS_WITHIN_S
+            ):
                 self._check(lost, ending)
                 at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
@@ -154,24 +162,24 @@ class Slot:
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._write_status("started")
-                self._stretches.update(self._stretch)
+                self._slot_spans.update(self._stretch)
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
                 changed = await self._wait(due - loop.time())
             if self._assignment.ending:
                 await self._flush(everything=True)
                 await self._write_status("released")
         finally:
-            self._stretches.update(self._stretch, last=True)
+            self._slot_spans.update(self._stretch, last=True)
             for task in (looking, lost, ending):
                 task.cancel()
-            await cancelled(self._tending.values())
+            await cancelled(self._partition_tasks.values())
 
     def _stretch(self) -> CopyTotals:
         return CopyTotals(
-            records=self._copying.appended,
-            bytes=self._copying.appended_bytes,
-            partitions=len(self._tending),
-            held_bytes=self._copying.held_bytes,
+            records=self._engine.appended,
+            bytes=self._engine.appended_bytes,
+            partitions=len(self._partition_tasks),
+            held_bytes=self._engine.held_bytes,
             trouble="; ".join(self._troubles.now.values()),
         )
 
@@ -192,43 +200,43 @@ class Slot:
         return changed
 
     def _check(self, *without_end: asyncio.Task[None]) -> None:
-        self._copying.check()
+        self._engine.check()
         for task in without_end:
             if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
                 raise exc
         while self._ended:
             tp = self._ended.pop()
-            task = self._tending.pop(tp)
+            task = self._partition_tasks.pop(tp)
             order = self._begun_by.pop(tp)
-            if (partition := self._copying.partitions.get(tp)) is not None and partition.locates:
+            if (partition := self._engine.partitions.get(tp)) is not None and partition.locates:
                 self._located[tp] = self._orders.get(tp, order)
-            self._copying.remove(tp)
+            self._engine.remove(tp)
             task.result()
 
     async def _write_status(self, phase: str) -> None:
         self._alive_at = asyncio.get_running_loop().time()
-        held, syncs = self._copying.partitions.values(), self._ledger.syncs
+        held, syncs = self._engine.partitions.values(), self._control_writer.syncs
         status = SlotStatus(
             slot=self._spec.slot,
             phase=phase,
             run=self._spec.run,
             generation=self._assignment.generation,
-            partitions=len(self._tending),
+            partitions=len(self._partition_tasks),
             resting=sum(order.resting_reason != "" for order in self._orders.values()),
-            held_bytes=self._copying.held_bytes,
-            held_records=sum(p.chain.records_held for p in held),
-            commit_window=self._ledger.commits.summary,
+            held_bytes=self._engine.held_bytes,
+            held_records=sum(p.append_sequence.records_held for p in held),
+            commit_window=self._control_writer.commits.summary,
             syncs=0 if syncs is None else syncs.sent,
             sync_window=() if syncs is None else syncs.latency.summary,
         )
-        await self._guarded("slot status", self._ledger.write(status))
+        await self._guarded("slot status", self._control_writer.write(status))
 
     async def _flush(self, *, everything: bool) -> None:
-        moved = self._copying.moved()
+        moved = self._engine.moved()
         if everything or PROGRESS in self._troubles.now:
             self._looked_at_all = asyncio.get_running_loop().time()
-            moved = list(self._copying.partitions.values())
-        await self._guarded(PROGRESS, self._ledger.flush(moved))
+            moved = list(self._engine.partitions.values())
+        await self._guarded(PROGRESS, self._control_writer.flush(moved))
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
         """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
@@ -249,7 +257,7 @@ class Slot:
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
-                self._copying.topic_changed(row)
+                self._engine.topic_changed(row)
             elif isinstance(row, PartitionProgress):
                 known = self._rows.get((row.topic, row.partition))
                 if known is None or not row.is_outdated_by(known):
@@ -291,18 +299,18 @@ class Slot:
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._copying.room.share_rate(mine, there)
+        self._engine.room.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._continues:
-            for tp in assigned - self._tending.keys():
+            for tp in assigned - self._partition_tasks.keys():
                 self._start_partition(tp, self._orders[tp])
-        for tp in self._tending:
+        for tp in self._partition_tasks:
             order = self._orders.get(tp)
             if order is None or self._leaving or order != self._begun_by[tp]:
                 rests = order.resting_reason if order is not None else ""
                 goes_on = self._continues or order is None or not (rests or self._assignment.ending)
-                self._copying.leave(tp, rests, goes_on=goes_on)
+                self._engine.leave(tp, rests, goes_on=goes_on)
 
     def _copied(self, topic: MirroredTopic) -> int:
         return topic.copied(by_key=self._settings.data_plane.by_key)
@@ -317,9 +325,9 @@ class Slot:
         self._located.pop(tp, None)
         self._begun_by[tp] = order
         rests = order.resting_reason if at_rest else None
-        task = asyncio.create_task(self._copying.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
+        task = asyncio.create_task(self._engine.tend(tp, topic, rests=rests), name=f"tend {tp[0]}-{tp[1]}")
         task.add_done_callback(lambda _: self._has_ended(tp))
-        self._tending[tp] = task
+        self._partition_tasks[tp] = task
 
     def _is_located(self, tp: TopicPartition) -> bool:
         """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the

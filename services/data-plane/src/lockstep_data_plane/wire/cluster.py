@@ -77,11 +77,11 @@ class Cluster:
         bootstrap: Sequence[tuple[str, int]],
         settings: Mapping[str, Any],
         buffers: Mapping[int, int] | None = None,
-        patience: Timeouts = USUAL,
+        timeouts: Timeouts = USUAL,
     ) -> None:
         """`settings` are aiokafka's for each connection, `buffers` sizes of its socket's (`Connection.open`)."""
         self.alias = alias
-        self.patience = patience
+        self.timeouts = timeouts
         self.bootstrap = ",".join(f"{host}:{port}" for host, port in bootstrap)
         self._bootstrap = tuple(bootstrap)
         self._settings = dict(settings)
@@ -94,7 +94,7 @@ class Cluster:
         self._errors: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._ids: dict[str, UUID | None] = {}
-        self._lanes: dict[tuple[int, str], Connection] = {}
+        self._produce_connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
 
@@ -195,12 +195,12 @@ class Cluster:
         """The error code of the topic in the last metadata answer; 0: none."""
         return self._errors.get(topic, KafkaErrorCode.NONE)
 
-    async def connection(self, broker: int, lane: str) -> Connection:
+    async def connection(self, broker: int, produce_connection: str) -> Connection:
         """The open connection of this lane to a broker; each lane is a connection of its own. Raises
         BrokerUnreachable."""
         if broker not in self._brokers:
             raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
-        return await self._open((broker, lane), self._brokers[broker])
+        return await self._open((broker, produce_connection), self._brokers[broker])
 
     async def any_connection(self) -> Connection:
         """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
@@ -209,11 +209,11 @@ class Cluster:
         return await self.connection(min(self._brokers), "ask")
 
     async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
-        connection = self._lanes.get(key)
+        connection = self._produce_connections.get(key)
         if connection is not None and not connection.closed and (connection.host, connection.port) == address:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
-            connection = self._lanes.get(key)
+            connection = self._produce_connections.get(key)
             if connection is None or connection.closed or (connection.host, connection.port) != address:
                 if connection is not None:
                     connection.close()
@@ -222,8 +222,8 @@ class Cluster:
                 except BrokerUnreachable as exc:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 connection.on_throttled = self._throttled
-                connection.question_s = self.patience.question_s
-                self._lanes[key] = connection
+                connection.question_s = self.timeouts.question_s
+                self._produce_connections[key] = connection
             return connection
 
     def _throttled(self, seconds: float) -> None:
@@ -231,8 +231,8 @@ class Cluster:
 
     async def close(self) -> None:
         """Close every connection; outstanding questions fail."""
-        closing = [c.close() for c in self._lanes.values() if not c.closed]
-        self._lanes.clear()
+        closing = [c.close() for c in self._produce_connections.values() if not c.closed]
+        self._produce_connections.clear()
         for done in closing:
             if done is not None:
                 await done
@@ -288,11 +288,11 @@ def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -
         security = aiokafka_connection(properties)
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
-    patience = timeouts_from(properties)
-    opening = {"request_timeout_ms": round(patience.opening_s * 1e3), "max_idle_ms": None}
+    timeouts = timeouts_from(properties)
+    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": None}
     settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
-    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, patience)
+    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts)
 
 
 def _address(entry: str) -> tuple[str, int]:
