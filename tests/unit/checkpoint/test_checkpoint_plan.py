@@ -199,9 +199,7 @@ class TestPlaces:
         found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
         ((_, place),) = found.places
         assert (found.due, place.at, place.exact) == ((), None, False)
-        assert (
-            place.why == "its checkpoint stands at 80, beyond its exact place 40; it goes back only when the group does"
-        )
+        assert place.why == "its checkpoint is 80, beyond the exact offset 40; it goes back only when the group does"
 
     @pytest.mark.parametrize(
         "place",

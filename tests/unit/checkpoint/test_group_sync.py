@@ -105,7 +105,7 @@ class TestBeyondItsPlace:
     def test_a_group_that_went_back_on_the_source_is_named_and_stays(self) -> None:
         sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900})
         assert sync == GroupSync(ahead=(Ahead(P0, 900, 100, REWOUND_ON_SOURCE),))
-        assert str(sync.ahead[0]) == "A.orders-0 is rewound on source: it stands at 900, its place is 100"
+        assert str(sync.ahead[0]) == "A.orders-0 is rewound on source: its offset is 900, the translated offset is 100"
 
     def test_follow_resets_a_rewound_group(self) -> None:
         sync = plan_group_sync(checkpoints(100), empty(900), empty(900), TOPICS, {P0: 900}, follow=True)

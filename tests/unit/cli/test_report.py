@@ -199,7 +199,7 @@ def test_report_of_a_group_that_would_skip_records_is_not_exact(
     text = shown(report, "groups")
     assert readiness in text
     if skips := row.ahead:
-        assert f"A.t-0 stands at {skips[0][2]} on the target, its place is {skips[0][3]}" in text
+        assert f"A.t-0 has offset {skips[0][2]} on the target, the translated offset is {skips[0][3]}" in text
     if row.held_reason:
         assert row.held_reason in text
 

@@ -64,7 +64,7 @@ def test_content_match_of_equal_records_is_ambiguous() -> None:
 
 def test_content_match_of_another_order_is_ambiguous() -> None:
     first, second = records(0, 2)
-    with pytest.raises(AmbiguousMatch, match="at offset 7 stands elsewhere"):
+    with pytest.raises(AmbiguousMatch, match="at offset 7 is in another place"):
         ContentMatch([first, second]).add([second._replace(offset=6), first._replace(offset=7)])
 
 

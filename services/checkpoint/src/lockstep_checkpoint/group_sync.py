@@ -73,7 +73,7 @@ class Ahead:
     def __str__(self) -> str:
         topic, partition = self.where
         words = self.state.replace("-", " ")
-        return f"{topic}-{partition} is {words}: it stands at {self.offset}, its place is {self.place}"
+        return f"{topic}-{partition} is {words}: its offset is {self.offset}, the translated offset is {self.place}"
 
 
 @dataclass(frozen=True, slots=True)

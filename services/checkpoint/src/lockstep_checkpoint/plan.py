@@ -150,7 +150,7 @@ def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffse
     if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
         return place
     why = (
-        f"its checkpoint stands at {before.downstream}, beyond its exact place {place.at};"
+        f"its checkpoint is {before.downstream}, beyond the exact offset {place.at};"
         " it goes back only when the group does"
     )
     return TranslatedOffset(None, why=why)

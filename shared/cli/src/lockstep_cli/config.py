@@ -197,7 +197,7 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
         configured(text, file, os.environ)
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
-        click.echo(f"{file} cannot be used as it stands here, nor can what was written:\n{exc}", err=True)
+        click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
 
 
 def _resource(given: Given, document: str) -> str:

@@ -129,7 +129,7 @@ COMMANDS = (
     _command(
         "resume",
         "Let what was paused or stopped go on.",
-        "Resume WHAT, where it was. What else it lies in has to run too: a partition of a paused topic stays paused.",
+        "Resume WHAT, where it was. Its topic and connector must run too: a partition of a paused topic stays paused.",
         "  lockstep resume mm2.properties topic:orders",
     ),
     _command(

@@ -23,8 +23,8 @@ write
   lockstep legacy --consumer.config consumer.properties \\
       --producer.config producer.properties --num.streams 2 --include 'orders.*,payments'
 
-Topics keep their names. It begins where the group.id of the consumer's file stands on the source, and keeps that
-group's positions as MirrorMaker 1 did: tools that show lag go on working, and MirrorMaker 1 could go on where this
+Topics keep their names. The copy begins at the committed offsets of the consumer file's group.id, and commits to
+that group as MirrorMaker 1 did: tools that show lag continue to work, and MirrorMaker 1 can continue where this
 ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and this goes on by itself.
 
 Records keep their partitions. MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not

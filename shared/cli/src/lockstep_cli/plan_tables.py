@@ -29,7 +29,7 @@ def plan_shown(plan: Plan) -> Iterator[RenderableType]:
     elif plan.row.partitions:
         ours.append(f"{counted(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
     if plan.alters:
-        ours.append(f"{counted(len(plan.alters), 'offset')} to alter, where the flow stands since it was handed back")
+        ours.append(f"{counted(len(plan.alters), 'offset')} to alter, as the flow was handed back")
     yield _facts(
         ("its progress", f"{plan.place} on {plan.flow.target}: {found}"),
         ("ours", ": ".join(ours)),

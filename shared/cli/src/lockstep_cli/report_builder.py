@@ -279,7 +279,7 @@ def _group(row: GroupStatus) -> GroupLine:
     states = Counter(state for *_, state in row.ahead)
     rewound = states["rewound-on-source"]
     skips = [
-        f"{topic}-{number} stands at {offset} on the target, its place is {place}"
+        f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]
     ]
     failing = (row.reason or "failing without a reason") if row.phase == "failing" else ""

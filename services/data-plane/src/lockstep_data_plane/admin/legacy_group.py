@@ -163,7 +163,7 @@ class LegacyGroupFollower:
             await ctx.event("GroupPositionObeyed", f"group {self._legacy.group}", text, loud=True)
         begun = len(found.rows) - len(found.moved)
         if begun:
-            text = f"{begun} partition(s) begin where {self._named} stands"
+            text = f"{begun} partition(s) begin at the committed offsets of {self._named}"
             await ctx.event("GroupPositionsTaken", f"group {self._legacy.group}", text, partitions=begun)
         if not await self._commit(found.marks):
             return False

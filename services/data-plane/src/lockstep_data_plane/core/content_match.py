@@ -69,8 +69,8 @@ class ContentMatch:
             if place is not None:
                 if place <= self._reached:
                     raise AmbiguousMatch(
-                        f"the source's record at offset {record.offset} stands elsewhere in the target's log than in "
-                        "the source's"
+                        f"the source's record at offset {record.offset} is in another place in the target's log "
+                        "than in the source's"
                     )
                 self._reached, self._open = place, None
                 self.upstream = record.offset

@@ -86,7 +86,7 @@ class SourceMonitor:
         found, over = self._stall_detector.check(rows, ends, now, resting)
         for stuck in found:
             name = f"{stuck.tp[0]}-{stuck.tp[1]}"
-            text = f"{name}: stands at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
+            text = f"{name}: stuck at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
             await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
