@@ -92,7 +92,7 @@ class Turns:
         return [event for event in decoded if event.kind == kind]
 
 
-def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+def test_mm1_and_legacy_continue_where_the_other_stopped(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
     """MirrorMaker 1, Lockstep, MirrorMaker 1, Lockstep: stopped in order nothing is lost and nothing doubled, although
     Lockstep has progress of its own from its first turn when its second begins."""
     turns = Turns(tmp_path, brokers)

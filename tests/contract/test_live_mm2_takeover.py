@@ -66,7 +66,9 @@ class Turns:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_each_goes_on_where_the_other_stopped(tmp_path: Path, brokers: tuple[Broker, Broker], policy: str) -> None:
+def test_lockstep_and_mm2_continue_where_the_other_stopped(
+    tmp_path: Path, brokers: tuple[Broker, Broker], policy: str
+) -> None:
     """MM2, Lockstep, MM2: nothing is lost and nothing doubled when we take over, nor when we hand back.
 
     Starting once more without `lockstep takeover` would double what MM2 copied meanwhile: our own rows count before

@@ -87,7 +87,7 @@ def test_watch_shows_what_there_is_decoded_whatever_it_is(file: Path, heartbeat:
     assert bytes.fromhex(rubbish["detail"]["value"]) == b"rubbish"
 
 
-def test_watch_goes_on_until_it_is_interrupted_and_ends_cleanly(file: Path, heartbeat: ServiceProcess) -> None:
+def test_watch_runs_until_an_interrupt_and_ends_cleanly(file: Path, heartbeat: ServiceProcess) -> None:
     arguments = ["watch", str(file), "--flow", FLOW, "--topic", "heartbeats"]
     with subprocess.Popen(
         [sys.executable, "-m", "lockstep_cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -242,7 +242,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callabl
 
 
 @pytest.mark.long
-def test_a_run_that_nobody_reads_any_more_ends(tmp_path: Path) -> None:
+def test_run_with_a_closed_output_ends(tmp_path: Path) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text(both_ways("127.0.0.1:1", "127.0.0.1:2").replace("= true", "= false"))
     run = subprocess.Popen([*COMMAND, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

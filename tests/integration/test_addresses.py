@@ -58,7 +58,7 @@ async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Bro
 
 
 @pytest.mark.long
-def test_a_broker_that_is_advertised_by_a_name_nobody_knows_is_named_soon(elsewhere: Broker, tmp_path: Path) -> None:
+def test_broker_advertised_by_an_unknown_name_is_named_soon(elsewhere: Broker, tmp_path: Path) -> None:
     file = two_cluster_file(tmp_path, ("A", elsewhere.bootstrap), ("B", elsewhere.bootstrap), "A->B.enabled = true")
     began = time.monotonic()
     said = lockstep("probe", str(file), code=1)

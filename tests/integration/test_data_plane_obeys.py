@@ -186,7 +186,7 @@ def test_kills_during_pause_and_resume_lose_and_double_nothing(pair: Pair, tmp_p
 
 
 @pytest.mark.long
-def test_a_slot_that_hangs_is_begun_anew_when_somebody_asks(pair: Pair, tmp_path: Path) -> None:
+def test_restart_of_a_hanging_slot_starts_it_anew(pair: Pair, tmp_path: Path) -> None:
     mark = unique_name("hangs").replace("-", "")
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     with Mirror.one_flow(tmp_path, mark, a, b) as mirror:

@@ -40,7 +40,7 @@ def holders(there: MirroredFlow, topic: str) -> dict[int, tuple[int, str]]:
     }
 
 
-def test_mm2_182_a_topic_created_while_another_is_copied_pauses_nobody(there: MirroredFlow) -> None:
+def test_mm2_182_new_topic_does_not_pause_a_copy(there: MirroredFlow) -> None:
     busy = create_topic(there.source, unique_name("there-busy"), partitions=2)
     with Traffic(there.source, busy, partitions=2, rate=300):
         wait_until(lambda: sum(row.upstream + 1 for row in there.progress(busy).values()) > 300, within=90, every=0.25)

@@ -75,7 +75,7 @@ def test_partitions_grow_and_topics_go(broker_a: Broker, topic_name: str) -> Non
         clusters.produce(broker_a.bootstrap, topic_name, [Record(value=b"")], settings={"message.timeout.ms": "2000"})
 
 
-def test_a_topic_can_be_read_that_somebody_else_created_a_moment_ago(broker_a: Broker, topic_name: str) -> None:
+def test_topic_created_a_moment_ago_can_be_read(broker_a: Broker, topic_name: str) -> None:
     new = NewTopic(topic_name, num_partitions=20, replication_factor=1)
     client = clusters.admin(broker_a.bootstrap)
     client.create_topics([new])[topic_name].result(10)

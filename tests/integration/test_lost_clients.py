@@ -43,7 +43,7 @@ def first_lost(
     return made
 
 
-async def test_an_administration_that_nobody_answers_goes_on_with_another_client(
+async def test_admin_without_answers_continues_with_another_client(
     broker_b: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = first_lost(monkeypatch, "lockstep_runtime.kafka.admin_requests.AdminClient", AdminClient)
@@ -56,7 +56,7 @@ async def test_an_administration_that_nobody_answers_goes_on_with_another_client
     assert len(made) == 2
 
 
-async def test_facts_that_are_not_acknowledged_go_on_with_another_producer(
+async def test_rows_without_an_ack_are_sent_by_another_producer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = first_lost(monkeypatch, "lockstep_runtime.kafka.control_producer.Producer", Producer)

@@ -225,7 +225,7 @@ def test_quarantined_record_is_there_once_after_failed_transactions(troubled: Mi
     assert len(appended) > len(wanted), "what was not committed lies there, and nobody sees it"
 
 
-def test_a_refusal_of_which_nobody_heard_is_met_again_and_quarantined_once(troubled: Mirror, proxy_b: Proxy) -> None:
+def test_refusal_without_an_answer_is_repeated_and_quarantined_once(troubled: Mirror, proxy_b: Proxy) -> None:
     """The connection ends before the target's answers: what they said of the batches around it nobody knows."""
     flow = troubled.flow
     topic = topic_that_refuses(flow, "quarantine")

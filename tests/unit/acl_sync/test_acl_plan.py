@@ -151,7 +151,7 @@ def test_acl_plan_after_its_execution_is_empty(source: frozenset[AclBinding], ta
 
 
 @given(SETS)
-def test_no_plan_lets_anybody_write(source: frozenset[AclBinding]) -> None:
+def test_acl_plan_never_grants_write(source: frozenset[AclBinding]) -> None:
     for binding in planned(source, []).missing:
         assert binding.permission == "DENY" or binding.operation not in ("WRITE", "ALL", UNKNOWN)
         assert (binding.resource, binding.pattern) == ("TOPIC", "LITERAL")

@@ -25,7 +25,7 @@ def test_an_ended_process_that_its_parent_waited_for_counts_once() -> None:
     assert ledger.add({(1, 0.0): process(0, 1.0, reaped=2.5)}) == 3.5
 
 
-def test_an_ended_process_that_nobody_waited_for_counts_as_last_seen() -> None:
+def test_ledger_counts_an_unreaped_ended_process_as_last_seen() -> None:
     ledger = Ledger()
     ledger.add({(1, 0.0): process(0, 1.0), (2, 0.0): process(1, 2.0)})
     assert ledger.add({(1, 0.0): process(0, 1.5)}) == 3.5

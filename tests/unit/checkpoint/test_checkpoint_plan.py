@@ -171,7 +171,7 @@ class TestMoreRecent:
         assert round_(sparse, 1001) == [(1001, 1001)]
         assert round_(sparse, 700) == [(700, 501)]  # rewound on the source: backwards is right
 
-    def test_mm2_056_a_restart_goes_on_from_the_checkpoints_written_earlier(self) -> None:
+    def test_mm2_056_restart_continues_from_earlier_checkpoints(self) -> None:
         """MirrorCheckpointTaskTest.testCheckpointsTaskRestartUsesExistingCheckpoints."""
         first = store(("orders", 0, 100, 100), ("orders", 0, 200, 200), ("orders", 0, 300, 300))
         (loaded,) = planned(first, at("orders", 0, 250)).due

@@ -167,7 +167,7 @@ class TestAPairOfWhichOneSideIsPassive:
         back.writes()
         return folded(back.rows(only_last=True)), folded(forth.rows(only_last=True))
 
-    def test_a_group_goes_on_at_the_very_record(self) -> None:
+    def test_failback_of_a_group_is_at_the_exact_record(self) -> None:
         theirs, ours = self.places(records=100, copied=100)
         assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(60)) == TranslatedOffset(DownstreamOffset(60))
         assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(100)).at == 100

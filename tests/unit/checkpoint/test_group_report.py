@@ -93,7 +93,7 @@ async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_pat
     assert [event.kind for event in log.events()].count("GroupSynced") == 1
 
 
-async def test_a_group_that_goes_while_the_target_is_looked_at_stays_gone(tmp_path: Path) -> None:
+async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
     await looked_at(report)
     gone = report.on_source_read({}, {}, lambda _: True)

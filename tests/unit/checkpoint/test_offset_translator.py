@@ -53,7 +53,7 @@ def test_why_the_syncs_cannot_answer() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 60)), max_size=6))
-def test_places_do_not_fall_where_the_group_goes_on(syncs: list[tuple[int, int]]) -> None:
+def test_places_do_not_go_back_while_the_group_goes_forward(syncs: list[tuple[int, int]]) -> None:
     rising = list(zip(sorted(u for u, _ in syncs), sorted(d for _, d in syncs), strict=True))
     at_last = -1
     for upstream in range(40):

@@ -243,7 +243,7 @@ class TestMirrorMaker1:
         assert asked("check", to).exit_code == 0
         assert "source->target.topics = x.*" in to.read_text()
 
-    def test_config_commands_refuse_mm1_options_beside_a_file_or_incomplete(self, files: list[str], file: Path) -> None:
+    def test_config_commands_need_either_a_file_or_both_mm1_files(self, files: list[str], file: Path) -> None:
         for arguments in ([], [str(file), *files]):
             result = asked("check", *arguments)
             assert result.exit_code == 2

@@ -207,7 +207,7 @@ def test_report_of_a_group_that_would_skip_records_is_not_exact(
 @pytest.mark.parametrize(
     ("phase", "trouble"), [("in-sync", ""), ("no-authorizer", ""), ("not-permitted", "why"), ("failing", "why")]
 )
-def test_acls_that_nobody_may_copy_are_trouble(phase: str, trouble: str) -> None:
+def test_report_of_acls_without_permission_is_trouble(phase: str, trouble: str) -> None:
     report = reported(AclStatus(phase=phase, reason="why", copied=1, left_out=2))
     assert report.acls == AclLine(phase, 1, 2, reason="why", trouble=trouble)
     assert ("left out; why" in shown(report)) is not bool(trouble), "once is enough"
@@ -250,7 +250,7 @@ def test_failing_heartbeats_are_trouble() -> None:
     assert failing.troubles == (Trouble("heartbeats", "gone"),)
 
 
-def test_rows_that_nobody_can_read_are_trouble() -> None:
+def test_report_of_unreadable_rows_is_trouble() -> None:
     assert reported(unreadable=("state row b'x': y",)).troubles == (Trouble("state topic", "state row b'x': y"),)
 
 

@@ -62,7 +62,7 @@ def test_a_service_that_crashes_for_ever_is_started_for_ever() -> None:
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 4, -9])
-def test_an_end_nobody_asked_for_is_a_crash(exit_code: int) -> None:
+def test_service_end_without_a_request_is_a_crash(exit_code: int) -> None:
     assert decide(0, exit_code, BRIEF) == StartAgain(timedelta(seconds=1), 1)
 
 

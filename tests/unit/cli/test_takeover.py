@@ -226,7 +226,7 @@ def shown(parts: Iterable[RenderableType]) -> str:
     return console.file.getvalue()
 
 
-def test_a_person_is_shown_what_would_be_done() -> None:
+def test_takeover_plan_is_shown_as_text() -> None:
     said = shown(plan_shown(plan_takeover(found(STRIMZI, groups=3))))
     assert "A->B  take over from MirrorMaker 2 (strimzi)" in said
     assert "MirrorSourceConnector on B: 2 offsets to write" in said
@@ -246,7 +246,7 @@ def test_takeover_notes_a_connector_that_is_not_watched() -> None:
     assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_takeover(found(place))))
 
 
-def test_a_person_is_shown_where_mm2_goes_on() -> None:
+def test_hand_back_plan_is_shown_as_text() -> None:
     said = shown(hand_back_shown(plan_hand_back(held(progress(0, 9), progress(1, 19), DRAINED, theirs={("t", 0): 9}))))
     assert "mm2-offsets.A.internal, connector MirrorSourceConnector on B: 1 offset to write" in said
     assert "there already" in said

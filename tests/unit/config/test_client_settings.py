@@ -315,7 +315,7 @@ def test_untranslatable_tls_setting_is_named(mistakes_of: MistakesOf, lines: str
     assert [line[: len(sentence)] for line in found] == [sentence]
 
 
-def test_versions_and_suites_reach_what_can_choose_them(load_text: LoadText) -> None:
+def test_tls_versions_and_suites_reach_the_clients_that_support_them(load_text: LoadText) -> None:
     loaded = load_text(
         "A.security.protocol=SSL\nA.ssl.enabled.protocols=TLSv1.2,TLSv1.1,TLSv1\n"
         "A.ssl.cipher.suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\n"

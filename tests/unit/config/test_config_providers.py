@@ -31,7 +31,7 @@ def rack(load_text: LoadText, reference: str, environment: dict[str, str] | None
     return loaded.flow(FLOW).clients.source_consumer["client.rack"]
 
 
-def test_each_provider_brings_its_value(load_text: LoadText, tmp_path: Path) -> None:
+def test_config_provider_resolves_its_reference(load_text: LoadText, tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("db.rack = from-file\n")
     (tmp_path / "rack").write_text("from-folder")
     assert rack(load_text, f"${{file:{tmp_path}/secrets.properties:db.rack}}") == "from-file"
@@ -96,7 +96,9 @@ def test_a_provider_needs_a_class_that_can_run_here(mistakes_of: MistakesOf) -> 
     assert unknown.startswith("6 config.providers.v.class: is 'com.example.Vault', which cannot run here: known are")
 
 
-def test_a_provider_keeps_to_what_it_is_allowed(load_text: LoadText, mistakes_of: MistakesOf, tmp_path: Path) -> None:
+def test_config_provider_is_restricted_to_its_allowed_paths(
+    load_text: LoadText, mistakes_of: MistakesOf, tmp_path: Path
+) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "rack").write_text("inside")
     (tmp_path / "rack").write_text("outside")

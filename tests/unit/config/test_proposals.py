@@ -168,7 +168,7 @@ def test_proposed_key_is_known_in_its_scope(scope: Scope, tmp_path: Path) -> Non
     assert not useless, [(there[one.key], str(one)) for one in useless]
 
 
-def test_older_names_are_none_of_today() -> None:
+def test_older_names_differ_from_current_keys() -> None:
     for scope in Scope:
         assert not set(OLDER_NAMES) & set(known_at(scope))
 

@@ -62,7 +62,7 @@ def test_strimzi_trusts_all_listed_certificates(resources: Resources) -> None:
     assert "PRIVATE KEY" not in pem
 
 
-def test_the_files_of_secrets_are_looked_at_again(resources: Resources) -> None:
+def test_watched_files_include_those_of_secrets(resources: Resources) -> None:
     resources.secret("a", **{"1__crt": certificate_and_key()[0], "2__crt": certificate_and_key()[0]})
     loaded = resources.load(access("tls: {trustedCertificates: [{secretName: a, pattern: '*.crt'}]}"))
     assert loaded.sources.files >= {resources.file, *(resources.secrets / "a" / name for name in ("1.crt", "2.crt"))}

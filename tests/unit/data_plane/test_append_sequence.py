@@ -161,7 +161,7 @@ def test_chain_counts_foreign_records_once() -> None:
     assert (ack.downstream, ack.foreign) == (6, 0)
 
 
-def test_a_duplicate_answered_is_nobody_elses_and_moves_nothing_back() -> None:
+def test_chain_with_a_duplicate_ack_counts_no_foreign_record() -> None:
     append_sequence = chain_of(piece(0, 3), sequence=-1, downstream=9)
     (ack,) = append_sequence.on_ack(append_sequence.launch(), 4)
     assert (ack.downstream, ack.foreign) == (4, 0)

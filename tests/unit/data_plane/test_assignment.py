@@ -119,7 +119,7 @@ def test_without_slots_there_is_no_answer(slots: int) -> None:
 
 
 @given(partitions, st.integers(1, 5), present, moved, closed)
-def test_a_slot_that_is_closed_keeps_what_it_has_and_is_given_nothing(
+def test_assignment_to_a_closed_slot_keeps_its_partitions_and_adds_none(
     wanted: set[TopicPartition],
     slots: int,
     before: dict[int, list[TopicPartition]],

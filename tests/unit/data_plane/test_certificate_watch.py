@@ -68,7 +68,7 @@ async def test_certificate_watch_waits_for_certificates_that_brokers_accept(
     assert scene.certificates.renewed
 
 
-async def test_without_files_nothing_is_looked_at(tmp_path: Path) -> None:
+async def test_certificate_watch_without_files_reads_nothing(tmp_path: Path) -> None:
     certificates = Scene(tmp_path, named=False).certificates
     await asyncio.wait_for(certificates.watch(asyncio.Event()), 1.0)
     assert not certificates.renewed

@@ -87,7 +87,7 @@ def test_recompressing_changes_the_codec_and_nothing_else(had: int, limits: Targ
     assert decoded(piece.data) == records(0, 5)
 
 
-def test_a_rebuilt_batch_is_compressed_with_the_level_asked_for() -> None:
+def test_rebuilt_batch_has_the_configured_compression_level() -> None:
     content = records(0, 400)
     sizes = [
         rebuild(batch(content, codec=GZIP), 0, TargetLimits(levels=CompressionLevels(gzip=level)))[0].size

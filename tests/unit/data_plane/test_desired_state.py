@@ -46,7 +46,7 @@ def rests(*wanted: Wanted, slot: int = 0) -> dict[tuple[str, int], str]:
         ("connector:MirrorHeartbeatConnector", set()),
     ],
 )
-def test_a_word_holds_for_all_that_lies_in_its_scope(scope: str, found: set[tuple[str, int]]) -> None:
+def test_desired_phase_applies_to_all_partitions_of_its_scope(scope: str, found: set[tuple[str, int]]) -> None:
     assert set(rests(Wanted(scope=scope, phase="paused"))) == found
     assert rests(Wanted(scope=scope, phase="running")) == {}
 

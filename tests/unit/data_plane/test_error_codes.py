@@ -58,7 +58,7 @@ def test_each_code_of_the_table_is_a_case_above() -> None:
     assert cases == set(SENTENCES)
 
 
-def test_a_code_we_do_not_know_passes_and_is_named() -> None:
+def test_error_code_that_is_unknown_is_retried_and_named() -> None:
     assert retry_for(4711) == (PASSING, "error 4711")
 
 

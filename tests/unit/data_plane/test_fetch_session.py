@@ -19,7 +19,7 @@ def wanted(**offsets: int) -> list[Wanted]:
     return [((name, 0), leader(), offset, -1) for name, offset in offsets.items()]
 
 
-def test_everything_first_then_what_changed() -> None:
+def test_fetch_session_sends_all_partitions_first_then_changes() -> None:
     session = FetchSession()
     first = session.plan(wanted(a=0, b=0))
     assert (first.session_id, first.epoch, len(first.changed), first.forgotten) == (0, 0, 2, ())

@@ -257,7 +257,7 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
 
 
-async def test_partitions_at_rest_are_asked_for_without_looking_at_each(
+async def test_fetch_of_unchanged_partitions_does_not_visit_each(
     fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""

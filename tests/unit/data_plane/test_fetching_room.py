@@ -229,9 +229,7 @@ async def test_requested_bytes_of_a_lost_connection_are_freed(scene: Scene) -> N
     assert scene.used == 0
 
 
-async def test_no_partition_is_looked_at_for_the_next_question_where_none_moved(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_fetch_of_unmoved_partitions_visits_none(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.attach()
     await scene.asked(1)
     looked_at: list[MirrorPartition] = []

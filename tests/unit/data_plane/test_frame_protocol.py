@@ -100,7 +100,7 @@ async def test_an_answer_is_read_by_its_api_and_version() -> None:
     assert made.unanswered == 0
 
 
-async def test_an_answer_that_nobody_waits_for_any_more_is_let_go() -> None:
+async def test_answer_of_a_cancelled_request_is_dropped() -> None:
     made, _ = connection()
     seen: list[Any] = []
     made.ask(describe("ab"), seen.append).cancel()
@@ -134,7 +134,7 @@ async def test_answer_callback_that_raises_fails_its_request_only() -> None:
         (False, 0, False, "a question that was not asked"),
     ],
 )
-async def test_an_answer_that_cannot_be_ours_is_not_read(asked: bool, shift: int, tagged: bool, why: str) -> None:
+async def test_answer_without_a_matching_request_is_not_read(asked: bool, shift: int, tagged: bool, why: str) -> None:
     made, _ = connection()
     if asked:
         made.ask(describe("ab"))
@@ -234,7 +234,7 @@ async def test_the_newest_version_that_both_know_is_spoken(api: str, broker: tup
 
 
 @pytest.mark.parametrize("broker", [(0, 8), (14, 20), None])
-async def test_a_broker_without_a_version_we_know_is_refused_by_name(broker: tuple[int, int] | None) -> None:
+async def test_broker_without_a_known_api_version_is_refused_by_name(broker: tuple[int, int] | None) -> None:
     made, _ = connection({0: broker} if broker else {})
     with pytest.raises(ApiNotSupported, match=r"broker:9092 speaks produce up to version -?\d+, we need 9"):
         made.version("produce")
@@ -251,13 +251,13 @@ KAFKA_2_8 |= {"offset_for_leader_epoch": 4, "add_partitions_to_txn": 3, "end_txn
 """The newest version of each API that a broker of 2.8.2 speaks."""
 
 
-async def test_a_broker_of_2_8_speaks_all_that_we_need() -> None:
+async def test_broker_of_2_8_has_all_needed_api_versions() -> None:
     made, _ = connection({APIS[api].key: (0, newest) for api, newest in KAFKA_2_8.items()})
     assert {api: made.version(api) for api in APIS} == KAFKA_2_8
 
 
 @pytest.mark.parametrize("api", sorted(APIS))
-def test_each_version_we_claim_to_know_has_its_messages(api: str) -> None:
+def test_api_versions_that_are_declared_have_their_messages(api: str) -> None:
     for version in range(APIS[api].oldest, APIS[api].newest + 1):
         for side in ("request", "response"):
             assert message(api, version, side)

@@ -47,7 +47,7 @@ def test_plan_start_ignores_an_older_own_commit() -> None:
     assert (found.rows, found.marks, found.moved) == ([], {}, {})
 
 
-def test_a_commit_of_somebody_elses_is_obeyed_in_a_new_epoch() -> None:
+def test_plan_start_follows_a_foreign_commit_in_a_new_epoch() -> None:
     for offset in (60, 150):
         found = plan_start([TP], {TP: ROW}, {TP: GroupOffset(offset)}, MARK)
         [row] = found.rows
@@ -72,7 +72,7 @@ def test_plan_start_after_a_kill_before_the_mark_finds_the_same_row() -> None:
     assert [(one.upstream, one.producer_epoch) for one in moved_on.rows] == [(60, 4)]
 
 
-def test_the_mark_of_another_flow_or_of_a_lost_state_is_somebody_elses() -> None:
+def test_plan_start_counts_another_mark_as_foreign() -> None:
     for other in (commit_metadata(Flow("source", "elsewhere"), 7), commit_metadata(Flow("source", "target"), 8)):
         assert plan_start([TP], {TP: ROW}, {TP: GroupOffset(60, other)}, MARK).moved
 

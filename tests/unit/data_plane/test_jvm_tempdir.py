@@ -28,7 +28,7 @@ def test_jvm_tempdir_with_a_held_lock_is_kept(tmp_path: Path) -> None:
     os.close(second)
 
 
-def test_a_child_that_outlives_us_holds_its_folder(tmp_path: Path) -> None:
+def test_jvm_tempdir_is_held_by_a_child_that_outlives_its_parent(tmp_path: Path) -> None:
     folder, lock = new_folder(tmp_path)
     waiting = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
     with subprocess.Popen(waiting, stdin=subprocess.PIPE, pass_fds=(lock,)) as child:

@@ -40,7 +40,7 @@ def test_preferred_replica_after_a_failure_is_the_leader_for_a_while() -> None:
     assert replicas.rack([HERE, OTHER], 1.0 + AVOID_S) == "r"
 
 
-def test_a_partition_that_begins_anew_still_avoids_what_failed() -> None:
+def test_preferred_replica_that_failed_is_avoided_after_a_new_begin() -> None:
     replicas = PreferredReplicas("r", LEASE_S)
     replicas.named(HERE, 2, 0.0)
     replicas.reset(HERE)

@@ -33,5 +33,5 @@ def test_a_row_about_something_else_does_not_count(other: Origin) -> None:
     assert origin_of([other, OURS], FLOW, "id-a", "id-b") == OURS
 
 
-def test_without_rows_there_is_none() -> None:
+def test_origin_without_rows_is_none() -> None:
     assert origin_of([], FLOW, "id-a", "id-b") is None

@@ -87,7 +87,7 @@ class TestTheChain:
     def piece(offset: int) -> OutgoingBatch:
         return as_outgoing(batch(records(offset, 2)))
 
-    def test_each_id_goes_on_with_its_own_sequences(self) -> None:
+    def test_chain_continues_each_producer_id_with_its_sequences(self) -> None:
         append_sequence = self.append_sequence(-1, OTHER, -1)
         found = []
         for downstream in (100, 102, 104):

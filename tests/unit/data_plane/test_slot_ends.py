@@ -39,7 +39,7 @@ def rows(*found: Row) -> dict[str, Row]:
         ((RELEASED, replace(UNKNOWN, partition=1)), False),
     ],
 )
-def test_a_slot_owes_what_the_target_was_not_asked(found: tuple[Row, ...], owed: bool) -> None:
+def test_slot_ends_owes_a_locate_by_the_rows_of_a_partition(found: tuple[Row, ...], owed: bool) -> None:
     assert SlotEnds().owed(rows(*found), 0, [TP]) is owed
 
 

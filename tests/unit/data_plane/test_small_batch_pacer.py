@@ -45,7 +45,7 @@ def test_a_swarm_that_is_over_is_forgotten() -> None:
     assert not pacer.paced(1, 500, 10.0)
 
 
-def test_pacer_pauses_less_for_slow_answers_up_to_a_bound() -> None:
+def test_pacer_pause_follows_the_answer_time_up_to_a_bound() -> None:
     for took_s in (0.0002, 0.001, 0.0014):
         assert rest_s(took_s) == RESTS * took_s
     for took_s in (0.002, 0.004, 0.005):

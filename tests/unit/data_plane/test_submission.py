@@ -125,7 +125,7 @@ def test_a_file_that_is_not_there_or_no_properties_is_named(tmp_path: Path) -> N
         submitted_to({PROPERTIES: str(tmp_path / "broken.properties")})
 
 
-def test_the_service_does_not_start_with_what_cannot_be(
+def test_service_with_an_invalid_submission_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "mm2.properties"

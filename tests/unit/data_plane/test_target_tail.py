@@ -48,7 +48,7 @@ class TestWhatWasRemoved:
         tail = read(*log, end=end)
         assert (tail.removed, tail.end.read_to) == (removed, end - 1)
 
-    def test_holds_what_the_leader_remembers_beyond_what_the_log_shows(self) -> None:
+    def test_target_tail_has_appends_remembered_by_the_leader_only(self) -> None:
         end = read(ours(100, 10), end=130).remembered({OURS: 20, OTHER: 3})
         assert end == LastAppend(20, 129, others=((OTHER, 3),))
         assert (end.last, end.behind) == (ours(100, 10), 9 + 4)

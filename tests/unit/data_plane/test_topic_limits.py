@@ -34,7 +34,7 @@ def test_the_topics_own_limit_counts() -> None:
     ("word", "codec"), [("none", 0), ("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("zstd", ZSTD)]
 )
 @pytest.mark.parametrize("recompress", [False, True])
-def test_an_explicit_compression_type_is_what_batches_get(word: str, codec: int, recompress: bool) -> None:
+def test_topic_limits_have_the_explicit_compression_type(word: str, codec: int, recompress: bool) -> None:
     limits = target_limits(with_codec(word, recompress=recompress), TOPIC)
     assert (limits.codec, limits.recompress) == (codec, recompress)
     assert limits.codec_of(0) == codec

@@ -80,7 +80,7 @@ class TestWhatCounts:
         assert not transactions.held
         assert (transactions.stage, transactions.progress_sequence) == (TransactionStage.CLOSED, 1)
 
-    def test_the_marker_is_not_taken_for_somebody_elses_record(self) -> None:
+    def test_transaction_marker_is_not_counted_as_a_foreign_record(self) -> None:
         p, transactions = partition()
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
@@ -115,7 +115,7 @@ class TestWhatCounts:
         admit(p, batch(records(4, 1), attributes=CONTROL | TRANSACTIONAL))
         assert p.row().upstream == 4, "nothing is held: it is decided at once"
 
-    def test_a_failure_forgets_what_was_held_and_moves_nothing(self) -> None:
+    def test_transaction_failure_drops_held_records_and_moves_nothing(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
         transactions.opened(0.0)
@@ -144,7 +144,7 @@ class TestWhatCounts:
         p.on(PartitionEvent.FAILED)
         assert not transactions.held
 
-    def test_a_refusal_keeps_what_was_good(self) -> None:
+    def test_transaction_refusal_keeps_good_records(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
         transactions.opened(0.0)

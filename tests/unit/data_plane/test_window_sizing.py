@@ -17,7 +17,7 @@ def test_a_near_broker_is_asked_as_configured() -> None:
     assert window(0.001, 0, 0.0) == WINDOW == 5
 
 
-def test_a_far_broker_is_asked_for_more() -> None:
+def test_fetch_size_for_a_far_broker_is_larger() -> None:
     assert partition_bytes(MIB, 0.080, 4, ROOM) == 4_000_000
     assert requests_ahead(0.080) > AHEAD
     assert window(0.080, 0, 0.0) > WINDOW

@@ -24,7 +24,7 @@ class TestUpstreams:
     def test_upstream_heartbeats_of_another_flow_are_ignored(self) -> None:
         assert upstreams(DEFAULT, ["C.heartbeats", "C.B.heartbeats", "heartbeats"], "B") == ()
 
-    def test_a_cluster_is_shown_by_the_shortest_way_of_what_was_written_there(self) -> None:
+    def test_upstream_is_known_by_the_shortest_path_of_its_heartbeats(self) -> None:
         found = upstreams(DEFAULT, ["B.heartbeats", "B.C.A.heartbeats", "B.A.heartbeats", "B.D.A.heartbeats"], "B")
         assert Upstream("A", 2, "B.A.heartbeats") in found
         assert [one.alias for one in found] == ["B", "A", "C", "D"]

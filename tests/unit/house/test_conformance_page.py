@@ -26,7 +26,7 @@ ALTERING_OFFSETS = {*range(41, 49), *range(73, 80), *range(131, 139)}
 """Commands of our own take these over from Connect: being Java's is no excuse."""
 
 
-def test_the_page_is_what_the_tests_and_the_table_say() -> None:
+def test_conformance_page_matches_the_tests_and_the_table() -> None:
     assert PAGE.read_text() == page(TABLE, TESTS), "docs/conformance.md is stale: python -m tools.docs.conformance"
 
 

@@ -15,7 +15,7 @@ def _package(member: Path) -> Path:
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
-def test_folder_distribution_and_import_bear_one_name(member: Path) -> None:
+def test_member_has_one_name_as_folder_distribution_and_import(member: Path) -> None:
     project = tomllib.loads((member / "pyproject.toml").read_text())["project"]
     assert project["name"] == f"lockstep-{member.name}"
     assert [entry.name for entry in (member / "src").iterdir() if entry.is_dir()] == [_package(member).name]

@@ -53,7 +53,7 @@ OF_PROCESSES = {"lockstep_memory_bytes"}
 """A process serves several flows."""
 
 
-def test_the_page_is_what_the_declarations_say() -> None:
+def test_metrics_page_matches_the_declarations() -> None:
     page = PAGE.read_text()
     assert filled(page) == page, "docs/metrics.md is stale: python -m tools.docs.metrics"
 
@@ -86,13 +86,13 @@ def test_a_declaration_is_fit_for_prometheus(metric: Metric) -> None:
         assert metric.type is Type.COUNTER or not metric.name.endswith("_count")
 
 
-def test_strimzis_dashboard_finds_what_it_asks_for() -> None:
+def test_strimzi_dashboard_has_all_its_metrics() -> None:
     declared = {metric.shown_as: set(metric.labels) for metric in ALL}
     assert STRIMZI.keys() <= declared.keys()
     assert {name: labels - declared[name] for name, labels in STRIMZI.items() if labels - declared[name]} == {}
 
 
-def test_each_service_shows_its_own_and_what_all_show() -> None:
+def test_service_page_has_its_own_and_the_common_metrics() -> None:
     shown = {*chain(*(declared_by(service) for service in SERVICES)), *WITH_TLS}
     assert shown == {metric.shown_as for metric in ALL}
     assert "lockstep_topics" not in declared_by("data-plane")

@@ -85,5 +85,5 @@ def test_audit_is_clean_only_with_advisories_for_every_package(
     assert words in "\n".join(verdict.lines)
 
 
-def test_every_locked_package_has_to_be_looked_up() -> None:
+def test_audit_needs_every_locked_package() -> None:
     assert len(AUDIT.names_in(LOCK)) == len(re.findall(r"^[a-z0-9][a-z0-9._-]*==", LOCK, re.MULTILINE))

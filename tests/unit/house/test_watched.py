@@ -80,7 +80,7 @@ def test_alert_page_section_has_meaning_place_and_remedy() -> None:
 
 
 @pytest.mark.parametrize(("title", "expression"), list(expressions(BOARD)))
-def test_a_panel_names_what_pages_show(title: str, expression: str) -> None:
+def test_dashboard_panel_uses_declared_metrics(title: str, expression: str) -> None:
     assert undeclared(expression, LABELS) == []
 
 

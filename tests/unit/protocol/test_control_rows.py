@@ -140,7 +140,7 @@ def test_a_newer_version_stops_the_reader_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"[]", b"7", b"{}", b'{"version":1}', b'{"version":"x"}', b"\xff"])
-def test_a_row_that_is_none_is_malformed_and_names_its_key(value: bytes) -> None:
+def test_malformed_row_names_its_key(value: bytes) -> None:
     with pytest.raises(MalformedRow, match="state row b'slot/3'"):
         decode_row(b"slot/3", value)
 

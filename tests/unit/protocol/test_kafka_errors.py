@@ -24,7 +24,7 @@ def test_code_has_the_name_of_kio(code: KafkaErrorCode) -> None:
     assert ErrorCode(code).name.upper() == code.name
 
 
-def test_codes_bear_names_of_librdkafka() -> None:
+def test_codes_have_the_names_of_librdkafka() -> None:
     known = {code for code in KafkaErrorCode if code.name not in NOT_OF_LIBRDKAFKA}
     theirs = {code: getattr(confluent_kafka.KafkaError, OLDER_NAMES.get(code.name, code.name)) for code in known}
     assert theirs == {code: int(code) for code in known}

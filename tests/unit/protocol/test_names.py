@@ -16,7 +16,7 @@ aliases = st.text(st.characters(codec="utf-8", exclude_characters="->"), min_siz
 
 
 @given(aliases, aliases)
-def test_a_flow_reads_what_it_prints(source: str, target: str) -> None:
+def test_flow_parses_its_own_text(source: str, target: str) -> None:
     assert Flow.parse(str(Flow(source, target))) == Flow(source, target)
 
 

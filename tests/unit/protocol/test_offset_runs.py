@@ -148,7 +148,7 @@ def test_runs_are_independent_of_the_order_of_rows(stretches: list[Stretch], dat
 
 
 @given(logs(), st.booleans(), st.booleans(), st.data())
-def test_a_new_generation_replaces_what_no_longer_holds(
+def test_runs_of_a_new_generation_replace_invalid_ones(
     stretches: list[Stretch], write_before: bool, in_place: bool, data: st.DataObject
 ) -> None:
     """The target was truncated, the source begins elsewhere: of the old runs counts what lies below both."""

@@ -67,7 +67,7 @@ def runs(draw: st.DrawFn) -> list[tuple[int, int, int] | None]:
 
 
 @given(st.integers(0, 15), runs())
-def test_mm2_163_runs_give_what_records_give(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
+def test_mm2_163_runs_give_the_same_syncs_as_records(lag_max: int, steps: list[tuple[int, int, int] | None]) -> None:
     rule, model = OffsetSyncRule(lag_max), RecordByRecord(lag_max)
     for step in steps:
         model.emitted = ()
@@ -120,7 +120,7 @@ def test_mm2_161_first_acknowledgement_is_emitted_and_second_delayed() -> None:
     assert rule.flush() is None
 
 
-def test_a_sync_supersedes_what_was_delayed() -> None:
+def test_offset_sync_supersedes_a_delayed_one() -> None:
     rule = OffsetSyncRule(50)
     assert one(rule, 0, 0, 2) == (0, 0)
     assert one(rule, 5, 2) == (5, 2)

@@ -65,7 +65,7 @@ NOT_OURS = (
         ("no access token: https://idp/token gave no token", "no access token: https://idp/token gave no token"),
     ],
 )
-def test_a_refusal_is_one_line_with_what_to_do(why: str, sentence: str) -> None:
+def test_auth_error_is_one_line_with_its_remedy(why: str, sentence: str) -> None:
     assert refused_login(why, USER) == sentence
 
 

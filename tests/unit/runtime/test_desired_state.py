@@ -44,7 +44,7 @@ def test_the_most_restrained_word_counts() -> None:
     assert wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING
 
 
-def test_a_word_of_a_later_release_lets_nothing_run() -> None:
+def test_desired_phase_of_a_later_release_runs_nothing() -> None:
     assert now(topic__orders="draining").partition("orders", 0) is DesiredPhase.PAUSED
 
 

@@ -45,7 +45,7 @@ def test_reading_back_before_the_acknowledgement_is_as_good() -> None:
     assert me.leads()
 
 
-def test_an_old_row_of_our_own_name_does_not_make_us_lead() -> None:
+def test_leadership_does_not_follow_from_an_old_row_of_the_same_name() -> None:
     me = Leadership("topic-sync")
     me.saw_leader("topic-sync", "one", 3)
     me.assigned({0})
@@ -55,7 +55,7 @@ def test_an_old_row_of_our_own_name_does_not_make_us_lead() -> None:
     assert not me.leads()
 
 
-def test_without_partition_0_we_stand_by() -> None:
+def test_leadership_without_partition_0_is_standby() -> None:
     me = Leadership("topic-sync")
     me.assigned({1, 2, 3})
     assert me.to_claim() == ()

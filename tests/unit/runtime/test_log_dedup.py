@@ -6,7 +6,7 @@ from lockstep_runtime.telemetry.log_dedup import LogDedup
 WRITE, READ = (f"topic x: {Remedy('we lack it', command)}" for command in ("grant write", "grant read"))
 
 
-def test_each_cause_is_counted_and_what_has_none_is_not() -> None:
+def test_log_dedup_counts_each_cause_but_no_empty_one() -> None:
     sayings = LogDedup()
     assert [sayings.count(one) for one in (WRITE, WRITE, READ, "away", WRITE, "away")] == [1, 2, 1, 0, 3, 0]
 

@@ -94,7 +94,7 @@ async def test_main_loop_raises_its_error(tmp_path: Path, failure: Exception) ->
         await asyncio.wait_for(scene.work.run_forever(), 5.0)
 
 
-async def test_a_mistake_while_draining_gets_out(tmp_path: Path) -> None:
+async def test_main_loop_raises_an_error_of_its_drain(tmp_path: Path) -> None:
     """Also when it ends because we stand down."""
     scene = Scene(tmp_path)
 

@@ -195,7 +195,7 @@ async def test_a_file_that_is_away_for_a_moment_is_waited_for(flows: Flows, capl
     assert flows.uses == ["a1", "b2"]
 
 
-async def test_a_new_file_is_looked_at_from_then_on(flows: Flows, tmp_path: Path) -> None:
+async def test_rotation_watches_a_new_file_from_then_on(flows: Flows, tmp_path: Path) -> None:
     flows.known |= {"b2", "b3"}
     flows.secrets = tmp_path / "moved.properties"
     flows.passwords("a1", "b2")

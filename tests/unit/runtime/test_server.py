@@ -194,7 +194,7 @@ async def test_the_run_sees_whether_a_service_is_ready_whatever_its_door(tmp_pat
         assert not await answers_ready(address)
 
 
-async def test_a_door_that_cannot_be_is_refused_with_what_to_do(tmp_path: Path) -> None:
+async def test_access_policy_that_cannot_work_is_refused_with_a_remedy(tmp_path: Path) -> None:
     made, _ = certificate(tmp_path, "one")
     _, other = certificate(tmp_path, "other")
     empty = tmp_path / "empty"

@@ -38,7 +38,7 @@ def test_window_forgets_samples_older_than_two() -> None:
     assert window.summary[1:] == (7, 7, 7, 7)
 
 
-def test_a_window_nobody_added_to_for_long_is_empty_but_for_the_last() -> None:
+def test_window_without_recent_samples_has_only_the_last() -> None:
     window = Window()
     window.add(T, 5)
     last, *rest = stats(window.summary, T + WINDOW_MS)

@@ -115,7 +115,7 @@ def test_config_scan_has_last_changed_topics_in_every_round() -> None:
     assert turns.start_round(topics, 50.0 + WHOLE)[0] not in topics[:1_000]
 
 
-def test_retries_come_first_and_what_waits_not_at_all() -> None:
+def test_config_scan_has_retries_first_and_no_waiting_topic() -> None:
     turns = ConfigScanSchedule(WHOLE)
     assert turns.start_round(["a", "b", "c"], 0.0, first=["c", "gone"], not_now={"a"}) == ["c", "b"]
 

@@ -361,7 +361,7 @@ def test_altering_once_is_enough(
     assert alterations(rules, wanted, there.values()) == {}
 
 
-def test_mm2_115_since_4_4_what_was_on_the_source_before_is_a_cycle() -> None:
+def test_mm2_115_cycle_since_4_4_includes_earlier_source_topics() -> None:
     names = ["A.orders", "C.A.orders", "C.orders", "orders"]
     assert list(selected(PREFIXED, names).topics) == names
     assert list(selected(replace(PREFIXED, cycle_by_source=True), names).topics) == ["C.orders", "orders"]
