@@ -274,7 +274,7 @@ class Slot:
         self._runs = list(runs)
         self.partition = MirrorPartition("t", 0, "t", 100)
         self.partition.limits = limits
-        self.partition.traces = Origins()
+        self.partition.provenance = Origins()
         self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()
         self.socket: deque[InFlightBatch] = deque()
         """On its way to the broker."""

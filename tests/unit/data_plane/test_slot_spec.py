@@ -25,7 +25,7 @@ def test_slot_spec_leaves_to_the_driver_clusters_that_both_reach(
     file = tmp_path / "mm2.properties"
     file.write_text(FILE + lines)
     settings = load(file, {}).flow(Flow("A", "B"))
-    assert SlotSpec(settings=settings, slot=0, run="r", producer_id=1, beside_driver=beside).driver_says == left
+    assert SlotSpec(settings=settings, slot=0, run="r", producer_id=1, beside_driver=beside).driver_clusters == left
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class KeyedMirrorPartition(MirrorPartition):
 
     def in_its_place(self) -> MirrorPartition:
         there = MirrorPartition(self.topic, self.number, self.target_topic, self._offset_lag_max)
-        there.traces = self.traces
+        there.provenance = self.provenance
         return there
 
     # -- where to ------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class KeyedMirrorPartition(MirrorPartition):
 
     def _gather(self, batch: Batch, gathering: KeyPartitioner, *, in_aborted: bool) -> None:
         position = gathering.covers + 1
-        elsewhere = self.traces.producer_of(batch) is None
+        elsewhere = self.provenance.producer_of(batch) is None
         action, why = classify(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
         if action is BatchAction.SKIP or wholly_skipped(batch, position, self._skips):
             self.acked.counters.skipped += 1

@@ -12,7 +12,7 @@ from lockstep_data_plane.core.acked_position import AckedPosition
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
 from lockstep_data_plane.core.appended_skipper import AppendedSkipper
 from lockstep_data_plane.core.phase_state import PhaseState
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.phases import RESETS_APPENDS, PartitionEvent, Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE, Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
     RefusedRecords,
@@ -66,22 +66,20 @@ class MirrorPartition(PhaseState):
         self.incarnation = 0
         """Grows with each resume; what was fetched for an earlier one is thrown away."""
         self.limits = TargetLimits()
-        self.traces: Provenance = NO_PROVENANCE
+        self.provenance: Provenance = NO_PROVENANCE
         """Where batches of the source originated, and what that makes of them."""
         self.acked = AckedPosition(topic, number, offset_lag_max)
         self.append_sequence = AppendSequence(-1, 0, -1, -1)
         self.transactions: TransactionState | None = None
         """None: what is appended counts when it is acknowledged."""
         self.ends_first = False
-        """It failed on the source's side only, and what its open transaction holds is good: that ends before the
-        partition resumes, for the source may not have those records any more."""
+        """It failed on the source's side only: its open transaction is committed before the partition resumes."""
         self.position = 0
         """The next upstream offset to judge."""
         self.fetch_from = 0
         """The next upstream offset to fetch: ahead of `position` while fetched batches wait to be judged."""
         self.fetched_epoch = -1
-        """The leader epoch of the record before `fetch_from`; -1: that one was not fetched since the last resume, which
-        looked for itself whether the log still held it."""
+        """Leader epoch of the record before `fetch_from`; -1: not fetched since the last resume, which checked it."""
         self._there = AppendedSkipper()
         self.fruitless = True
         """Nothing was acknowledged since the last resume; who fails then waits before the next one."""
@@ -116,16 +114,15 @@ class MirrorPartition(PhaseState):
         """Whether the copy can go on as it is where the target has so many partitions now."""
         return True
 
-    def on(self, happening: PartitionEvent, reason: str = "") -> Phase:
+    def on(self, event: PartitionEvent, reason: str = "") -> Phase:
         """Move on. Raises KeyError for what cannot happen in this phase."""
-        phase = super().on(happening, reason)
-        if happening is PartitionEvent.QUARANTINED:
+        phase = super().on(event, reason)
+        if event is PartitionEvent.QUARANTINED:
             self.refusal = None
-            self.append_sequence.reset()
-        if happening in (PartitionEvent.LEAVE, PartitionEvent.REST, PartitionEvent.FAILED, PartitionEvent.DRAINED):
+        if event in RESETS_APPENDS:
             self.append_sequence.reset()
         lost = self.append_sequence.broken or not self.ends_first
-        if happening is PartitionEvent.FAILED and self.transactions is not None and lost:
+        if event is PartitionEvent.FAILED and self.transactions is not None and lost:
             self.transactions.held.clear()  # whoever resumes ends that transaction, and asks what became of it
         return phase
 
@@ -214,7 +211,7 @@ class MirrorPartition(PhaseState):
         for batch in batches:
             if self._counted:
                 return
-            producer = self.traces.producer_of(batch)
+            producer = self.provenance.producer_of(batch)
             action, why = classify(
                 batch, self.position, self.limits, aborted=aborted.holds(batch), elsewhere=producer is None
             )
@@ -245,7 +242,7 @@ class MirrorPartition(PhaseState):
             raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
         if not pieces:
             self._pass_over(batch.last_offset, batch.leader_epoch)
-        producer = self.traces.producer_of(batch)
+        producer = self.provenance.producer_of(batch)
         for piece in pieces:
             self.position = piece.covers + 1
             self.append_sequence.enqueue(piece, -1 if producer is None else producer)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["TRANSITIONS", "PartitionEvent", "Phase"]
+__all__ = ["RESETS_APPENDS", "TRANSITIONS", "PartitionEvent", "Phase"]
 
 
 class Phase(Enum):
@@ -46,6 +46,18 @@ class PartitionEvent(Enum):
     """The target's log says how far the copy of one that rests got."""
     LOCATED = "located"
     """And which record of the source that is."""
+
+
+RESETS_APPENDS = frozenset(
+    {
+        PartitionEvent.QUARANTINED,
+        PartitionEvent.LEAVE,
+        PartitionEvent.REST,
+        PartitionEvent.FAILED,
+        PartitionEvent.DRAINED,
+    }
+)
+"""After these the partition sends nothing that it still holds."""
 
 
 P, H = Phase, PartitionEvent

@@ -121,7 +121,9 @@ class GapResolver:
         await self._target.refresh([partition.target_topic])
         try:
             shared = partition.has_foreign_writers
-            append_sequence = await find_last_append(self._target, target_tp, row, partition.traces.ours, shared=shared)
+            append_sequence = await find_last_append(
+                self._target, target_tp, row, partition.provenance.ours, shared=shared
+            )
         except InDoubt as exc:
             raise NotReplicated(str(exc)) from exc
         if appended_since(row, append_sequence.sequence, append_sequence.others):

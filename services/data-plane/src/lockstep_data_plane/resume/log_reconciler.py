@@ -80,7 +80,7 @@ class LogReconciler:
             else:
                 shared = partition.has_foreign_writers
                 append_sequence = await find_last_append(
-                    self._target, target_tp, row, partition.traces.ours, shared=shared
+                    self._target, target_tp, row, partition.provenance.ours, shared=shared
                 )
         except Unaccounted as exc:
             return replace(here, text=str(exc), epoch=self._awaited(partition, exc))
@@ -133,7 +133,7 @@ class LogReconciler:
                 row,
                 append_sequence,
                 isolation=self._settings.data_plane.isolation_level,
-                traces=partition.traces,
+                traces=partition.provenance,
                 tombstones_kept_ms=partition.limits.tombstones_kept_ms,
             )
         except (AmbiguousMatch, CorruptRecordError) as exc:

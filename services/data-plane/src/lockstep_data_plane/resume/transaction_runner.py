@@ -75,7 +75,7 @@ class TransactionRunner:
             task.cancel()
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
-        await partition.traces.own(producer.id)  # before the first batch that bears it
+        await partition.provenance.own(producer.id)  # before the first batch that bears it
         return producer, await self.progress(partition)
 
     async def progress(self, partition: MirrorPartition) -> int | None:

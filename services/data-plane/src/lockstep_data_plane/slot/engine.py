@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
@@ -30,7 +29,8 @@ from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
-from lockstep_data_plane.wire.cluster import TopicPartition, connect_cluster
+from lockstep_data_plane.slot.slot_clusters import connect_clusters
+from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -70,26 +70,16 @@ class SlotEngine:
         self._changes: dict[MirrorPartition, asyncio.Event] = {}
         self.others_end_by: float | None = None
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
-        flow = settings.flow
-        self._source = connect_cluster(
-            flow.source,
-            settings.clients.source_consumer,
-            client_id(settings, f"replication-consumer-{control_writer.slot}", settings.clients.source_consumer),
-        )
-        self._target = connect_cluster(
-            flow.target,
-            settings.clients.data_producer,
-            client_id(settings, f"replication-producer-{control_writer.slot}", settings.clients.data_producer),
-        )
+        self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
-        self._failing = ErrorHandler(self._source, self._target, self._reporter, on_failed=self._stop)
-        self.room = FlowControl(self._plane, lambda p: self._fetcher.nudge(p))
+        self._error_handler = ErrorHandler(self._source, self._target, self._reporter, on_failed=self._stop)
+        self.flow_control = FlowControl(self._plane, lambda p: self._fetcher.nudge(p))
         self._transaction_runner = TransactionRunner(
             settings,
             self._target,
             on_open=self._send,
             on_commit=self._committed,
-            on_failed=self._failing.on_append_failed,
+            on_failed=self._error_handler.on_append_failed,
         )
         self._resumer = Resumer(
             settings,
@@ -116,12 +106,12 @@ class SlotEngine:
             self._source,
             self._plane.fetch,
             self._plane.isolation_level,
-            in_flight=self.room.in_flight,
-            has_room=lambda p: not self._origins.holds(p) and self.room.within_rate(p),
+            in_flight=self.flow_control.in_flight,
+            has_room=lambda p: not self._origins.holds(p) and self.flow_control.within_rate(p),
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
-            on_trouble=self._failing.source_cut,
-            limited=self.room.limited,
+            on_trouble=self._error_handler.source_cut,
+            limited=self.flow_control.limited,
         )
 
         self._partition_tasks = PartitionTasks(
@@ -152,11 +142,11 @@ class SlotEngine:
     @property
     def held_bytes(self) -> int:
         """Bytes fetched and not yet acknowledged."""
-        return self.room.in_flight.held
+        return self.flow_control.in_flight.held
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
-        self.room.close()
+        self.flow_control.close()
         await self._transaction_runner.close()
         await self._fetcher.close()
         await self._origins.close()
@@ -207,10 +197,10 @@ class SlotEngine:
         if partition is None:
             return
         partition.rests = rests
-        happening = PartitionEvent.LEAVE if goes_on else PartitionEvent.REST
+        event = PartitionEvent.LEAVE if goes_on else PartitionEvent.REST
         news = not partition.leaving or (goes_on and partition.locates)
         if news and partition.phase is not Phase.RELEASED:
-            partition.on(happening)
+            partition.on(event)
             if self.others_end_by is not None:
                 partition.doubt()
             self._fetcher.detach(partition)
@@ -227,9 +217,9 @@ class SlotEngine:
             partition.limits = target_limits(self._plane, topic)
             ids = (partition.acked.written.source_topic_id, partition.acked.written.target_topic_id)
             if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
-                self._failing.on_append_failed(partition, "its topic was re-created")
+                self._error_handler.on_append_failed(partition, "its topic was re-created")
             elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
-                self._failing.on_append_failed(
+                self._error_handler.on_append_failed(
                     partition, f"{topic.target_topic} has {topic.target_partitions} partitions now"
                 )
 
@@ -242,7 +232,7 @@ class SlotEngine:
         partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
         if self._origins.concerns(partition.topic, partition.target_topic):
-            partition.traces = self._origins
+            partition.provenance = self._origins
         self.partitions[tp] = partition
         self._changes[partition] = asyncio.Event()
         if rests is not None:
@@ -263,7 +253,7 @@ class SlotEngine:
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
-        if delivery.partition.traces is not self._origins or not self._origins.hold(delivery):
+        if delivery.partition.provenance is not self._origins or not self._origins.hold(delivery):
             self._classify(delivery)
         self._update_held(delivery.partition)
 
@@ -288,10 +278,10 @@ class SlotEngine:
             return
         fetched = delivery.fetched
         if fetched.code:
-            self._failing.fetch_refused(p, fetched.code)
+            self._error_handler.fetch_refused(p, fetched.code)
             return
         self._moved.add(p)
-        self.room.on_fetched(p, len(fetched.records))
+        self.flow_control.on_fetched(p, len(fetched.records))
         p.acked.source_end = (
             fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
         )
@@ -303,11 +293,11 @@ class SlotEngine:
         try:
             p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
         except RecordMismatch as exc:
-            self._failing.misnumbered(p, str(exc))
+            self._error_handler.misnumbered(p, str(exc))
         except BatchRejected as exc:
-            self._failing.refused(p, str(exc), None if p.records_to_skip else exc.refusal)
+            self._error_handler.refused(p, str(exc), None if p.records_to_skip else exc.refusal)
         if p.reads and p.records_to_skip and p.position >= p.acked.source_end >= 0:
-            self._failing.misnumbered(
+            self._error_handler.misnumbered(
                 p, f"the target holds {p.records_to_skip} more records of ours than the source has up to {p.position}"
             )
         if p.phase is Phase.LOCATING and not p.records_to_skip:
@@ -332,9 +322,9 @@ class SlotEngine:
         else:
             partition.lost(flight)
             if isinstance(answer, NoProduceAnswer):
-                self._failing.cut(partition, str(answer))
+                self._error_handler.cut(partition, str(answer))
             else:
-                self._failing.append_refused(partition, flight, answer)
+                self._error_handler.append_refused(partition, flight, answer)
         self._update_held(partition)
         self._transaction_runner.update(partition)
         if partition.phase is not Phase.COPYING:

@@ -71,7 +71,7 @@ class Slot:
         self._slot_spans = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
-        self._troubles = FailureTracker(self._say, spec.driver_says)
+        self._troubles = FailureTracker(self._say, spec.driver_clusters)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
@@ -299,7 +299,7 @@ class Slot:
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._engine.room.share_rate(mine, there)
+        self._engine.flow_control.share_rate(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._continues:

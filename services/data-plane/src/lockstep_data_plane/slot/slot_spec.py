@@ -32,7 +32,7 @@ class SlotSpec:
     """On the driver's own machine, so that it reaches what the driver does."""
 
     @property
-    def driver_says(self) -> frozenset[str]:
+    def driver_clusters(self) -> frozenset[str]:
         """The clusters of which the driver notices as well when they cannot be reached."""
         flow = self.settings.flow
         sides: tuple[tuple[Side, str], ...] = (("source", flow.source), ("target", flow.target))
