@@ -151,7 +151,7 @@ class Driver:
         return not self.ctx.acting and self._group is None
 
     async def _keep_slots(self) -> None:
-        """For ever; of a legacy flow until somebody is in its group. Raises ToldToEnd."""
+        """For ever; of a legacy flow until somebody is in its group. Raises ShutdownRequested."""
         while self._group is None or not await self._group.occupied():
             if self._changed.is_set():
                 self._changed.clear()

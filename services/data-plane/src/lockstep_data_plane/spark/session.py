@@ -75,7 +75,7 @@ class SparkSession:
         return self._settings["spark.master"]
 
     async def context(self) -> Any:
-        """The SparkContext. Raises NoSpark."""
+        """The SparkContext. Raises SparkNotStarted."""
         return await asyncio.shield(asyncio.wrap_future(self._context))
 
     def _start(self) -> Any:
@@ -126,7 +126,7 @@ class SparkSession:
 
     async def run_slot(self, spec: SlotSpec) -> int:
         """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
-        NoSpark."""
+        SparkNotStarted."""
         context = await self.context()
         appended: int = await in_thread(job_group(spec), lambda: _run_job(context, spec))
         return appended

@@ -51,7 +51,7 @@ class Submission:
 
 
 def submitted_to(environment: Mapping[str, str]) -> Submission | None:
-    """What this driver was submitted with; None where nobody did. Raises BadSubmission."""
+    """What this driver was submitted with; None where nobody did. Raises InvalidSubmission."""
     if not (named := environment.get(PROPERTIES)):
         return None
     path = Path(named)
@@ -69,7 +69,7 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
 
 def joined(spark: SparkSettings, submission: Submission) -> SparkSettings:
     """The file's settings and the submitted ones, with Kubernetes as the master. What only served the submitting is
-    left out. Raises BadSubmission where both say different things, or one is said that is pinned."""
+    left out. Raises InvalidSubmission where both say different things, or one is said that is pinned."""
     if spark.master and not spark.master.startswith("k8s://"):
         raise InvalidSubmission(
             f"{MASTER} is {spark.master}, but this driver was submitted to Kubernetes ({submission.path}): "
