@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.codecs import CODECS
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.rebuild import Record
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_data_plane.wire.produce_codec import produce_request
 from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
@@ -41,7 +41,7 @@ ACKNOWLEDGED_WITHIN = timedelta(seconds=30)
 class Whole:
     """One batch as it is."""
 
-    records: tuple[Record, ...]
+    records: tuple[PlainRecord, ...]
     codec: int
     attributes: int
     producer: tuple[int, int, int] = (-1, -1, -1)
@@ -52,7 +52,7 @@ class Whole:
 class Swarm:
     """A batch for each record."""
 
-    records: tuple[Record, ...]
+    records: tuple[PlainRecord, ...]
     codec: int
 
 
@@ -61,9 +61,9 @@ class Transactions:
     """Two transactions of different producers that are open at the same time: their records go out turn by turn, and
     the first ends first. An empty second one is none."""
 
-    first: tuple[Record, ...]
+    first: tuple[PlainRecord, ...]
     first_commits: bool
-    second: tuple[Record, ...]
+    second: tuple[PlainRecord, ...]
     second_commits: bool
 
 
@@ -77,7 +77,7 @@ def _times(now_ms: int, *, ahead_ms: int) -> st.SearchStrategy[int]:
     return st.one_of(st.integers(now_ms - DAY_MS, now_ms), odd)
 
 
-def _records(now_ms: int, *, keyed: bool, ahead_ms: int, most: int) -> st.SearchStrategy[tuple[Record, ...]]:
+def _records(now_ms: int, *, keyed: bool, ahead_ms: int, most: int) -> st.SearchStrategy[tuple[PlainRecord, ...]]:
     some_bytes = st.one_of(
         st.binary(max_size=20), st.integers(0, 900).map(lambda size: bytes(range(250)) * 4 + b"." * size)
     )
@@ -86,7 +86,7 @@ def _records(now_ms: int, *, keyed: bool, ahead_ms: int, most: int) -> st.Search
         st.tuples(st.sampled_from(["", "a", "a", "b", "ü"]), st.one_of(st.none(), st.binary(max_size=5))), max_size=3
     ).map(tuple)
     record = st.builds(
-        Record,
+        PlainRecord,
         st.just(0),
         _times(now_ms, ahead_ms=ahead_ms),
         keys if keyed else st.one_of(st.none(), keys),
@@ -136,7 +136,7 @@ class Writer:
     coordinator still writes the markers of the last one."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._cluster: Cluster = connect_cluster("written", {"bootstrap.servers": bootstrap}, "generated-logs")
+        self._cluster: ClusterClient = connect_cluster("written", {"bootstrap.servers": bootstrap}, "generated-logs")
         self._producers = [
             Producer(
                 {
@@ -244,7 +244,7 @@ def shapes_of(batch: Batch) -> set[str]:
     return {word for word, is_so in named.items() if is_so} | {codec}
 
 
-def send(producer: Producer, topic: str, partition: int, records: Sequence[Record]) -> None:
+def send(producer: Producer, topic: str, partition: int, records: Sequence[PlainRecord]) -> None:
     """Records of an open transaction, acknowledged."""
     failures: list[KafkaError] = []
 
@@ -262,7 +262,7 @@ def send(producer: Producer, topic: str, partition: int, records: Sequence[Recor
 
 
 def _batch(
-    records: Sequence[Record], codec: int, attributes: int, producer: tuple[int, int, int] = (-1, -1, -1)
+    records: Sequence[PlainRecord], codec: int, attributes: int, producer: tuple[int, int, int] = (-1, -1, -1)
 ) -> bytes:
     numbered = [r._replace(offset=i) for i, r in enumerate(records)]
     return batch_bytes(numbered, codec=codec, attributes=attributes, producer=producer)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterUnreachable
@@ -41,7 +41,7 @@ async def test_controller_address_is_distinguished_from_a_broker_address(broker_
     ):
         await Admin("A", {"bootstrap.servers": address}).probe(timedelta(seconds=20))
     host, _, port = address.rpartition(":")
-    cluster = Cluster("A", [(host, int(port))], AIOKAFKA)
+    cluster = ClusterClient("A", [(host, int(port))], AIOKAFKA)
     with pytest.raises(BrokerUnreachable, match="is a KRaft controller's, which serves no clients: give addresses of"):
         await cluster.refresh(["t"])
     await cluster.close()
@@ -49,7 +49,7 @@ async def test_controller_address_is_distinguished_from_a_broker_address(broker_
 
 async def test_a_topic_that_is_not_there_is_no_broker_that_is_away(broker_a: Broker) -> None:
     host, _, port = broker_a.bootstrap.rpartition(":")
-    cluster = Cluster("A", [(host, int(port))], AIOKAFKA)
+    cluster = ClusterClient("A", [(host, int(port))], AIOKAFKA)
     with pytest.raises(TopicDeletedError) as caught:
         async with cluster.led(("deleted-topic", 0)):
             pass

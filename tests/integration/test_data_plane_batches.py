@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.names import Flow, quarantine_topic
 from tests.conftest import Pair
 from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
@@ -52,25 +52,26 @@ SMALL = FOR_EVER | {"max.message.bytes": "2600"}  # a record of these logs takes
 WITHIN = 120.0  # seconds; usual is 3, but several test runs may share the cores
 
 NOW_MS = time.time_ns() // 1_000_000
-OVERTAKEN = Whole(tuple(Record(0, 1_000, key, b"first", ()) for key in (b"a", b"b", b"a", b"c", b"b")), 0, 0)
+OVERTAKEN = Whole(tuple(PlainRecord(0, 1_000, key, b"first", ()) for key in (b"a", b"b", b"a", b"c", b"b")), 0, 0)
 """What each cleaned log begins with: its first records are superseded within their own batch, so the cleaner leaves a
 batch with gaps."""
 KEPT = (7_000_000, 0, 0)
 """A producer that appends once: the cleaner keeps its last batch for its sequence, when all records in it are gone."""
-EMPTIED = Whole((Record(0, NOW_MS, b"a", b"superseded", ()),), 0, 0, KEPT)
+EMPTIED = Whole((PlainRecord(0, NOW_MS, b"a", b"superseded", ()),), 0, 0, KEPT)
 """Of today, or the broker forgets the producer, and with it the batch."""
 CUT_AT = 3
 """Where one log begins by the time the mirror starts: within its first batch, as a fetch from there does."""
-ODD = Whole((Record(0, 3_000, b"odd", b"", ()),), 0, UNKNOWN_BITS)
+ODD = Whole((PlainRecord(0, 3_000, b"odd", b"", ()),), 0, UNKNOWN_BITS)
 """Which logs are generated depends on what else is imported: Hypothesis draws from constants that it finds there."""
 
 LARGE = [
-    Whole(tuple(Record(0, 9_000, b"large", os.urandom(3_000), ()) for _ in range(3)), codec, 0) for codec in range(5)
+    Whole(tuple(PlainRecord(0, 9_000, b"large", os.urandom(3_000), ()) for _ in range(3)), codec, 0)
+    for codec in range(5)
 ]
 """A batch of each codec that is too large to be merged with others."""
-ROLL = Whole((Record(0, NOW_MS + 3_000_000, b"roll", b"", ()),), 0, 0)
+ROLL = Whole((PlainRecord(0, NOW_MS + 3_000_000, b"roll", b"", ()),), 0, 0)
 """Later than all before it, by which a segment is old enough to be rolled."""
-OPEN = (Record(0, 7_000, b"open", b"for long", ()),)
+OPEN = (PlainRecord(0, 7_000, b"open", b"for long", ()),)
 
 SHAPES = {
     *("none", "gzip", "snappy", "lz4", "zstd"),

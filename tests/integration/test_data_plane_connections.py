@@ -26,7 +26,7 @@ from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.wire.cluster import Cluster, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
@@ -105,7 +105,7 @@ DEFAULTS = FetchSettings()
 
 
 def fetching_from(
-    cluster: Cluster,
+    cluster: ClusterClient,
     on_fetched: Callable[[Delivery], None],
     settings: FetchSettings = DEFAULTS,
     *,
@@ -238,7 +238,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
 class Reading:
     """Fetches of a test's own, what they brought, and each request that they sent, as kio reads it."""
 
-    cluster: Cluster
+    cluster: ClusterClient
     fetcher: Fetcher
     offsets: dict[int, list[int]]
     codes: list[int]

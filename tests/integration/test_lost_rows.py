@@ -14,7 +14,7 @@ import pytest
 from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, Unaccounted
 from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.resume.sequence_recovery import find_last_append, remembered_by
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition, connect_cluster
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
@@ -41,7 +41,7 @@ SOON = 90.0
 
 
 @asynccontextmanager
-async def cluster(bootstrap: str, topic: str) -> AsyncIterator[Cluster]:
+async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
     found = connect_cluster("B", {"bootstrap.servers": bootstrap}, "lost-rows")
     try:
         await found.refresh([topic])
@@ -50,7 +50,7 @@ async def cluster(bootstrap: str, topic: str) -> AsyncIterator[Cluster]:
         await found.close()
 
 
-async def append(target: Cluster, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
+async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
     """A batch of these records under (id, epoch, sequence), as slots append."""
     content = [record(n, value, timestamp=at) for n, value in enumerate(values)]
     leader = target.leader_of(tp)
@@ -71,7 +71,7 @@ async def nobody() -> frozenset[int]:
     return frozenset()
 
 
-async def found_by(target: Cluster, topic: str, epoch: int = 0) -> LastAppend:
+async def found_by(target: ClusterClient, topic: str, epoch: int = 0) -> LastAppend:
     """What a copy that begins now is told of its chain."""
     end = await target.end_offset((topic, 0))
     return await find_last_append(target, (topic, 0), first_row(topic, end - 1, epoch), nobody)

@@ -12,7 +12,7 @@ from aiokafka import codec as codecs
 from crc32c import crc32c
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40
@@ -40,17 +40,17 @@ def record(
     key: bytes | None = b"k",
     timestamp: int = 1000,
     headers: Sequence[tuple[str, bytes | None]] = (),
-) -> Record:
-    return Record(offset, timestamp, key, value, tuple(headers))
+) -> PlainRecord:
+    return PlainRecord(offset, timestamp, key, value, tuple(headers))
 
 
-def records(first: int, count: int, **more: Any) -> list[Record]:
+def records(first: int, count: int, **more: Any) -> list[PlainRecord]:
     """Records without a gap, each with a value and a timestamp of its own."""
     return [record(first + i, b"value-%d" % (first + i), timestamp=1000 + first + i, **more) for i in range(count)]
 
 
 def batch_bytes(
-    content: Sequence[Record],
+    content: Sequence[PlainRecord],
     *,
     base_offset: int | None = None,
     last_offset: int | None = None,
@@ -80,13 +80,13 @@ def batch_bytes(
     return head + covered
 
 
-def batch(content: Sequence[Record], **more: Any) -> Batch:
+def batch(content: Sequence[PlainRecord], **more: Any) -> Batch:
     """The same, scanned."""
     (found,) = scan(batch_bytes(content, **more))
     return found
 
 
-def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[Record]:
+def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]:
     """The records of one magic-2 batch, counted from `base_offset`, with the timestamps that are written in them."""
     raw = bytes(data)
     (attributes,) = struct.unpack_from(">h", raw, 21)
@@ -118,7 +118,7 @@ def _sized(value: bytes | None) -> bytes:
     return varint(-1) if value is None else varint(len(value)) + value
 
 
-def _record(r: Record, base_offset: int, base_timestamp: int) -> bytes:
+def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
     body = b"\0" + varint(r.timestamp - base_timestamp) + varint(r.offset - base_offset) + _sized(r.key)
     body += _sized(r.value) + varint(len(r.headers))
     for name, value in r.headers:
@@ -126,7 +126,7 @@ def _record(r: Record, base_offset: int, base_timestamp: int) -> bytes:
     return varint(len(body)) + body
 
 
-def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[Record]:
+def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainRecord]:
     at = 0
 
     def number() -> int:
@@ -156,4 +156,4 @@ def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[Record
         key, value = sized(), sized()
         headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
         assert at == end, "a record is as long as it says"
-        yield Record(offset, timestamp, key, value, headers)
+        yield PlainRecord(offset, timestamp, key, value, headers)

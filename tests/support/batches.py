@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from tests.support.batch_bytes import decoded
 
@@ -46,6 +46,6 @@ async def _read(bootstrap: str, topic: str, partition: int | None = None) -> dic
         await cluster.close()
 
 
-async def _log(cluster: Cluster, tp: TopicPartition) -> list[Batch]:
+async def _log(cluster: ClusterClient, tp: TopicPartition) -> list[Batch]:
     start, end = await cluster.end_offset(tp, timestamp=-2), await cluster.end_offset(tp)
     return [batch async for batches, _ in log_between(cluster, tp, start, end) for batch in batches]

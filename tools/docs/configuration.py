@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import Family, Key, Kind, Scope, Status
+from lockstep_config.keys.key_types import Family, Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 
 __all__ = ["PAGE", "TABLES", "filled"]
@@ -17,7 +17,7 @@ __all__ = ["PAGE", "TABLES", "filled"]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 
 OURS = "lockstep."
-WHERE = {Scope.TOP: "top", Scope.FLOW: "flow", Scope.CLUSTER: "cluster"}
+WHERE = {KeyLevel.TOP: "top", KeyLevel.FLOW: "flow", KeyLevel.CLUSTER: "cluster"}
 BLOCK = re.compile(r"(<!-- keys: ([a-z -]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -105,8 +105,8 @@ def _range(key: Key) -> str:
     return f"{key.kind.value}, {key.minimum} to {key.maximum}"
 
 
-def _where(scopes: Iterable[Scope]) -> str:
-    return ", ".join(WHERE[scope] for scope in Scope if scope in set(scopes))
+def _where(scopes: Iterable[KeyLevel]) -> str:
+    return ", ".join(WHERE[scope] for scope in KeyLevel if scope in set(scopes))
 
 
 if __name__ == "__main__":

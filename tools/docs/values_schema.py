@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_config.keys.connector_keys import CONNECTORS, readers_of
-from lockstep_config.keys.key_types import Key, Kind, Scope, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.api_versions import API_VERSIONS
 from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
@@ -141,7 +141,7 @@ def _text(name: str, known: Field) -> dict[str, Any]:
 
 def _of_key(key: Key) -> dict[str, Any] | None:
     """What a setting takes, as far as a schema can say it: a text may be a reference."""
-    if Scope.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
+    if KeyLevel.FLOW not in key.scopes or key.status is not Status.USED or key.per_topic:
         return None
     if key.kind is Kind.BOOLEAN:
         return {"type": ["boolean", "string"], "pattern": f"{TRUE_OR_FALSE}|{REFERENCE}"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_acl_sync.acl_binding import UNKNOWN, AclBinding
-from lockstep_acl_sync.plan import NAMED, AclPlan, AclRule, LeftOut, Reason, judge, plan
+from lockstep_acl_sync.plan import NAMED, AclPlan, AclRule, LeftOutBinding, Reason, judge, plan
 
 RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")
 
@@ -107,9 +107,9 @@ class TestPlan:
     def test_every_binding_left_out_has_its_reason(self) -> None:
         found = planned([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [])
         assert set(found.left_out) == {
-            LeftOut(acl("WRITE"), Reason.WRITE),
-            LeftOut(acl(pattern="PREFIXED"), Reason.NOT_LITERAL),
-            LeftOut(acl(UNKNOWN), Reason.UNKNOWN),
+            LeftOutBinding(acl("WRITE"), Reason.WRITE),
+            LeftOutBinding(acl(pattern="PREFIXED"), Reason.NOT_LITERAL),
+            LeftOutBinding(acl(UNKNOWN), Reason.UNKNOWN),
         }
         assert found.unknown == (acl(UNKNOWN),)
 

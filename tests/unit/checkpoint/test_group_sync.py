@@ -11,8 +11,8 @@ from lockstep_checkpoint.group_sync import (
     AHEAD_ON_TARGET,
     REWOUND_ON_SOURCE,
     Ahead,
+    GroupMembership,
     GroupSync,
-    Membership,
     TargetGroupState,
     plan_group_sync,
     rewinds,
@@ -22,15 +22,15 @@ from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-ABSENT = TargetGroupState(Membership.ABSENT)
-ACTIVE = TargetGroupState(Membership.ACTIVE)
+ABSENT = TargetGroupState(GroupMembership.ABSENT)
+ACTIVE = TargetGroupState(GroupMembership.ACTIVE)
 TOPICS = {"A.orders": 4}
 
 
 def empty(*offsets: int | None) -> TargetGroupState:
     """An EMPTY group with these offsets for partitions 0, 1 ... of A.orders."""
     return TargetGroupState(
-        Membership.EMPTY, {("A.orders", partition): offset for partition, offset in enumerate(offsets)}
+        GroupMembership.EMPTY, {("A.orders", partition): offset for partition, offset in enumerate(offsets)}
     )
 
 
@@ -162,7 +162,7 @@ class TestAfterwards:
 
 
 OFFSETS = st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20) | st.none(), max_size=4)
-QUIET = st.just(ABSENT) | st.builds(TargetGroupState, st.just(Membership.EMPTY), OFFSETS)
+QUIET = st.just(ABSENT) | st.builds(TargetGroupState, st.just(GroupMembership.EMPTY), OFFSETS)
 LOOKS = QUIET | st.just(ACTIVE)
 CHECKPOINTS = st.lists(st.integers(0, 20), max_size=4).map(lambda offsets: checkpoints(*offsets))
 
@@ -173,7 +173,7 @@ def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
 ) -> None:
     for write in plan_group_sync(wanted, before, now, TOPICS).writes:
         assert before is not None
-        assert Membership.ACTIVE not in (before.membership, now.membership)
+        assert GroupMembership.ACTIVE not in (before.membership, now.membership)
         assert before.offsets == now.offsets
         offset = now.offsets.get((write.topic, write.partition))
         assert offset is None or offset < write.downstream

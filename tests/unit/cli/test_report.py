@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_cli.formatting import ago, counted, in_bytes, in_time
+from lockstep_cli.formatting import ago, count_text, in_bytes, in_time
 from lockstep_cli.report import AclLine, PausedPart, Trouble
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import FEW, as_json
@@ -273,7 +273,7 @@ def test_report_cuts_troubles_and_counts_the_rest() -> None:
         *(progress("t", n, phase="halted", reason="x") for n in range(FEW + 5)),
     ]
     report = reported(*rows)
-    assert f"and {counted(5, 'trouble')} more" in shown(report)
+    assert f"and {count_text(5, 'trouble')} more" in shown(report)
     assert shown(report, only_trouble=True).count("partition t-") == FEW + 5
 
 
@@ -308,7 +308,7 @@ def test_times_in_their_largest_unit(ms: int, text: str) -> None:
 
 
 def test_numbers_as_people_read_them() -> None:
-    assert [counted(1, "topic"), counted(2000, "topic"), counted(0, "entry", "entries")] == [
+    assert [count_text(1, "topic"), count_text(2000, "topic"), count_text(0, "entry", "entries")] == [
         "1 topic",
         "2,000 topics",
         "0 entries",

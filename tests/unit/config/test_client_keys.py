@@ -130,7 +130,7 @@ USED = [
 def test_client_key_changes_record_clients_where_the_table_states_it(
     kind: ClientKind, name: str, load_text: LoadText, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "Cluster", lambda *arguments: arguments)
+    monkeypatch.setattr(cluster, "ClusterClient", lambda *arguments: arguments)
     key = CLIENT[kind][name]
     line = f"{'A' if kind == 'consumer' else 'B'}.{kind}.{name} = {unusual(key)}\n"
     changed = of_records(load_text(line)) != of_records(load_text(""))

@@ -16,7 +16,7 @@ from lockstep_config.flow.identity_topology import (
     double_routes,
     leads_back,
     may_share,
-    route,
+    route_text,
     unreached,
 )
 from lockstep_protocol.filters import NameFilter
@@ -81,12 +81,12 @@ def test_the_default_of_each_flow(graph: str, stated: str, local: str) -> None:
 def test_topology_names_double_routes(graph: str, stated: str, ways: list[tuple[str, str, str]]) -> None:
     links = links_of(graph)
     found = double_routes(links, defaults(links, stated_in(stated)))
-    assert [(each.origin, route(each.one), route(each.other)) for each in found] == ways
+    assert [(each.origin, route_text(each.one), route_text(each.other)) for each in found] == ways
 
 
 def test_topology_names_routes_cut_by_local() -> None:
     links = links_of("A->B B->A B->C C->B")
-    assert [route(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
+    assert [route_text(path) for path in unreached(links, defaults(links, {}))] == ["A->B->C", "C->B->A"]
     hub = defaults(links, stated_in("B->A=relay B->C=relay"))
     assert unreached(links, hub) == []
     assert double_routes(links, hub) == []

@@ -8,7 +8,16 @@ import re
 import pytest
 
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import ANYWHERE, CLUSTER_ONLY, CONNECTOR, FLOW_ONLY, TOP_ONLY, WORKER, Scope, Status
+from lockstep_config.keys.key_types import (
+    ANYWHERE,
+    CLUSTER_ONLY,
+    CONNECTOR,
+    FLOW_ONLY,
+    TOP_ONLY,
+    WORKER,
+    KeyLevel,
+    Status,
+)
 from lockstep_config.keys.mm2_keys import KEYS
 from tools.docs.configuration import PAGE, TABLES, filled
 
@@ -223,4 +232,4 @@ class TestThePage:
         assert [name for name in KEYS if f"| `{name}` |" not in page] == []
 
     def test_every_key_has_its_scopes(self) -> None:
-        assert [name for name, key in KEYS.items() if not key.scopes <= set(Scope) or not key.scopes] == []
+        assert [name for name, key in KEYS.items() if not key.scopes <= set(KeyLevel) or not key.scopes] == []

@@ -11,7 +11,7 @@ import pytest
 
 from lockstep_config import load
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.key_types import Scope, Status
+from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.text.secrets import is_secret, masked
 from lockstep_protocol.names import Flow
@@ -217,7 +217,7 @@ def test_key_table_defaults_are_valid_values(load_text: LoadText) -> None:
     lines = [
         f"{name} = {key.default}".replace("\\", "\\\\")
         for name, key in KEYS.items()
-        if Scope.TOP in key.scopes and key.default is not None and key.default not in KEYS
+        if KeyLevel.TOP in key.scopes and key.default is not None and key.default not in KEYS
     ]
     loaded = load_text("\n".join(line for line in lines if not line.startswith(("enabled", "offset.storage.topic"))))
     assert loaded.flow(Flow("A", "B")).topics == load_text().flow(Flow("A", "B")).topics

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import OLDER_NAMES
 from lockstep_config.loader.settings_file import UNKNOWN_VARIABLE
@@ -114,7 +114,7 @@ def test_key_that_is_set_already_is_not_proposed(load_text: LoadText, mistakes_o
     assert mistake.endswith("remove it; A->B.topics is set, and counts")
 
 
-PREFIX = {Scope.TOP: "", Scope.CLUSTER: "A.", Scope.FLOW: "A->B."}
+PREFIX = {KeyLevel.TOP: "", KeyLevel.CLUSTER: "A.", KeyLevel.FLOW: "A->B."}
 
 
 def slips_of(name: str) -> list[str]:
@@ -141,8 +141,8 @@ def proposals(message: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_proposed_key_is_known_in_its_scope(scope: Scope, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scope", KeyLevel)
+def test_proposed_key_is_known_in_its_scope(scope: KeyLevel, tmp_path: Path) -> None:
     known = set(known_at(scope))
     names = dict.fromkeys((*OLDER_NAMES, *(slip for name in known_at(scope) for slip in slips_of(name))))
     there: dict[str, str] = {}
@@ -169,7 +169,7 @@ def test_proposed_key_is_known_in_its_scope(scope: Scope, tmp_path: Path) -> Non
 
 
 def test_older_names_differ_from_current_keys() -> None:
-    for scope in Scope:
+    for scope in KeyLevel:
         assert not set(OLDER_NAMES) & set(known_at(scope))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.clients.oauth import RefreshRule
 from lockstep_config.clients.token_refresh import (
-    Token,
+    AccessToken,
     expiry_to_report,
     jwt_expiry,
     jwt_subject,
@@ -34,7 +34,7 @@ RULE = RefreshRule()
     ],
 )
 def test_a_token_is_renewed_after_a_part_of_its_life(life: float, chance: float, at: float) -> None:
-    assert refresh_at(Token("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + at)
+    assert refresh_at(AccessToken("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + at)
 
 
 @given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0.5, 0.9), st.floats(0, 0.1), st.floats(0, 900), st.floats(0, 900))
@@ -42,12 +42,12 @@ def test_a_token_is_renewed_while_it_is_good(
     life: float, chance: float, factor: float, jitter: float, least: float, buffer: float
 ) -> None:
     rule = RefreshRule(window_factor=factor, window_jitter=jitter, min_period_s=least, buffer_s=buffer)
-    assert 0 < refresh_at(Token("t", 0.0, life), rule, chance) <= life
+    assert 0 < refresh_at(AccessToken("t", 0.0, life), rule, chance) <= life
 
 
 @given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0, 1))
 def test_librdkafka_asks_when_another_token_is_to_be_had(life: float, asked: float, chance: float) -> None:
-    token = Token("t", 0.0, life)
+    token = AccessToken("t", 0.0, life)
     now, due = asked * life, refresh_at(token, RULE, chance)
     told = expiry_to_report(token, now, due)
     asks = now + 0.8 * (told - now)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.keys.key_types import Scope, Status
+from lockstep_config.keys.key_types import KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import OLDER_NAMES, renamed_key
 from lockstep_config.resolve.key_suggestions import flow_meant, known_at, like_alias, meant
@@ -91,17 +91,17 @@ class TestOlderNames:
         older = OLDER_NAMES[name]
         assert older.keys or older.why
         for key in older.keys:
-            assert KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_at(Scope.CLUSTER)
+            assert KEYS[key].status is not Status.WITHOUT_EFFECT if key in KEYS else key in known_at(KeyLevel.CLUSTER)
 
     @pytest.mark.parametrize("name", OLDER_NAMES)
-    @pytest.mark.parametrize("scope", [Scope.TOP, Scope.FLOW])
-    def test_proposed_keys_are_known_in_their_scope(self, name: str, scope: Scope) -> None:
+    @pytest.mark.parametrize("scope", [KeyLevel.TOP, KeyLevel.FLOW])
+    def test_proposed_keys_are_known_in_their_scope(self, name: str, scope: KeyLevel) -> None:
         guess = meant(name, scope)
         assert set(guess.keys) <= set(known_at(scope))
 
     @pytest.mark.parametrize("name", OLDER_NAMES)
     def test_none_of_them_is_a_key(self, name: str) -> None:
-        assert not any(name in known_at(scope) for scope in Scope)
+        assert not any(name in known_at(scope) for scope in KeyLevel)
 
     @pytest.mark.parametrize(
         ("name", "key"),
@@ -124,13 +124,13 @@ OPPOSITES = [
 
 
 @pytest.mark.parametrize(("name", "never"), OPPOSITES)
-@pytest.mark.parametrize("scope", list(Scope))
-def test_the_opposite_is_never_proposed(name: str, never: str, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", list(KeyLevel))
+def test_the_opposite_is_never_proposed(name: str, never: str, scope: KeyLevel) -> None:
     assert never not in meant(name, scope).instead
 
 
-@given(st.sampled_from([(scope, name) for scope in Scope for name in known_at(scope)]), st.data())
-def test_proposal_for_a_slip_is_known_in_its_scope(of: tuple[Scope, str], data: st.DataObject) -> None:
+@given(st.sampled_from([(scope, name) for scope in KeyLevel for name in known_at(scope)]), st.data())
+def test_proposal_for_a_slip_is_known_in_its_scope(of: tuple[KeyLevel, str], data: st.DataObject) -> None:
     """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
     scope, name = of
     at = data.draw(st.integers(0, len(name) - 1))

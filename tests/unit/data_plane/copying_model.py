@@ -19,7 +19,7 @@ from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.batch_bytes import (
     CONTROL,
@@ -61,7 +61,7 @@ class SourceLog:
     batches: list[bytes] = field(default_factory=list)
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     """(producer id, first offset, offset of the marker) of each aborted transaction."""
-    visible: list[Record] = field(default_factory=list)
+    visible: list[PlainRecord] = field(default_factory=list)
     end: int = 0
     _scanned: list[Batch] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ class SourceLog:
             )
             self._put(raw, length, content)
 
-    def _record(self, offset: int, *, large: bool) -> Record:
+    def _record(self, offset: int, *, large: bool) -> PlainRecord:
         value = None if offset % 7 == 6 else b"%d" % offset + (bytes(range(60, 90)) if large else b"")
         key = None if offset % 5 == 4 else b"k"
         headers = (("h", None), ("h", b"x")) if offset % 3 == 2 else ()
@@ -124,7 +124,7 @@ class SourceLog:
             offset, value, key=key, timestamp=offset % 4 - 1 if offset % 2 else 5000 + offset, headers=headers
         )
 
-    def _put(self, raw: bytes, length: int, content: Sequence[Record]) -> None:
+    def _put(self, raw: bytes, length: int, content: Sequence[PlainRecord]) -> None:
         self.batches.append(raw)
         self.visible += content
         self.end += length
@@ -153,7 +153,7 @@ class SourceLog:
 
 
 def _of(
-    content: Sequence[Record],
+    content: Sequence[PlainRecord],
     attributes: int = 0,
     producer_id: int = -1,
     *,
@@ -171,7 +171,7 @@ def _of(
     )
 
 
-def _old_message_set(magic: int, content: list[Record], codec: int) -> bytes:
+def _old_message_set(magic: int, content: list[PlainRecord], codec: int) -> bytes:
     """Magic 0 and 1 know no headers, magic 0 no time; `content` is made to say so too."""
     builder = LegacyRecordBatchBuilder(magic, codec, 100_000)
     for i, r in enumerate(content):
@@ -196,7 +196,7 @@ class TargetLog:
     def __init__(self, sequence: int = -1) -> None:
         """`sequence`: that of our last record, of which the log holds nothing any more; -1: we are unknown."""
         self.batches: list[bytes] = []
-        self.ours: list[tuple[int, Record]] = []
+        self.ours: list[tuple[int, PlainRecord]] = []
         """Our records with their downstream offsets."""
         self.end = 0
         self._producers: dict[int, Producer] = {} if sequence == -1 else {OURS: Producer(sequence)}

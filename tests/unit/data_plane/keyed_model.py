@@ -20,7 +20,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
 from tests.unit.data_plane.copying_model import SourceLog
@@ -32,7 +32,7 @@ KEYS = (b"a", b"b", b"c", b"d", b"e", None, b"")
 class KeyedLog(SourceLog):
     """A source's log of all kinds of batches, with several keys and some records without one."""
 
-    def _record(self, offset: int, *, large: bool) -> Record:
+    def _record(self, offset: int, *, large: bool) -> PlainRecord:
         return super()._record(offset, large=large)._replace(key=KEYS[offset * 5 % len(KEYS)])
 
 
@@ -40,13 +40,13 @@ class Target:
     """A topic of several partitions, and the progress that was committed with its records."""
 
     def __init__(self, partitions: int) -> None:
-        self.committed: list[list[Record]] = [[] for _ in range(partitions)]
+        self.committed: list[list[PlainRecord]] = [[] for _ in range(partitions)]
         """By partition what a reader of committed records sees."""
         self.progress = -1
         self.refuses: frozenset[bytes] = frozenset()
         """Values of records that it does not take."""
         self.epoch = -1
-        self._open: list[list[Record]] = []
+        self._open: list[list[PlainRecord]] = []
         self._next: list[int] = []
         self.fence()
 
@@ -63,7 +63,7 @@ class Target:
         assert crc_is_right(data)
         assert batch.attributes & TRANSACTIONAL
         assert (batch.producer_id, batch.producer_epoch) == (PRODUCER, self.epoch)
-        records = list(read(batch))
+        records = list(read_records(batch))
         if any(r.value in self.refuses for r in records):
             return None
         assert batch.base_sequence == self._next[to], "45 OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -152,7 +152,7 @@ class KeyedSlot:
         else:
             p.lost(flight)
             (batch,) = scan(flight.piece.data)
-            named = [i for i, r in enumerate(read(batch)) if r.value in self.target.refuses]
+            named = [i for i, r in enumerate(read_records(batch)) if r.value in self.target.refuses]
             if p.can(PartitionEvent.REFUSED):
                 p.refusal = refused_piece(flight.piece, named, "no")
                 p.on(PartitionEvent.REFUSED, "no")

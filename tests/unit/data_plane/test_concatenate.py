@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_data_plane.record_batch.rebuild import Record, build
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
 from tests.support.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
 
 NOW = 1_790_000_000_000
@@ -26,14 +26,15 @@ RECORDS: st.SearchStrategy[Content] = st.tuples(
 )
 
 
-def numbered(content: Sequence[Content]) -> list[Record]:
+def numbered(content: Sequence[Content]) -> list[PlainRecord]:
     """With gaps, as compaction leaves them."""
     return [
-        Record(3 * number, at, key, value, tuple(headers)) for number, (key, value, at, headers) in enumerate(content)
+        PlainRecord(3 * number, at, key, value, tuple(headers))
+        for number, (key, value, at, headers) in enumerate(content)
     ]
 
 
-def pieces(content: Sequence[Record], *, attributes: int = 0) -> list[OutgoingBatch]:
+def pieces(content: Sequence[PlainRecord], *, attributes: int = 0) -> list[OutgoingBatch]:
     return [as_outgoing(batch([each], attributes=attributes)) for each in content]
 
 

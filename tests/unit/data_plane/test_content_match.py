@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from tests.support.batch_bytes import record, records
 
 
@@ -78,7 +78,7 @@ Pass = tuple[int, bool]
 """A run of a cleaner: the end of what it has in its map, and whether it finds tombstones old enough to be removed."""
 
 
-def cleaned(log: list[Record], passes: list[Pass], end: int) -> list[Record]:
+def cleaned(log: list[PlainRecord], passes: list[Pass], end: int) -> list[PlainRecord]:
     """What compaction leaves of a log that ended at `end`: of the records in a cleaner's map the last of each key. A
     tombstone that is old goes too. The last record lies in the active segment, which is not cleaned."""
     left = [r for r in log if r.offset < end]
@@ -90,14 +90,16 @@ def cleaned(log: list[Record], passes: list[Pass], end: int) -> list[Record]:
     return left
 
 
-def keyed(writes: list[tuple[int, bool]]) -> list[Record]:
+def keyed(writes: list[tuple[int, bool]]) -> list[PlainRecord]:
     return [
         record(n, None if deletes else b"value-%d" % n, key=b"key-%d" % key, timestamp=1000 + n)
         for n, (key, deletes) in enumerate(writes)
     ]
 
 
-def aligned(log: list[Record], left: list[Record], there: list[Record], copied: int, since: int | None) -> int | None:
+def aligned(
+    log: list[PlainRecord], left: list[PlainRecord], there: list[PlainRecord], copied: int, since: int | None
+) -> int | None:
     """The first upstream offset that the target does not have. Raises AmbiguousMatch."""
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1

@@ -20,7 +20,7 @@ from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
+from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.error_codes import DIVERGED, Retry, retry_for
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
@@ -44,7 +44,7 @@ def copying(*, behind: int = -1, number: int = 0) -> MirrorPartition:
 
 @pytest.fixture
 async def fetcher() -> AsyncIterator[Fetcher]:
-    cluster = Cluster("a", [("broker", 9092)], {})
+    cluster = ClusterClient("a", [("broker", 9092)], {})
     cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, TOPIC_ID)
     made = Fetcher(
         cluster,

@@ -18,7 +18,7 @@ from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
-from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
+from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record
@@ -85,7 +85,11 @@ class Scene:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
-        cluster, self.connection, self.in_flight = Cluster("a", [("broker", 9092)], {}), Asked(), MemoryBudget(CAP)
+        cluster, self.connection, self.in_flight = (
+            ClusterClient("a", [("broker", 9092)], {}),
+            Asked(),
+            MemoryBudget(CAP),
+        )
         self.delivered: list[Delivery] = []
         self.troubled: list[MirrorPartition] = []
 

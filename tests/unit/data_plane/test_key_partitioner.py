@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.core.key_partitioner import STICKS_BYTES, BatchGroup, KeyPartitioner, StickyPartition
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, RecordTooLarge, read_records
 from lockstep_protocol.murmur2 import partition_for
 from tests.support.batch_bytes import GZIP, LZ4, record, records
 
@@ -20,7 +20,7 @@ PARTITIONS = 4
 keys = st.one_of(st.none(), st.binary(max_size=12))
 
 
-def gathered(*batches: list[Record], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> KeyPartitioner:
+def gathered(*batches: list[PlainRecord], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> KeyPartitioner:
     gathering, sticky = KeyPartitioner(-1), StickyPartition(begin)
     for one, codec in zip(batches, codecs, strict=False):
         gathering.add(one, codec, PARTITIONS, sticky)
@@ -28,13 +28,13 @@ def gathered(*batches: list[Record], codecs: tuple[int, ...] = (0, 0, 0), begin:
     return gathering
 
 
-def found(group: BatchGroup) -> dict[int, list[Record]]:
+def found(group: BatchGroup) -> dict[int, list[PlainRecord]]:
     """By partition of the target, what goes there; each with its offset in the source."""
-    there: dict[int, list[Record]] = {}
+    there: dict[int, list[PlainRecord]] = {}
     for piece in group.pieces:
         (batch,) = scan(piece.data)
         assert piece.count == batch.record_count == len(piece.offsets)
-        content = zip(read(batch), piece.offsets, strict=True)
+        content = zip(read_records(batch), piece.offsets, strict=True)
         there.setdefault(piece.to, []).extend(r._replace(offset=offset) for r, offset in content)
     return there
 

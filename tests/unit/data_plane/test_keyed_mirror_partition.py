@@ -12,7 +12,7 @@ from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
@@ -27,7 +27,7 @@ parts = st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 5)), min_size=
 steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=80)
 
 
-def comparable(found: Record) -> tuple[object, ...]:
+def comparable(found: PlainRecord) -> tuple[object, ...]:
     return found.timestamp, found.key, found.value, tuple(found.headers)
 
 

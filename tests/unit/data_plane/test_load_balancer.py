@@ -16,7 +16,7 @@ from lockstep_data_plane.driver.load_balancer import (
     ByteRates,
     CountedBytes,
     LoadBalancer,
-    counted,
+    count_bytes,
     evened,
 )
 
@@ -32,20 +32,20 @@ def moved(held: dict[int, list[TopicPartition]], after: dict[int, list[TopicPart
 
 
 def test_a_steady_rate_is_found() -> None:
-    at = counted(None, 5_000, 0.0)
+    at = count_bytes(None, 5_000, 0.0)
     for second in range(1, 601):
-        at = counted(at, 5_000 + second * 700, float(second))
+        at = count_bytes(at, 5_000 + second * 700, float(second))
     assert at.rate == pytest.approx(700, rel=0.01)
 
 
 def test_load_rate_of_the_first_sample_is_zero() -> None:
-    assert counted(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
+    assert count_bytes(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
 
 
 def test_load_rate_decays_with_its_half_life() -> None:
     at = CountedBytes(800.0, 10, 0.0)
-    assert counted(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
-    assert counted(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
+    assert count_bytes(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
+    assert count_bytes(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
@@ -53,17 +53,17 @@ def test_load_rate_is_independent_of_the_sampling(waits: list[float]) -> None:
     once, often, now = CountedBytes(0.0, 0, 0.0), CountedBytes(0.0, 0, 0.0), 0.0
     for wait in waits:
         now += wait
-        often = counted(often, round(now * 1_000_000), now)
-    assert counted(once, round(now * 1_000_000), now).rate == pytest.approx(often.rate, rel=1e-3)
+        often = count_bytes(often, round(now * 1_000_000), now)
+    assert count_bytes(once, round(now * 1_000_000), now).rate == pytest.approx(often.rate, rel=1e-3)
 
 
 def test_a_counter_that_begins_again_is_no_step_back() -> None:
-    assert counted(CountedBytes(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
+    assert count_bytes(CountedBytes(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
 
 
 def test_the_same_moment_twice_changes_nothing() -> None:
     at = CountedBytes(3.0, 10, 7.0)
-    assert counted(at, 99, 7.0) == at
+    assert count_bytes(at, 99, 7.0) == at
 
 
 def test_partitions_that_are_gone_are_forgotten() -> None:

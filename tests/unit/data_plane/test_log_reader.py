@@ -14,7 +14,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.content_matcher import match_logs
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, PartitionLeader
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.log_reader import log_between
@@ -74,14 +74,14 @@ class Leading(Connection):
         return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=(topic,))
 
 
-class Led(Cluster):
+class Led(ClusterClient):
     """A cluster of brokers of which the last one leads, once somebody asks."""
 
     async def refresh(self, topics: Iterable[str]) -> None:
         self._leaders[TP] = PartitionLeader(max(self._brokers), 0, TOPIC_ID)
 
 
-def cluster_led_by(connection: Connection) -> Cluster:
+def cluster_led_by(connection: Connection) -> ClusterClient:
     cluster = Led("a", [("broker", 9092)], {})
     cluster._brokers = {1: ("broker", 9092)}
     cluster._leaders[TP] = PartitionLeader(1, 0, TOPIC_ID)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
-from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, Record, read, rebuild
+from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, PlainRecord, read_records, rebuild
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
 from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 
@@ -31,12 +31,12 @@ def contents(draw: st.DrawFn) -> list[Message]:
     return found
 
 
-def seen(magic: int, content: Sequence[Message]) -> list[Record]:
+def seen(magic: int, content: Sequence[Message]) -> list[PlainRecord]:
     """What a consumer of the source sees."""
-    return [Record(m.offset, m.timestamp if magic else -1, m.key, m.value, ()) for m in content]
+    return [PlainRecord(m.offset, m.timestamp if magic else -1, m.key, m.value, ()) for m in content]
 
 
-def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[Record]:
+def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[PlainRecord]:
     found = []
     for one in sets(data):
         for piece in rebuild(one, position, limits or TargetLimits()):
@@ -97,7 +97,7 @@ def test_message_set_v0_lz4_with_a_wrong_checksum_is_read() -> None:
 def test_a_block_that_is_stored_and_not_compressed_is_read() -> None:
     inside = message(0, Message(3, b"k", b"v"))
     (one,) = sets(message(0, Message(3, None, stored_lz4(inside)), LZ4))
-    assert [r[:4] for r in read(one)] == [(3, -1, b"k", b"v")]
+    assert [r[:4] for r in read_records(one)] == [(3, -1, b"k", b"v")]
 
 
 @pytest.mark.parametrize(("magic", "codec"), SHAPES)

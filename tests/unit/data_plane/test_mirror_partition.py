@@ -14,7 +14,7 @@ from lockstep_data_plane.core.phases import TRANSITIONS, PartitionEvent, Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
@@ -241,7 +241,7 @@ class TestWhereCountingArrives:
             pytest.param(record(1, b"value-1", timestamp=1001, headers=[("h", b"")]), id="headers"),
         ],
     )
-    def test_resume_with_another_record_is_a_mismatch_and_sends_nothing(self, other: Record) -> None:
+    def test_resume_with_another_record_is_a_mismatch_and_sends_nothing(self, other: PlainRecord) -> None:
         p = self.resumed(batch([*records(0, 1), other]))
         with pytest.raises(RecordMismatch, match=r"last record of ours, at its offset 1, is not the source's at 1"):
             admit(p, batch(records(0, 3)))

@@ -14,7 +14,7 @@ from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_data_plane.record_batch.rebuild import Record, read, rebuild
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records, rebuild
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
 
 PLACEHOLDER = b"name-that-is-text"
@@ -23,40 +23,40 @@ few_bytes = st.one_of(st.none(), st.binary(max_size=12))
 names = st.one_of(st.text(max_size=4), st.sampled_from(["a", "a", ""]))
 
 
-def with_odd_names(content: list[Record], **more: int) -> Batch:
+def with_odd_names(content: list[PlainRecord], **more: int) -> Batch:
     """The batch with `NO_TEXT`, padded, wherever a name is the placeholder."""
     raw = bytes(batch(content, **more).data)
     (found,) = scan(raw.replace(PLACEHOLDER, NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")))
     return found
 
 
-def odd() -> list[Record]:
+def odd() -> list[PlainRecord]:
     name = PLACEHOLDER.decode()
     return [record(0, b"1"), record(1, None, headers=[(name, b"x"), ("h", None), (name, b"")]), record(3, b"2")]
 
 
 @st.composite
-def contents(draw: st.DrawFn) -> list[Record]:
+def contents(draw: st.DrawFn) -> list[PlainRecord]:
     offset, found = draw(st.integers(0, 2**40)), []
     for _ in range(draw(st.integers(1, 6))):
         headers = tuple(draw(st.lists(st.tuples(names, few_bytes), max_size=3)))
         timestamp = draw(st.one_of(st.just(-1), st.integers(-(2**40), 2**41)))
-        found.append(Record(offset, timestamp, draw(few_bytes), draw(few_bytes), headers))
+        found.append(PlainRecord(offset, timestamp, draw(few_bytes), draw(few_bytes), headers))
         offset += draw(st.sampled_from([1, 1, 4]))
     return found
 
 
 @given(content=contents(), codec=st.sampled_from([0, GZIP, SNAPPY, LZ4, ZSTD]), append_time=st.booleans())
 def test_pure_python_codec_reads_what_the_compiled_one_reads(
-    content: list[Record], codec: int, append_time: bool
+    content: list[PlainRecord], codec: int, append_time: bool
 ) -> None:
     one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
-    theirs = [Record(*r[:4], tuple(r.headers)) for r in read(one)]
+    theirs = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(one)]
     assert list(pure_python_codec.records_of(one)) == theirs
 
 
 @given(content=contents())
-def test_pure_python_codec_reads_back_what_it_writes(content: list[Record]) -> None:
+def test_pure_python_codec_reads_back_what_it_writes(content: list[PlainRecord]) -> None:
     assert decoded(bytes(pure_python_codec.encode(content))) == [r._replace(offset=i) for i, r in enumerate(content)]
 
 

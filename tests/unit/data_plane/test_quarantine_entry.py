@@ -14,7 +14,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_data_plane.record_batch.rebuild import read
+from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
@@ -144,7 +144,7 @@ def test_resume_count_leaves_out_quarantined_records() -> None:
 
 def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves() -> None:
     p = resumed()
-    p.refusal = refused_record(next(iter(read(batch(records(0, 1))))), "no")
+    p.refusal = refused_record(next(iter(read_records(batch(records(0, 1))))), "no")
     p.on(PartitionEvent.REFUSED, "no")
     assert p.phase is Phase.DRAINING
     assert p.on(PartitionEvent.QUARANTINED) is Phase.RESUMING

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, Record, RecordTooLarge, build, read, rebuild
+from lockstep_data_plane.record_batch.rebuild import (
+    CorruptRecordError,
+    PlainRecord,
+    RecordTooLarge,
+    build,
+    read_records,
+    rebuild,
+)
 from tests.support.batch_bytes import (
     GZIP,
     LOG_APPEND_TIME,
@@ -35,18 +42,18 @@ header_lists = st.lists(st.tuples(st.sampled_from(["", "a", "a", "b", "ü"]), fe
 
 
 @st.composite
-def record_lists(draw: st.DrawFn) -> list[Record]:
+def record_lists(draw: st.DrawFn) -> list[PlainRecord]:
     """Records in offset order, with gaps, from an offset on; times before, at and after 1970."""
     offset = draw(st.integers(0, 2**40))
     found = []
     for _ in range(draw(st.integers(1, 8))):
         timestamp = draw(st.one_of(st.sampled_from([-1, 0]), st.integers(-(2**40), 2**41)))
-        found.append(Record(offset, timestamp, draw(few_bytes), draw(few_bytes), draw(header_lists)))
+        found.append(PlainRecord(offset, timestamp, draw(few_bytes), draw(few_bytes), draw(header_lists)))
         offset += draw(st.sampled_from([1, 1, 1, 2, 7]))
     return found
 
 
-def told(pieces: Sequence[OutgoingBatch]) -> list[Record]:
+def told(pieces: Sequence[OutgoingBatch]) -> list[PlainRecord]:
     """What the pieces say: each record at the upstream offset that its piece gives it."""
     found = []
     for piece in pieces:
@@ -65,7 +72,7 @@ def codec_of(piece: OutgoingBatch) -> int:
 @given(
     content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())), ends_later=st.integers(0, 5), data=st.data()
 )
-def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st.DataObject) -> None:
+def test_round_trip(content: list[PlainRecord], codec: int, ends_later: int, data: st.DataObject) -> None:
     last = content[-1].offset + ends_later
     source = batch(content, codec=codec, last_offset=last)
     position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")
@@ -88,8 +95,8 @@ def test_round_trip(content: list[Record], codec: int, ends_later: int, data: st
 
 @settings(max_examples=50)
 @given(content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())))
-def test_rebuilt_batch_reads_back_the_written_records(content: list[Record], codec: int) -> None:
-    assert [Record(*r[:4], tuple(r.headers)) for r in read(batch(content, codec=codec))] == content
+def test_rebuilt_batch_reads_back_the_written_records(content: list[PlainRecord], codec: int) -> None:
+    assert [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(batch(content, codec=codec))] == content
 
 
 def test_rebuilt_batch_under_log_append_time_has_the_consumers_timestamps() -> None:
@@ -114,7 +121,7 @@ def test_a_tombstone_and_an_empty_value_stay_apart() -> None:
 
 @given(content=record_lists(), limit=st.integers(61, 400), ends_later=st.integers(0, 3))
 def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
-    content: list[Record], limit: int, ends_later: int
+    content: list[PlainRecord], limit: int, ends_later: int
 ) -> None:
     source = batch(content, last_offset=content[-1].offset + ends_later)
     alone = {r.offset: len(build([r], 0, 10**6, 0)[0].data) for r in content}
@@ -199,7 +206,7 @@ def test_bytes_that_are_no_records_are_a_value_error(codec: int, body: bytes, ke
     good[8:12] = struct.pack(">i", len(good) - 12)
     (bad,) = scan(bytes(good))
     with suppress(ValueError):
-        assert len(list(read(bad))) == 3
+        assert len(list(read_records(bad))) == 3
 
 
 def test_a_batch_that_passes_is_its_own_piece() -> None:

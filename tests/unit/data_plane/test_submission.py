@@ -15,7 +15,7 @@ from lockstep_data_plane.spark.submission import (
     PROPERTIES,
     InvalidSubmission,
     Submission,
-    joined,
+    join_conf,
     submitted_to,
 )
 
@@ -59,7 +59,7 @@ def test_driver_that_is_not_submitted_has_no_submission() -> None:
 
 
 def test_the_submitters_settings_are_sparks(written: Submission) -> None:
-    found = settings_for(joined(SparkSettings(), written), 2, Pod("a-host-name", "kafka"))
+    found = settings_for(join_conf(SparkSettings(), written), 2, Pod("a-host-name", "kafka"))
     assert found["spark.app.id"] == "mirror-0", "by which the executors are looked for"
     assert found["spark.kubernetes.executor.label.spark.operator/spark-app-name"] == "mirror"
     assert found["spark.kubernetes.driver.pod.name"] == "mirror-0-driver"
@@ -71,7 +71,7 @@ def test_the_submitters_settings_are_sparks(written: Submission) -> None:
 
 
 def test_submitted_keys_of_the_submission_only_are_dropped(written: Submission) -> None:
-    found = settings_for(joined(SparkSettings(), written), 2, Pod())
+    found = settings_for(join_conf(SparkSettings(), written), 2, Pod())
     assert found["spark.master"] == "k8s://https://kubernetes.default.svc"
     gone = ("spark.submit.pyFiles", "spark.kubernetes.submitInDriver", "spark.kubernetes.driver.podTemplateFile")
     assert not set(gone) & set(found)
@@ -79,10 +79,10 @@ def test_submitted_keys_of_the_submission_only_are_dropped(written: Submission) 
 
 
 def test_submitted_driver_address_is_that_of_the_pod(written: Submission) -> None:
-    found = settings_for(joined(SparkSettings(), written), 2, Pod())
+    found = settings_for(join_conf(SparkSettings(), written), 2, Pod())
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "10.1.2.3"
     assert found["spark.kubernetes.executor.useDriverPodIP"] == "true"
-    without = settings_for(joined(SparkSettings(), submission(address="")), 2, Pod())
+    without = settings_for(join_conf(SparkSettings(), submission(address="")), 2, Pod())
     assert without["spark.driver.bindAddress"] == "0.0.0.0", "and then by the driver's name"
     assert without["spark.kubernetes.executor.useDriverPodIP"] == "false"
 
@@ -90,31 +90,31 @@ def test_submitted_driver_address_is_that_of_the_pod(written: Submission) -> Non
 def test_the_file_may_say_more_and_the_same_but_nothing_else() -> None:
     given = submission(spark_executor_memory="1g")
     file = SparkSettings(conf={"spark.executor.memory": "1g", "spark.network.timeout": "60s"})
-    assert joined(file, given).conf["spark.network.timeout"] == "60s"
+    assert join_conf(file, given).conf["spark.network.timeout"] == "60s"
     with pytest.raises(InvalidSubmission, match=r"lockstep\.spark\.conf\.spark\.executor\.memory .*in one place only"):
-        joined(SparkSettings(conf={"spark.executor.memory": "2g"}), given)
+        join_conf(SparkSettings(conf={"spark.executor.memory": "2g"}), given)
 
 
 def test_submitted_secret_that_conflicts_is_not_shown() -> None:
     file = SparkSettings(conf={"spark.authenticate.secret": "a1"})
     with pytest.raises(InvalidSubmission) as told:
-        joined(file, submission(spark_authenticate_secret="b2"))
+        join_conf(file, submission(spark_authenticate_secret="b2"))
     assert "a1" not in str(told.value)
     assert "b2" not in str(told.value)
 
 
 def test_submitted_pinned_key_is_refused() -> None:
     with pytest.raises(InvalidSubmission, match=r"^spark\.dynamicAllocation\.enabled, .* is always false"):
-        joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="true"))
+        join_conf(SparkSettings(), submission(spark_dynamicAllocation_enabled="true"))
     with pytest.raises(InvalidSubmission, match=r"^spark\.executor\.cores, "):
-        joined(SparkSettings(), submission(spark_executor_cores="many"))
-    joined(SparkSettings(), submission(spark_dynamicAllocation_enabled="false"))
+        join_conf(SparkSettings(), submission(spark_executor_cores="many"))
+    join_conf(SparkSettings(), submission(spark_dynamicAllocation_enabled="false"))
 
 
 def test_a_submitted_driver_runs_nowhere_but_on_kubernetes() -> None:
-    assert joined(SparkSettings(master="k8s://https://api"), submission()).master == "k8s://https://api"
+    assert join_conf(SparkSettings(master="k8s://https://api"), submission()).master == "k8s://https://api"
     with pytest.raises(InvalidSubmission, match=r"lockstep\.spark\.master is local\[2\], .*leave the key out"):
-        joined(SparkSettings(master="local[2]"), submission())
+        join_conf(SparkSettings(master="local[2]"), submission())
 
 
 def test_a_file_that_is_not_there_or_no_properties_is_named(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from lockstep_cli.command_request import CommandReply
 from lockstep_cli.exit_codes import CannotUse, exit_with
 from lockstep_cli.handback import HandBackState, plan_hand_back
 from lockstep_cli.offset_location import offset_location
-from lockstep_cli.probe import Finding
+from lockstep_cli.probe import ProbeFinding
 from lockstep_cli.record_decoder import decode
 from lockstep_cli.report_tables import as_json
 from lockstep_cli.takeover import TakeoverState, plan_takeover
@@ -123,7 +123,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     report = reported(*rows, replicas={"topic-sync": 1}, unreadable=("x",), ends={("t", 0): 13, ("t", 1): 5})
     yield "status", as_json(report, (), only_trouble=False)
     yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)
-    yield "probe", [asdict(Finding("A->B", "A is reached", True, "x"))]
+    yield "probe", [asdict(ProbeFinding("A->B", "A is reached", True, "x"))]
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
@@ -24,7 +24,7 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
     ],
 )
 def test_errors_are_classified_by_their_code(code: int, verdict: ErrorVerdict) -> None:
-    assert classify(code) is verdict
+    assert error_verdict(code) is verdict
 
 
 UNREACHABLE = {
@@ -72,7 +72,7 @@ DENIED = {
 
 
 def test_each_code_has_one_verdict() -> None:
-    verdicts = {code: classify(code) for code in range(-250, 250)}
+    verdicts = {code: error_verdict(code) for code in range(-250, 250)}
     assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.UNREACHABLE} == UNREACHABLE
     assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.RETRIABLE} == RETRIABLE
     assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.DENIED} == DENIED

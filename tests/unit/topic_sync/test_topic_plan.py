@@ -14,8 +14,8 @@ from lockstep_topic_sync.plan import (
     Config,
     Create,
     Grow,
-    Plan,
     Rules,
+    TopicSyncPlan,
     alterations,
     creation_configs,
     heartbeats_note,
@@ -231,7 +231,7 @@ def test_missing_topics_are_created_and_short_ones_grow() -> None:
 def test_missing_topic_is_created_and_none_grows_where_counts_are_kept() -> None:
     topics = {"new": "new", "short": "short"}
     plan = partition_plan(topics, {"new": 3, "short": 8}, {"short": 2}, not_now=NONE, keeps_counts=True)
-    assert plan == Plan(create=(Create("new", "new", 3),))
+    assert plan == TopicSyncPlan(create=(Create("new", "new", 3),))
 
 
 def test_failed_topic_waits_for_its_retry_and_holds_up_no_other() -> None:
@@ -248,11 +248,11 @@ def test_mm2_126_topic_is_created_until_it_exists() -> None:
     topics, source = {"new": "A.new"}, {"new": 3}
     for _ in range(2):
         assert partition_plan(topics, source, {}, not_now=NONE).create == (Create("new", "A.new", 3),)
-    assert partition_plan(topics, source, {"A.new": 3}, not_now=NONE) == Plan()
+    assert partition_plan(topics, source, {"A.new": 3}, not_now=NONE) == TopicSyncPlan()
 
 
 def test_mm2_127_topic_of_the_target_only_is_left_alone() -> None:
-    assert partition_plan({}, {}, {"A.orders": 3, "orders": 1}, not_now=NONE) == Plan()
+    assert partition_plan({}, {}, {"A.orders": 3, "orders": 1}, not_now=NONE) == TopicSyncPlan()
 
 
 NAMES = st.text("abc", min_size=1, max_size=3)

@@ -9,7 +9,7 @@ from enum import Enum
 
 from lockstep_acl_sync.acl_binding import AclBinding
 
-__all__ = ["NAMED", "AclPlan", "AclRule", "LeftOut", "Reason", "Verdict", "judge", "plan"]
+__all__ = ["NAMED", "AclPlan", "AclRule", "LeftOutBinding", "Reason", "Verdict", "judge", "plan"]
 
 NAMED = 20
 """Bindings left out that the state names; of more it has the number."""
@@ -44,7 +44,7 @@ class AclRule:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutBinding:
     """A source binding that is not copied, and why."""
 
     binding: AclBinding
@@ -62,7 +62,7 @@ class AclPlan:
     wanted: Mapping[AclBinding, str]
     """With the name of what each was copied from on the source."""
     missing: tuple[AclBinding, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutBinding, ...]
 
     @property
     def present(self) -> int:
@@ -110,12 +110,12 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
     nothing missing.
     """
     wanted: dict[AclBinding, str] = {}
-    left_out: list[LeftOut] = []
+    left_out: list[LeftOutBinding] = []
     for binding in sorted(source):
         match verdict(binding):
             case AclBinding() as copy:
                 wanted[copy] = binding.name
             case Reason() as reason:
-                left_out.append(LeftOut(binding, reason))
+                left_out.append(LeftOutBinding(binding, reason))
     left_out.sort(key=lambda left: (LEAST_EXPECTED[left.reason], left.binding))
     return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))

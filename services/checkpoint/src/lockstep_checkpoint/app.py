@@ -16,7 +16,14 @@ from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport, TranslationState
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Membership, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.group_sync import (
+    IN_USE,
+    REFUSED,
+    GroupMembership,
+    TargetGroupState,
+    plan_group_sync,
+    with_writes,
+)
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, came_from, plan_checkpoints, within
@@ -95,7 +102,7 @@ class CheckpointFlow:
         self._latencies.only(())
         following = [self._opposite.run()] if self._opposite is not None else []
         # Offset syncs are read only when it is known whether checkpoints can be.
-        await together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
+        await run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._offsets.carry_out(command)
@@ -158,7 +165,7 @@ class CheckpointFlow:
         works = [self._emissions()]
         if self._settings.sync_group_offsets:
             works.append(self._ctx.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
-        await together(*works)
+        await run_together(*works)
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
@@ -297,7 +304,7 @@ class CheckpointFlow:
         sync = plan_group_sync(written.values(), before, look, partitions, rewound, follow=follow)
         self._looks[group] = (now, look)
         if sync.left_alone:
-            if before is not None or look.membership is Membership.ACTIVE:
+            if before is not None or look.membership is GroupMembership.ACTIVE:
                 await self._report.held(group, IN_USE, sync.left_alone, sync.ahead)
             return
         if sync.writes:
@@ -321,7 +328,7 @@ def _amended(standing: TranslationState, kept_back: Mapping[TargetPartition, Tra
     return TranslationState(tuple(sorted((*standing.untranslated, *sentences))), places)
 
 
-async def together(*works: Awaitable[None]) -> None:
+async def run_together(*works: Awaitable[None]) -> None:
     """Run all until one of them raises, then end the others; their first error gets out as it is."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:

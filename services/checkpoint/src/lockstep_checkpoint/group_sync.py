@@ -27,8 +27,8 @@ __all__ = [
     "REFUSED",
     "REWOUND_ON_SOURCE",
     "Ahead",
+    "GroupMembership",
     "GroupSync",
-    "Membership",
     "TargetGroupState",
     "plan_group_sync",
     "rewinds",
@@ -43,7 +43,7 @@ AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
 HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE)
 
 
-class Membership(Enum):
+class GroupMembership(Enum):
     """What a look at the target found of a group."""
 
     ABSENT = "absent"
@@ -56,7 +56,7 @@ class Membership(Enum):
 class TargetGroupState:
     """A group on the target at one moment. An offset of None is one that was reset away (some clients commit -1)."""
 
-    membership: Membership
+    membership: GroupMembership
     offsets: Mapping[TargetPartition, int | None] = field(default_factory=dict)
 
 
@@ -102,13 +102,13 @@ def plan_group_sync(
     in every round. `rewound`: what `rewinds` says. `follow`: where the group went back on the source, the target's goes
     back too.
     """
-    if now.membership is Membership.ACTIVE:
+    if now.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it has members on the target")
     there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
     ahead = {one.where: one for one in _ahead(there, now, rewound)}
     if before is None:
         return GroupSync(left_alone="looked at for the first time", ahead=tuple(ahead.values()))
-    if before.membership is Membership.ACTIVE:
+    if before.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it had members on the target a moment ago", ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:
         return GroupSync(left_alone="its offsets on the target changed a moment ago", ahead=tuple(ahead.values()))
@@ -139,7 +139,7 @@ def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGr
     """
     offsets = dict(now.offsets)
     offsets.update({(write.topic, write.partition): write.downstream for write in writes})
-    return TargetGroupState(Membership.EMPTY if offsets else now.membership, offsets)
+    return TargetGroupState(GroupMembership.EMPTY if offsets else now.membership, offsets)
 
 
 def _ahead(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError
 
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, Membership, TargetGroupState
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupMembership, TargetGroupState
 from lockstep_checkpoint.source_groups import offsets_of
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
@@ -17,7 +17,7 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, Reque
 
 __all__ = ["TargetGroups", "commit", "read_groups"]
 
-MEMBERSHIPS = {"DEAD": Membership.ABSENT, "EMPTY": Membership.EMPTY}
+MEMBERSHIPS = {"DEAD": GroupMembership.ABSENT, "EMPTY": GroupMembership.EMPTY}
 """Every other state means members, or members on their way."""
 
 
@@ -34,20 +34,20 @@ async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
     outcome = await admin.describe_groups(groups)
     failed: dict[str, ClusterError] = dict(outcome.troubles())
     memberships = {
-        name: Membership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, Membership.ACTIVE)
+        name: GroupMembership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, GroupMembership.ACTIVE)
         for name, described in outcome.done.items()
     }
     looks = {
         name: TargetGroupState(membership)
         for name, membership in memberships.items()
-        if membership is not Membership.EMPTY
+        if membership is not GroupMembership.EMPTY
     }
-    empty = [name for name, membership in memberships.items() if membership is Membership.EMPTY]
+    empty = [name for name, membership in memberships.items() if membership is GroupMembership.EMPTY]
     for name, offsets in zip(empty, await asyncio.gather(*(offsets_of(admin, name) for name in empty)), strict=True):
         if isinstance(offsets, ClusterError):
             failed[name] = offsets
         else:
-            looks[name] = TargetGroupState(Membership.EMPTY, {where: at.offset for where, at in offsets.items()})
+            looks[name] = TargetGroupState(GroupMembership.EMPTY, {where: at.offset for where, at in offsets.items()})
     return TargetGroups(looks, failed)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from lockstep_config import FlowSettings
 from lockstep_data_plane.driver.driver import Driver, slot_count
 from lockstep_data_plane.spark.session import SparkSession
-from lockstep_data_plane.spark.submission import InvalidSubmission, joined, submitted_to
+from lockstep_data_plane.spark.submission import InvalidSubmission, join_conf, submitted_to
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log import JsonLines
 from lockstep_runtime.util.java import missing_java
@@ -31,7 +31,7 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
     settings = flows[0].data_plane.spark  # a file names one Spark, whatever the flow
     try:
         if (submission := submitted_to(os.environ)) is not None:
-            settings = joined(settings, submission)
+            settings = join_conf(settings, submission)
     except InvalidSubmission as bad:
         sys.stderr.write(f"{bad}\n")
         raise SystemExit(2) from None

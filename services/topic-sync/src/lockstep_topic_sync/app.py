@@ -36,7 +36,7 @@ from lockstep_topic_sync.mirrored_topics import (
     unseen_row,
 )
 from lockstep_topic_sync.plan import (
-    LeftOut,
+    LeftOutTopic,
     Rules,
     Selection,
     heartbeats_note,
@@ -87,7 +87,7 @@ class TopicSync:
         # Rounds for topics and for configs meet here: what one is about to say, the other need not.
         self._writing = asyncio.Lock()
         self._names: tuple[dict[str, int], dict[str, int]] | None = None
-        self._listed: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOut]] | None = None
+        self._listed: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOutTopic]] | None = None
         self._looked_closely = float("-inf")
         self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_topic_sync.plan import LeftOut, Topic
+from lockstep_topic_sync.plan import LeftOutTopic, Topic
 
 __all__ = [
     "STANDINGS",
@@ -104,7 +104,7 @@ def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTo
     )
 
 
-def left_out_row(topic: str, why: LeftOut, known: MirroredTopic | None) -> MirroredTopic:
+def left_out_row(topic: str, why: LeftOutTopic, known: MirroredTopic | None) -> MirroredTopic:
     """The row of a topic that is selected, and whose name says that it is a copy from the target."""
     row = MirroredTopic(source_topic=topic, target_topic="") if known is None else known
     return replace(row, phase="left-out", reason="", missing=0, note=why.rule, original=why.original)

@@ -18,11 +18,11 @@ __all__ = [
     "Config",
     "Create",
     "Grow",
-    "LeftOut",
-    "Plan",
+    "LeftOutTopic",
     "Rules",
     "Selection",
     "Topic",
+    "TopicSyncPlan",
     "alterations",
     "creation_configs",
     "heartbeats_note",
@@ -108,7 +108,7 @@ class Alter:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TopicSyncPlan:
     """What to do about topics and partitions, in the order of the source names."""
 
     create: tuple[Create, ...] = ()
@@ -116,7 +116,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutTopic:
     """Why a topic is not mirrored though the filters select it. `original`: the topic of the other cluster that it is a
     copy of; "" where none was seen."""
 
@@ -130,7 +130,7 @@ class Selection:
 
     topics: Mapping[str, str]
     """Those that are mirrored, and as what: source name to target name, sorted."""
-    left_out: Mapping[str, LeftOut] = field(default_factory=dict)
+    left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
     """Those that are not, because their names say that they are copies from the target."""
     no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Of either, those whose names say so though no topic is there that they could be copies of: the names that these
@@ -175,7 +175,7 @@ def selected(
         if not ways or (exact and (known or (own is None and name in no_copies))):
             topics[name] = remote
         elif not rules.policy.is_heartbeats_topic(name):
-            left_out[name] = LeftOut(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
+            left_out[name] = LeftOutTopic(_cycle_note(rules, *ways[0], is_copy=name not in no_copies), original)
     return Selection(topics, left_out, no_copies)
 
 
@@ -207,7 +207,7 @@ def partition_plan(
     *,
     not_now: frozenset[str],
     keeps_counts: bool = False,
-) -> Plan:
+) -> TopicSyncPlan:
     """Remote topics to create and to grow.
 
     `topics` is what `selected` returned; `source` and `target` are partition counts by name, as just read. Source
@@ -223,7 +223,7 @@ def partition_plan(
             create.append(Create(name, remote, wanted))
         elif there < wanted and not keeps_counts:
             grow.append(Grow(name, remote, there, wanted))
-    return Plan(tuple(create), tuple(grow))
+    return TopicSyncPlan(tuple(create), tuple(grow))
 
 
 def creation_configs(rules: Rules, configs: Iterable[Config]) -> dict[str, str]:

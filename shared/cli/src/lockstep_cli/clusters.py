@@ -7,17 +7,17 @@ from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.admin import Admin
 
-__all__ = ["source_of", "target_of"]
+__all__ = ["source_client", "target_client"]
 
 
-def source_of(settings: FlowSettings) -> Admin:
-    """Nothing is asked of the cluster yet; nor by `target_of`."""
+def source_client(settings: FlowSettings) -> Admin:
+    """Nothing is asked of the cluster yet; nor by `target_client`."""
     return Admin(
         settings.flow.source, client_settings.source_admin(settings), access=access_of(settings, settings.flow.source)
     )
 
 
-def target_of(settings: FlowSettings) -> Admin:
+def target_client(settings: FlowSettings) -> Admin:
     return Admin(
         settings.flow.target, client_settings.target_admin(settings), access=access_of(settings, settings.flow.target)
     )

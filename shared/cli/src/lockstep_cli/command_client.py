@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from lockstep_cli.clusters import target_of
+from lockstep_cli.clusters import target_client
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
@@ -50,7 +50,7 @@ async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> Non
 
 async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandReply, within: float) -> None:
     flow, group_id = question.flow, settings.group_id
-    target = target_of(settings)
+    target = target_client(settings)
     await target.probe(min(PROBE, timedelta(seconds=within)))
     answered = asyncio.Event()
 

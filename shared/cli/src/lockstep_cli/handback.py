@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_cli.formatting import counted
+from lockstep_cli.formatting import count_text
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.takeover import named, progress_rows
@@ -234,6 +234,6 @@ def _notes(
         )
     if halted := [tp for tp, row in sorted(rows.items()) if (row.phase == "halted" or row.reason) and tp not in gone]:
         yield (
-            f"{counted(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for what "
-            "is missing: it goes on from wherever the source has records"
+            f"{count_text(len(halted), 'partition')} halted here ({named(halted)}). MirrorMaker 2 does not look for "
+            "what is missing: it goes on from wherever the source has records"
         )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
-from lockstep_cli.clusters import source_of
+from lockstep_cli.clusters import source_client
 from lockstep_cli.partition_status import LogOffsets, latest
 from lockstep_config import FlowSettings
 from lockstep_protocol.lag import LogRange
@@ -64,7 +64,7 @@ class LogReader:
     async def _of_source(self, topics: list[MirroredTopic]) -> LogOffsets:
         settings = self._settings
         if self._source is None:
-            source = source_of(settings)
+            source = source_client(settings)
             await source.probe(self._timeout)
             self._source = source
         one_cluster = await self._source.cluster_id() == await self._target.cluster_id()

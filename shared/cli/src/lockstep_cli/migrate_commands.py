@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from lockstep_cli.handback import HandBack
     from lockstep_cli.offset_location import OffsetLocation
-    from lockstep_cli.takeover import Plan
+    from lockstep_cli.takeover import TakeoverPlan
     from lockstep_config import FlowSettings
 
 __all__ = ["COMMANDS"]
@@ -254,7 +254,7 @@ def _confirm(yes: bool, question: str) -> None:
 
 
 def _goes_on(
-    plan: Plan | HandBack, shown: Iterable[RenderableType], question: str, dry_run: bool, yes: bool, output: str
+    plan: TakeoverPlan | HandBack, shown: Iterable[RenderableType], question: str, dry_run: bool, yes: bool, output: str
 ) -> bool:
     """Show a plan to people, and whether it is to be carried out. Raises as `_confirm`."""
     if output == "text":
@@ -265,7 +265,7 @@ def _goes_on(
     return True
 
 
-def _end(plan: Plan | HandBack, output: str, *, done: bool, done_text: str = "") -> int:
+def _end(plan: TakeoverPlan | HandBack, output: str, *, done: bool, done_text: str = "") -> int:
     """`done_text`: what people are told when it is done."""
     if output == "json":
         click.echo(json.dumps({**plan.as_json(), "done": done}, indent=2, ensure_ascii=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.formatting import counted
+from lockstep_cli.formatting import count_text
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 
@@ -62,6 +62,6 @@ def offset_location(
 def still_runs(place: OffsetLocation, target: str, members: int) -> str:
     """Why nothing may be done yet."""
     return (
-        f"MirrorMaker 2 still runs: group {place.group} on {target} has {counted(members, 'member')}. Stop it, and "
+        f"MirrorMaker 2 still runs: group {place.group} on {target} has {count_text(members, 'member')}. Stop it, and "
         "wait until the group is empty"
     )

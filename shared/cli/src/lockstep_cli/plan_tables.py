@@ -8,10 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.formatting import counted
+from lockstep_cli.formatting import count_text
 from lockstep_cli.handback import HandBack
 from lockstep_cli.offset_location import OffsetLocation
-from lockstep_cli.takeover import Plan
+from lockstep_cli.takeover import TakeoverPlan
 
 __all__ = ["hand_back_shown", "plan_shown"]
 
@@ -19,17 +19,17 @@ SHOWN_OFFSETS = 4
 """Offsets of a topic that its line has room for."""
 
 
-def plan_shown(plan: Plan) -> Iterator[RenderableType]:
+def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
     """What taking over would do, without the reasons why it is refused."""
     yield Text.assemble((str(plan.flow), "bold"), f"  take over from MirrorMaker 2 ({plan.place.origin})")
-    found = counted(plan.row.partitions, "partition")
+    found = count_text(plan.row.partitions, "partition")
     ours = [f"{plan.own} on {plan.flow.target}"]
     if plan.own_is_theirs:
         ours = ["in the same place"]
     elif plan.row.partitions:
-        ours.append(f"{counted(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
+        ours.append(f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written")
     if plan.alters:
-        ours.append(f"{counted(len(plan.alters), 'offset')} to alter, as the flow was handed back")
+        ours.append(f"{count_text(len(plan.alters), 'offset')} to alter, as the flow was handed back")
     yield _facts(
         ("its progress", f"{plan.place} on {plan.flow.target}: {found}"),
         ("ours", ": ".join(ours)),
@@ -48,14 +48,14 @@ def plan_shown(plan: Plan) -> Iterator[RenderableType]:
         table.add_row(*map(Text, cells))
     yield Text("")
     yield table
-    yield Text(f"{counted(sum(one.to_copy for one in plan.topics), 'record')} still to copy", "bold")
+    yield Text(f"{count_text(sum(one.to_copy for one in plan.topics), 'record')} still to copy", "bold")
     yield from _notes(plan.notes)
 
 
 def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
     """What handing back would do, without the reasons why it is refused."""
     yield Text.assemble((str(plan.flow), "bold"), f"  hand back to MirrorMaker 2 ({plan.place.origin})")
-    to_write = f"{counted(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
+    to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
     yield _facts(
         ("its progress", f"{plan.place} on {plan.flow.target}: {to_write}"),
         ("it runs", _runs(plan.place, plan.members)),
@@ -84,7 +84,7 @@ def _runs(place: OffsetLocation, members: int) -> str:
     if not place.watched:
         return f"not looked at: other connectors run in group {place.group}"
     if members:
-        return f"yes, group {place.group} has {counted(members, 'member')}"
+        return f"yes, group {place.group} has {count_text(members, 'member')}"
     return f"no, group {place.group} has no members"
 
 

@@ -46,7 +46,7 @@ Exit codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeFinding:
     """What came of one look. `ok` None: there was nothing to look at, and `detail` says why."""
 
     flow: str
@@ -70,9 +70,9 @@ def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeou
 async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
     from lockstep_cli.flow_selection import flows_of
 
-    findings: list[Finding] = []
+    findings: list[ProbeFinding] = []
 
-    def report_finding(finding: Finding) -> None:
+    def report_finding(finding: ProbeFinding) -> None:
         findings.append(finding)
         if output == "text":
             word = {True: "ok", False: "failed", None: "-"}[finding.ok]
@@ -86,9 +86,9 @@ async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: f
 
 
 async def _probe_flow(
-    settings: FlowSettings, canary: str | None, within: float, report_finding: Callable[[Finding], None]
+    settings: FlowSettings, canary: str | None, within: float, report_finding: Callable[[ProbeFinding], None]
 ) -> None:
-    from lockstep_cli.clusters import source_of, target_of
+    from lockstep_cli.clusters import source_client, target_client
     from lockstep_config.credentials.permissions import source_grants, target_grants
 
     flow = str(settings.flow)
@@ -97,16 +97,16 @@ async def _probe_flow(
         from lockstep_runtime.util.errors import ClusterError
 
         try:
-            report_finding(Finding(flow, check, True, await work))
+            report_finding(ProbeFinding(flow, check, True, await work))
         except (ClusterError, Missing) as exc:
-            report_finding(Finding(flow, check, False, str(exc)))
+            report_finding(ProbeFinding(flow, check, False, str(exc)))
             return False
         except TimeoutError:
-            report_finding(Finding(flow, check, False, f"no answer within {within:g} s"))
+            report_finding(ProbeFinding(flow, check, False, f"no answer within {within:g} s"))
             return False
         return True
 
-    source, target = source_of(settings), target_of(settings)
+    source, target = source_client(settings), target_client(settings)
     reached = [await run_check(f"{one.alias} is reached", _reached(one, within)) for one in (source, target)]
     if not all(reached):
         return
@@ -118,7 +118,7 @@ async def _probe_flow(
     if settings.heartbeat.enabled:
         await run_check(f"heartbeat on {target.alias}", _heartbeat(settings, within))
     else:
-        report_finding(Finding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
+        report_finding(ProbeFinding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
     if canary is not None:
         await run_check(f"canary through {canary}", _round_trip(settings, canary, within))
 

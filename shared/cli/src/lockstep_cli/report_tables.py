@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.display_names import in_a_cell, visible, without_name
-from lockstep_cli.formatting import ago, counted, in_bytes, in_time, lasting
+from lockstep_cli.formatting import ago, count_text, in_bytes, in_time, lasting
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
     IN_USE,
@@ -73,14 +73,16 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
 def headline(report: Report) -> Text:
     """One line that says how the flow is."""
     mirrored = [line for line in report.topics if line.phase == "mirrored"]
-    counts = f"{counted(len(mirrored), 'topic')}, {counted(len(report.partitions), 'partition')}, {_behind(report)}: "
+    counts = (
+        f"{count_text(len(mirrored), 'topic')}, {count_text(len(report.partitions), 'partition')}, {_behind(report)}: "
+    )
     return Text.assemble((report.flow, "bold"), "  ", counts, _verdict(report))
 
 
 def _behind(report: Report) -> str:
-    least = f"{counted(report.lag_at_least, 'record')} behind"
+    least = f"{count_text(report.lag_at_least, 'record')} behind"
     if report.lag_unknown:
-        return f"at least {least}, and of {counted(report.lag_unknown, 'partition')} it is unknown"
+        return f"at least {least}, and of {count_text(report.lag_unknown, 'partition')} it is unknown"
     return f"{least} ({in_time(report.lag_ms)})" if report.lag_ms else least
 
 
@@ -88,10 +90,10 @@ def _verdict(report: Report) -> Text:
     if report.fine:
         return Text("fine", GOOD)
     words = [f"{count:,} {state}" for state, count in report.not_copying.items()]
-    words += [f"{counted(count, 'group')} {why}" for why, count in report.groups_held.items()]
+    words += [f"{count_text(count, 'group')} {why}" for why, count in report.groups_held.items()]
     states = ", ".join(words)
     if report.troubles:
-        troubles = counted(len(report.troubles), "trouble")
+        troubles = count_text(len(report.troubles), "trouble")
         return Text(f"{troubles}; {states}" if states else troubles, BAD)
     return Text(states or "behind by nobody knows how much", RESTRAINED)
 
@@ -124,7 +126,7 @@ def _troubles(report: Report, most: int | None) -> Iterator[RenderableType]:
         why = without_name(trouble.why, kind, name)
         yield Text.assemble((visible(trouble.what), BAD), f": {visible(why)}")
     if left := len(report.troubles) - len(shown):
-        yield Text(f"and {counted(left, 'trouble')} more: --only trouble shows all", FAINT)
+        yield Text(f"and {count_text(left, 'trouble')} more: --only trouble shows all", FAINT)
 
 
 def _sums(report: Report) -> RenderableType:
@@ -140,7 +142,7 @@ def _sums(report: Report) -> RenderableType:
     held = sum(line.held_bytes for line in report.slots if line.phase == "started")
     _add(table, "slots", f"{_by_word(line.phase for line in report.slots)}; {in_bytes(held)} in memory")
     behind = sum(line.records for line in report.groups)
-    again = f"; at most {counted(behind, 'record')} read again" if behind else ""
+    again = f"; at most {count_text(behind, 'record')} read again" if behind else ""
     _add(table, "groups", _by_word(line.readiness for line in report.groups) + again)
     if report.acls is not None:
         _add(table, "ACLs", _acls(report.acls))

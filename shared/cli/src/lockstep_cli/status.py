@@ -127,14 +127,14 @@ def _sentence(trouble: Exception) -> str:
 async def read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
-    from lockstep_cli.clusters import target_of
+    from lockstep_cli.clusters import target_client
     from lockstep_cli.command_client import members_of
     from lockstep_cli.log_offsets import LogReader
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
     from lockstep_runtime.util.clock import now_ms
 
-    target = target_of(settings)
+    target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), members_of(target, settings, services))

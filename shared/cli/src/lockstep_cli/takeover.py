@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lockstep_cli.formatting import counted
+from lockstep_cli.formatting import count_text
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector
@@ -23,7 +23,7 @@ from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
 __all__ = [
     "PartitionPlan",
-    "Plan",
+    "TakeoverPlan",
     "TakeoverState",
     "TopicPlan",
     "flush_note",
@@ -120,7 +120,7 @@ class TopicPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TakeoverPlan:
     """What taking over comes to. Nothing is to be done while there are `refusals`."""
 
     flow: Flow
@@ -172,7 +172,7 @@ class Plan:
         }
 
 
-def plan_takeover(found: TakeoverState) -> Plan:
+def plan_takeover(found: TakeoverState) -> TakeoverPlan:
     """What there is to do, and what speaks against it. The same, once carried out, has nothing left to write."""
     theirs = found.theirs or {}
     partitions = sorted(found.begins)
@@ -190,7 +190,7 @@ def plan_takeover(found: TakeoverState) -> Plan:
         group=found.place.group,
         partitions=len(theirs),
     )
-    return Plan(
+    return TakeoverPlan(
         flow=found.flow,
         place=found.place,
         own=found.own,
@@ -267,8 +267,8 @@ def _refusals(
         )
     if alters and (wanted is not DesiredPhase.STOPPED or not found.replicas):
         yield (
-            f"{counted(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane has "
-            "to run and be stopped, because it alters the offsets: lockstep run, and lockstep stop"
+            f"{count_text(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane "
+            "has to run and be stopped, because it alters the offsets: lockstep run, and lockstep stop"
         )
     rows = progress_rows(found.rows)
     if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
@@ -278,7 +278,7 @@ def _refusals(
         )
     if not alters and found.replicas and wanted is not DesiredPhase.STOPPED:
         yield (
-            f"the data plane of this flow runs already ({counted(found.replicas, 'replica')}): end it, or lockstep "
+            f"the data plane of this flow runs already ({count_text(found.replicas, 'replica')}): end it, or lockstep "
             "stop; where it begins is read when it begins"
         )
 

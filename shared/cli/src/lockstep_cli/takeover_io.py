@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lockstep_cli.clusters import source_of, target_of
+from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.command_client import ask, members_of, new_request, producing
 from lockstep_cli.command_request import CommandReply, exit_code
 from lockstep_cli.exit_codes import Exit
@@ -18,7 +18,7 @@ from lockstep_cli.handback import HandBack, HandBackState, not_drained, plan_han
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
-from lockstep_cli.takeover import Plan, TakeoverState
+from lockstep_cli.takeover import TakeoverPlan, TakeoverState
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
@@ -72,7 +72,7 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
     flow, own = settings.flow, own_place(settings)
-    source, target = source_of(settings), target_of(settings)
+    source, target = source_client(settings), target_client(settings)
     await asyncio.gather(source.probe(), target.probe())
     rows, there, members, replicas, remote, groups = await asyncio.gather(
         flow_rows(settings),
@@ -113,9 +113,9 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     )
 
 
-async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
+async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
     """Take over by a plan without refusals. Raises ClusterError; then it can be done again."""
-    flow, target = settings.flow, target_of(settings)
+    flow, target = settings.flow, target_client(settings)
     await _must_be_stopped(target, flow.target, plan.place)
     if plan.alters:
         entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
@@ -131,7 +131,7 @@ async def carry_out(settings: FlowSettings, plan: Plan, within: float) -> None:
 
 async def hold(settings: FlowSettings, place: OffsetLocation) -> HandBackState:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
-    flow, target = settings.flow, target_of(settings)
+    flow, target = settings.flow, target_client(settings)
     await target.probe()
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
@@ -174,7 +174,7 @@ def stop_question(settings: FlowSettings) -> CommandReply:
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals. Raises ClusterError; then it can be done again."""
-    target = target_of(settings)
+    target = target_client(settings)
     now = plan_hand_back(await hold(settings, plan.place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
         why = "; ".join(now.refusals) or "it has copied on since the plan was shown"

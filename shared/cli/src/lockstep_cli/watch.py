@@ -111,9 +111,9 @@ async def _watch(
 
 async def _reach(settings: FlowSettings) -> None:
     """Raises ClusterUnreachable for a target that does not answer; later it is waited for."""
-    from lockstep_cli.clusters import target_of
+    from lockstep_cli.clusters import target_client
 
-    await target_of(settings).probe()
+    await target_client(settings).probe()
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
-from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
 from lockstep_protocol.errors import RetriableError
 
 __all__ = ["AppendedSkipper", "RecordMismatch"]
@@ -50,7 +50,7 @@ class AppendedSkipper:
         """The source's next offset, where nothing else says that none is missing."""
         self._places: list[tuple[int, int, int]] = []
 
-    def count_past(self, records: Sequence[Record]) -> int:
+    def count_past(self, records: Sequence[PlainRecord]) -> int:
         """The source's next records. Returns how many of them the target has. Raises RecordMismatch where they are not
         what the target has, or had, there."""
         past = min(self.left, len(records))
@@ -75,7 +75,7 @@ class AppendedSkipper:
         places, self._places = self._places, []
         return places
 
-    def _follow_each_other(self, records: Sequence[Record]) -> None:
+    def _follow_each_other(self, records: Sequence[PlainRecord]) -> None:
         for record in records:
             while self._next is not None and self._next < record.offset:
                 self._next = next((last + 1 for first, last in self._skips if first <= self._next <= last), None)
@@ -90,7 +90,7 @@ class AppendedSkipper:
 class _LastRecord(NamedTuple):
     """The last record of ours that the target still has, and how many of ours came behind it."""
 
-    record: Record
+    record: PlainRecord
     stamped_there: bool
     """The target gave it a time of its own."""
     behind: int
@@ -99,12 +99,12 @@ class _LastRecord(NamedTuple):
 def _last_record(end: LastAppend) -> _LastRecord | None:
     if end.last is None:
         return None
-    record = max(read(end.last), key=lambda each: each.offset)
+    record = max(read_records(end.last), key=lambda each: each.offset)
     behind = end.behind + end.last.last_offset - record.offset
     return _LastRecord(record, bool(end.last.attributes & LOG_APPEND_TIME), behind)
 
 
-def _held_against(record: Record, there: _LastRecord) -> None:
+def _held_against(record: PlainRecord, there: _LastRecord) -> None:
     ours = there.record._replace(timestamp=record.timestamp) if there.stamped_there else there.record
     if ours[1:] != record[1:]:
         raise RecordMismatch(

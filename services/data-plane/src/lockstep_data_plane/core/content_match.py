@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lockstep_data_plane.record_batch.rebuild import Record
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.errors import NeedsDecision
 
 __all__ = ["AmbiguousMatch", "ContentMatch"]
@@ -22,7 +22,7 @@ class AmbiguousMatch(NeedsDecision):
     """The records do not say where the copy stands; the message says why. Somebody has to decide."""
 
 
-def _content(record: Record) -> tuple[object, ...]:
+def _content(record: PlainRecord) -> tuple[object, ...]:
     return record.timestamp, record.key, record.value, tuple(record.headers)
 
 
@@ -31,7 +31,7 @@ class ContentMatch:
 
     def __init__(
         self,
-        tail: Iterable[Record],
+        tail: Iterable[PlainRecord],
         gone_before: int = -1,
         beyond: int | None = None,
         tombstones_since: int | None = None,
@@ -51,7 +51,7 @@ class ContentMatch:
         self._left = len(self._place) if beyond is None else beyond
         self._reached = -1
         self._tombstones_since = tombstones_since
-        self._open: Record | None = None
+        self._open: PlainRecord | None = None
         """The first record of the source, behind the last that both have, that the target may have had."""
         self._untold = False
         """Compaction could have removed that one from the target and left no later record of its key."""
@@ -60,7 +60,7 @@ class ContentMatch:
         self.next: int | None = None
         """The first upstream offset that the target does not have, once one was seen."""
 
-    def add(self, records: Iterable[Record]) -> bool:
+    def add(self, records: Iterable[PlainRecord]) -> bool:
         """Look at more of the source's records; True when the place is found. Raises AmbiguousMatch where their order
         is not the target's, or nobody can tell whether the target had one of them."""
         for record in records:
@@ -99,7 +99,7 @@ class ContentMatch:
             )
         self.next = self._open.offset
 
-    def _may_have_gone(self, record: Record) -> bool:
+    def _may_have_gone(self, record: PlainRecord) -> bool:
         """Whether it is a tombstone that the target's cleaner could have removed for its age."""
         since = self._tombstones_since
         return record.value is None and (since is None or record.timestamp < since)

@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["FoundGap", "GapCase", "GapDecision", "GapPolicies", "counted", "decide_gap", "goes_back", "lost_on_target"]
+__all__ = [
+    "FoundGap",
+    "GapCase",
+    "GapDecision",
+    "GapPolicies",
+    "decide_gap",
+    "goes_back",
+    "lost_on_target",
+    "missing_between",
+]
 
 
 class GapCase(Enum):
@@ -155,7 +164,7 @@ def lost_on_target(found: FoundGap, decision: GapDecision) -> int:
     return gone[1] - gone[0] + 1 if gone else 0
 
 
-def counted(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[tuple[str, int], ...]:
+def missing_between(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[tuple[str, int], ...]:
     """How often each case was led past (`PartitionProgress.gaps`), with one more."""
     times = dict(gaps)
     times[case.value] = times.get(case.value, 0) + 1

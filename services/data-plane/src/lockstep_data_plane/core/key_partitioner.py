@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import Record, build
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
 from lockstep_protocol.murmur2 import partition_for
 
 __all__ = ["BatchGroup", "KeyPartitioner", "StickyPartition"]
@@ -45,7 +45,7 @@ class PartitionedRecord(NamedTuple):
 
     to: int
     codec: int
-    record: Record
+    record: PlainRecord
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class KeyPartitioner:
     """Bytes of keys and values."""
     spread: list[PartitionedRecord] = field(default_factory=list)
 
-    def add(self, records: Sequence[Record], codec: int, partitions: int, sticky: StickyPartition) -> None:
+    def add(self, records: Sequence[PlainRecord], codec: int, partitions: int, sticky: StickyPartition) -> None:
         """The records of one batch, in its order: with a key where Java's producer puts it among so many partitions,
         those without one together (`StickyPartition`)."""
         without, unkeyed = sticky.at(partitions), 0
@@ -103,7 +103,7 @@ class KeyPartitioner:
 
 
 def _pieces(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
-    slot_spans: dict[int, list[tuple[int, list[Record]]]] = {}
+    slot_spans: dict[int, list[tuple[int, list[PlainRecord]]]] = {}
     for to, codec, record in spread:
         of_partition = slot_spans.setdefault(to, [])
         if not of_partition or of_partition[-1][0] != codec:

@@ -25,7 +25,7 @@ from lockstep_data_plane.core.target_partition import TargetPartition
 from lockstep_data_plane.core.transaction_state import TransactionStage
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, classify
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
-from lockstep_data_plane.record_batch.rebuild import Record, RecordTooLarge
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, RecordTooLarge
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["KeyedMirrorPartition"]
@@ -139,13 +139,13 @@ class KeyedMirrorPartition(MirrorPartition):
         gathering.add(records, codec, len(self.target_partitions), self._sticky)
         gathering.cover(max([batch.last_offset, *(r.offset for r in records[-1:])]), batch.leader_epoch)
 
-    def _records(self, batch: Batch, position: int) -> list[Record]:
+    def _records(self, batch: Batch, position: int) -> list[PlainRecord]:
         try:
             return unread(batch, position, self._skips)
         except ValueError as exc:
             raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
 
-    def _stop_at_barrier(self, records: Sequence[Record], batch: Batch, gathering: KeyPartitioner) -> None:
+    def _stop_at_barrier(self, records: Sequence[PlainRecord], batch: Batch, gathering: KeyPartitioner) -> None:
         """Where the target has refused a record of the batch, let what lies before it go and raise BatchRejected."""
         if self._barrier is None:
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
 
 __all__ = [
     "QuarantineEntry",
@@ -66,7 +66,7 @@ class RefusedRecords:
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
 
 
-def refused_record(record: Record, why: str) -> RefusedRecords:
+def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
     """One record."""
     entry = QuarantineEntry(record.offset, record.offset, record.key, record.value, record.headers, record.timestamp)
     return RefusedRecords(why, (entry,))
@@ -86,7 +86,7 @@ def refused_piece(piece: OutgoingBatch, indexes: Iterable[int], why: str) -> Ref
     """The records of a piece that the target names; None where it names none of them."""
     try:
         (batch,) = scan(piece.data)
-        records = list(read(batch))
+        records = list(read_records(batch))
     except ValueError:
         return None
     entries = [
@@ -96,9 +96,9 @@ def refused_piece(piece: OutgoingBatch, indexes: Iterable[int], why: str) -> Ref
     return RefusedRecords(why, tuple(entries)) if entries else None
 
 
-def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[Record]:
+def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[PlainRecord]:
     """The records of a batch from upstream offset `position` on that are not passed over. Raises what `read` does."""
-    return [r for r in read(batch) if r.offset >= position and not skipped(r.offset, ranges)]
+    return [r for r in read_records(batch) if r.offset >= position and not skipped(r.offset, ranges)]
 
 
 def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
-from lockstep_data_plane.record_batch.rebuild import Record, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
 from lockstep_data_plane.record_batch.stamp import add_sequence
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -20,7 +20,7 @@ class TargetRemnant:
         self._ends = {row.producer_id: row.sequence, **dict(row.others)}
         self._ours = {row.producer_id, *dict(append_sequence.others)}
         self._stamped_there = False
-        self._records: list[Record] = []
+        self._records: list[PlainRecord] = []
         self.strangers = False
         """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
         self.gone_before = -1
@@ -28,11 +28,11 @@ class TargetRemnant:
         is."""
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[PlainRecord]:
         """In order."""
         return self.as_stamped(self._records)
 
-    def as_stamped(self, records: list[Record]) -> list[Record]:
+    def as_stamped(self, records: list[PlainRecord]) -> list[PlainRecord]:
         """Records without their times, where the target gave ours times of its own."""
         return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
 
@@ -51,7 +51,7 @@ class TargetRemnant:
         self._ends[producer_id] = add_sequence(batch.base_sequence, batch.last_offset_delta)
         self._stamped_there = self._stamped_there or bool(batch.attributes & LOG_APPEND_TIME)
         due = first
-        for record in read(batch):
+        for record in read_records(batch):
             if record.offset < first:
                 continue
             if record.offset > due:

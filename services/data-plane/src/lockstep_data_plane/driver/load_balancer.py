@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep_data_plane.common.assignment import TopicPartition
 
-__all__ = ["ByteRates", "CountedBytes", "LoadBalancer", "counted", "evened"]
+__all__ = ["ByteRates", "CountedBytes", "LoadBalancer", "count_bytes", "evened"]
 
 HALF_LIFE_S = 60.0
 """After so long, what was moved before counts half."""
@@ -34,7 +34,7 @@ class CountedBytes:
     at: float
 
 
-def counted(before: CountedBytes | None, total: int, now: float) -> CountedBytes:
+def count_bytes(before: CountedBytes | None, total: int, now: float) -> CountedBytes:
     """The rate with what was counted since `before`, older bytes weighing less and less. `total` is a counter that
     begins at zero with each run of a slot; the first look at one says nothing about a rate."""
     if before is None:
@@ -55,7 +55,7 @@ class ByteRates:
 
     def update(self, totals: Mapping[TopicPartition, int], now: float) -> None:
         """Take the counters as they are at `now`. A partition that is not among them is forgotten."""
-        self._counted = {tp: counted(self._counted.get(tp), total, now) for tp, total in totals.items()}
+        self._counted = {tp: count_bytes(self._counted.get(tp), total, now) for tp, total in totals.items()}
 
     def rates(self) -> dict[TopicPartition, float]:
         """Bytes a second."""

@@ -17,7 +17,7 @@ from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
-from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
+from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_runtime.util.asyncio_util import cancelled
 
@@ -35,7 +35,7 @@ class Fetcher:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterClient,
         settings: FetchSettings,
         isolation: str,
         *,

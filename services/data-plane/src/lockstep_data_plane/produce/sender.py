@@ -19,7 +19,7 @@ from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_partition import TargetPartition
-from lockstep_data_plane.wire.cluster import Cluster, PartitionLeader
+from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
@@ -175,7 +175,7 @@ def connection_index(taken: Sequence[int], *, alone: bool) -> int:
 class Sender:
     """The lanes to a target cluster."""
 
-    def __init__(self, cluster: Cluster, on_answer: OnAnswer) -> None:
+    def __init__(self, cluster: ClusterClient, on_answer: OnAnswer) -> None:
         self._cluster = cluster
         self._on_answer = on_answer
         self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.connect_offsets import OffsetFold
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -42,7 +42,7 @@ class CommittedProgress:
         """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
         cannot be read."""
         for batch in batches:
-            records = [(record.key, record.value) for record in read(batch)]
+            records = [(record.key, record.value) for record in read_records(batch)]
             if batch.attributes & CONTROL:
                 self._ended(batch.producer_id, records)
             elif batch.attributes & TRANSACTIONAL:
@@ -66,7 +66,7 @@ class CommittedProgress:
 class CommittedProgressReader:
     """The progress topic of one flow, read as far as somebody needs it."""
 
-    def __init__(self, target: Cluster, topic: str, connector: str, source: str) -> None:
+    def __init__(self, target: ClusterClient, topic: str, connector: str, source: str) -> None:
         """`connector`: the name in the keys; `source`: the alias of the flow's source."""
         self._target = target
         self.topic = topic
@@ -110,7 +110,7 @@ class CommittedProgressReader:
 class _PartitionLog:
     """One partition of the progress topic, as far as it was read."""
 
-    def __init__(self, target: Cluster, place: TopicPartition) -> None:
+    def __init__(self, target: ClusterClient, place: TopicPartition) -> None:
         self._target = target
         self._place = place
         self._cursor = LogCursor(target, place)

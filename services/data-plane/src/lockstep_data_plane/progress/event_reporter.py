@@ -11,7 +11,7 @@ from lockstep_config.credentials.permissions import access_of
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -28,8 +28,8 @@ class EventReporter:
         settings: FlowSettings,
         control_writer: ControlTopicWriter,
         troubles: FailureTracker,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterClient,
+        target: ClusterClient,
     ) -> None:
         self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
         self._control_writer = control_writer

@@ -18,7 +18,7 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.origin_rows import OriginRows, state_topics
 from lockstep_data_plane.provenance.producer_ids import new_producer_id, origin_of, origin_row
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.util.asyncio_util import cancelled
@@ -41,8 +41,8 @@ class OriginLookup:
         self,
         settings: FlowSettings,
         producer_id: int,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterClient,
+        target: ClusterClient,
         control_writer: ControlTopicWriter,
         *,
         deliver: Callable[[Delivery], None],

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
-from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import is_state_topic
@@ -24,7 +24,7 @@ ORIGIN = f"{Origin.kind}/".encode()
 class OriginRows:
     """The rows of some state topics, as far as they were read."""
 
-    def __init__(self, cluster: Cluster, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
+    def __init__(self, cluster: ClusterClient, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
         """`topics` names the topics there are at the moment."""
         self._cluster = cluster
         self._topics = topics
@@ -53,7 +53,7 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
     for batch in batches:
         if batch.attributes & CONTROL:
             continue
-        for record in read(batch):
+        for record in read_records(batch):
             if record.key is None or not bytes(record.key).startswith(ORIGIN):
                 continue
             try:
@@ -65,7 +65,7 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
     return found
 
 
-async def state_topics(cluster: Cluster, expected: Collection[str]) -> list[str]:
+async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
     """The state topics of all flows into the cluster, of whatever file and instance. Raises BrokerUnreachable, and
     KafkaProtocolError where one of `expected` cannot be looked at: a listing leaves out what we may not describe, and a
     flow that sees no rows copies everything back."""

@@ -12,7 +12,7 @@ from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Compress
 from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import Record, build, read
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, build, read_records
 
 __all__ = ["MERGED_BYTES", "SMALL_BYTES", "next_outgoing"]
 
@@ -55,12 +55,13 @@ def _kind(piece: OutgoingBatch) -> int:
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
     if kind == NONE and (made := concatenate(group)) is not None:
         return made
-    records: list[Record] = []
+    records: list[PlainRecord] = []
     try:
         for piece in group:
             (batch,) = scan(piece.data)
             records.extend(
-                record._replace(offset=offset) for record, offset in zip(read(batch), piece.offsets, strict=True)
+                record._replace(offset=offset)
+                for record, offset in zip(read_records(batch), piece.offsets, strict=True)
             )
     except ValueError:
         return None

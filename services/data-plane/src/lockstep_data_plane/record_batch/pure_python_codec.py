@@ -14,7 +14,7 @@ from lockstep_data_plane.record_batch.codecs import GZIP, LZ4, NONE, SNAPPY, ZST
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
 from lockstep_data_plane.record_batch.varint import zigzag
 
-__all__ = ["Record", "encode", "records_of", "unstamped"]
+__all__ = ["PlainRecord", "encode", "records_of", "unstamped"]
 
 DECOMPRESS = {
     NONE: bytes,
@@ -26,7 +26,7 @@ DECOMPRESS = {
 NAMES = ("utf-8", "surrogateescape")
 
 
-class Record(NamedTuple):
+class PlainRecord(NamedTuple):
     """One record as a consumer sees it. `timestamp` in ms; -1: none."""
 
     offset: int
@@ -36,7 +36,7 @@ class Record(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def records_of(batch: Batch) -> Iterator[Record]:
+def records_of(batch: Batch) -> Iterator[PlainRecord]:
     """The records of a batch that a CRC has vouched for. Raises CorruptRecordException, and what the codecs raise."""
     body = _RecordReader(DECOMPRESS[batch.attributes & CODEC_MASK](bytes(batch.data[HEADER_SIZE:])))
     for _ in range(batch.record_count):
@@ -48,7 +48,7 @@ def records_of(batch: Batch) -> Iterator[Record]:
         offset = batch.base_offset + body.number()
         key, value = body.sized(), body.sized()
         headers = tuple((body.name(), body.sized()) for _ in range(body.number()))
-        yield Record(offset, timestamp, key, value, headers)
+        yield PlainRecord(offset, timestamp, key, value, headers)
 
 
 class _RecordReader:
@@ -83,7 +83,7 @@ class _RecordReader:
         return (self.sized() or b"").decode(*NAMES)
 
 
-def encode(records: Sequence[Record]) -> bytearray:
+def encode(records: Sequence[PlainRecord]) -> bytearray:
     """An uncompressed batch of nobody's, with offsets from 0 on and no CRC yet."""
     base = records[0].timestamp
     body = b"".join(_encoded(delta, base, record) for delta, record in enumerate(records))
@@ -96,7 +96,7 @@ def unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
     return bytearray(HEADER.pack(0, length, -1, 2, 0, 0, count - 1, base, newest, -1, -1, -1, count) + body)
 
 
-def _encoded(delta: int, base: int, record: Record) -> bytes:
+def _encoded(delta: int, base: int, record: PlainRecord) -> bytes:
     body = b"\0" + zigzag(record.timestamp - base) + zigzag(delta) + _sized(record.key) + _sized(record.value)
     body += zigzag(len(record.headers))
     body += b"".join(_sized(name.encode(*NAMES)) + _sized(value) for name, value in record.headers)

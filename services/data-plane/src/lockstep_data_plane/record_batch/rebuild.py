@@ -20,11 +20,11 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, NONE, CompressionLevels, compress
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.pure_python_codec import Record
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_protocol.errors import NeedsDecision, RetriableError
 
-__all__ = ["CorruptRecordError", "Record", "RecordTooLarge", "build", "read", "rebuild"]
+__all__ = ["CorruptRecordError", "PlainRecord", "RecordTooLarge", "build", "read_records", "rebuild"]
 
 NO_LIMIT = 2**31 - 1
 
@@ -52,7 +52,7 @@ class CorruptRecordError(RetriableError, ValueError):
 class RecordTooLarge(NeedsDecision):
     """A single record is larger than the target takes; `record` is it, with its upstream offset."""
 
-    def __init__(self, record: Record, size: int, limit: int) -> None:
+    def __init__(self, record: PlainRecord, size: int, limit: int) -> None:
         super().__init__(
             f"the record at offset {record.offset} needs a batch of {size} bytes, "
             f"the target topic takes {limit} (max.message.bytes)"
@@ -60,7 +60,7 @@ class RecordTooLarge(NeedsDecision):
         self.record = record
 
 
-def read(batch: Batch) -> Iterator[Record]:
+def read_records(batch: Batch) -> Iterator[PlainRecord]:
     """The records of a batch of any magic and codec, in order, with the timestamps that consumers see (KIP-32: under
     log append time the batch's; -1: none). Raises ValueError when the bytes are no records, CorruptRecordError where
     Kafka's own checks find that."""
@@ -70,7 +70,7 @@ def read(batch: Batch) -> Iterator[Record]:
         raise CorruptRecordError(str(exc)) from exc
 
 
-def _read(batch: Batch) -> Iterator[Record]:
+def _read(batch: Batch) -> Iterator[PlainRecord]:
     read_so_far = 0
     try:
         for r in message_set.messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):
@@ -84,8 +84,8 @@ def _read(batch: Batch) -> Iterator[Record]:
         raise ValueError(f"its records cannot be decompressed ({exc})") from exc
 
 
-def _record(r: Any) -> Record:
-    return Record(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
+def _record(r: Any) -> PlainRecord:
+    return PlainRecord(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
 
 
 def rebuild(
@@ -94,11 +94,13 @@ def rebuild(
     """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
     target's limit allows; empty when there are none.
 
-    The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what `read`
-    raises.
+    The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what
+    `read_records` raises.
     """
     records = [
-        r for r in read(batch) if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
+        r
+        for r in read_records(batch)
+        if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
     ]
     if not records:
         return []
@@ -109,7 +111,11 @@ def rebuild(
 
 
 def build(
-    records: Sequence[Record], codec: int, max_bytes: int, leader_epoch: int, levels: CompressionLevels = JAVAS_LEVELS
+    records: Sequence[PlainRecord],
+    codec: int,
+    max_bytes: int,
+    leader_epoch: int,
+    levels: CompressionLevels = JAVAS_LEVELS,
 ) -> list[OutgoingBatch]:
     """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
     then, since its producer may have done so. Raises RecordTooLarge."""
@@ -137,7 +143,7 @@ def build(
     ]
 
 
-def _encode(records: Sequence[Record], codec: int, levels: CompressionLevels) -> bytes:
+def _encode(records: Sequence[PlainRecord], codec: int, levels: CompressionLevels) -> bytes:
     try:
         data = _uncompressed(records)
     except UnicodeEncodeError:
@@ -150,7 +156,7 @@ def _encode(records: Sequence[Record], codec: int, levels: CompressionLevels) ->
     return bytes(data)
 
 
-def _uncompressed(records: Sequence[Record]) -> bytearray:
+def _uncompressed(records: Sequence[PlainRecord]) -> bytearray:
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=NONE,

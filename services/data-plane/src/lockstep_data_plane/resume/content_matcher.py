@@ -11,8 +11,8 @@ from lockstep_data_plane.core.provenance import Provenance, appended_since, batc
 from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -34,8 +34,8 @@ class MatchedPosition:
 
 
 async def match_logs(
-    source: Cluster,
-    target: Cluster,
+    source: ClusterClient,
+    target: ClusterClient,
     tp: TopicPartition,
     target_tp: TopicPartition,
     row: PartitionProgress,
@@ -74,7 +74,7 @@ async def match_logs(
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE):
                 continue
-            records = [r for r in read(batch) if r.offset >= position]
+            records = [r for r in read_records(batch) if r.offset >= position]
             if alignment.add(there.as_stamped(records)) and alignment.next is not None:
                 return MatchedPosition(alignment.upstream, alignment.next)
         reached = next_offset(batches[-1])

@@ -10,10 +10,10 @@ from lockstep_data_plane.core.gap_policy import (
     FoundGap,
     GapCase,
     GapPolicies,
-    counted,
     decide_gap,
     goes_back,
     lost_on_target,
+    missing_between,
 )
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import appended_since
@@ -23,7 +23,7 @@ from lockstep_data_plane.record_batch.stamp import EPOCHS
 from lockstep_data_plane.resume.log_reconciler import LogReconciler
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, find_last_append
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
@@ -52,8 +52,8 @@ class GapResolver:
     def __init__(
         self,
         settings: FlowSettings,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterClient,
+        target: ClusterClient,
         control_writer: ControlTopicWriter,
         reconciler: LogReconciler,
         transaction_runner: TransactionRunner,
@@ -89,7 +89,7 @@ class GapResolver:
             source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
             target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
             open_run=row.open_run if found.case not in RECREATED else (),
-            gaps=counted(row.gaps, found.case),
+            gaps=missing_between(row.gaps, found.case),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
             target_lost=row.target_lost + lost_on_target(found, decision),
         )

@@ -14,7 +14,7 @@ from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, TargetShor
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError
 from lockstep_data_plane.resume.content_matcher import match_logs
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, committed_end, find_last_append
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["LogReconciler"]
@@ -26,7 +26,7 @@ ROW_WITHIN_S = 30.0
 class LogReconciler:
     """Where partitions of one slot stand. Changes nothing."""
 
-    def __init__(self, settings: FlowSettings, source: Cluster, target: Cluster) -> None:
+    def __init__(self, settings: FlowSettings, source: ClusterClient, target: ClusterClient) -> None:
         self._settings = settings
         self._source = source
         self._target = target

@@ -18,7 +18,7 @@ from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, 
 from lockstep_data_plane.resume.log_reconciler import LogReconciler
 from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterError
 
@@ -33,8 +33,8 @@ class Resumer:
         self,
         settings: FlowSettings,
         producer_id: int,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterClient,
+        target: ClusterClient,
         control_writer: ControlTopicWriter,
         rows: Mapping[TopicPartition, PartitionProgress],
         waiting: Callable[[], Iterable[MirrorPartition]],

@@ -21,7 +21,7 @@ from lockstep_data_plane.core.target_tail import (
     Unaccounted,
 )
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.errors import RetriableError
@@ -39,7 +39,7 @@ class NotReplicated(RetriableError):
 
 
 async def find_last_append(
-    target: Cluster,
+    target: ClusterClient,
     tp: TopicPartition,
     row: PartitionProgress,
     ours: Callable[[], Awaitable[frozenset[int]]],
@@ -109,7 +109,7 @@ def _require_new_producer(
 
 def _agrees(
     tp: TopicPartition,
-    target: Cluster,
+    target: ClusterClient,
     row: PartitionProgress,
     found: LastAppend,
     producer_id: int,
@@ -142,7 +142,7 @@ def _agrees(
     return False
 
 
-async def committed_end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> LastAppend:
+async def committed_end(target: ClusterClient, tp: TopicPartition, row: PartitionProgress) -> LastAppend:
     """Where the next transaction of a row that tells of transactions begins: at the log's end, for what is there is
     decided. Raises TargetShort, KafkaProtocolError and BrokerUnreachable."""
     end = await target.end_offset(tp)
@@ -158,7 +158,9 @@ def _short(tp: TopicPartition, end: int, row: PartitionProgress) -> str:
     )
 
 
-async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[int]) -> Mapping[int, tuple[int, int]]:
+async def remembered_by(
+    target: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
+) -> Mapping[int, tuple[int, int]]:
     """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
     Raises KafkaProtocolError and BrokerUnreachable."""
     leader = target.leader_of(tp)
@@ -177,7 +179,7 @@ async def remembered_by(target: Cluster, tp: TopicPartition, producer_ids: Set[i
     }
 
 
-async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> int:
+async def _end(target: ClusterClient, tp: TopicPartition, row: PartitionProgress) -> int:
     """The log's end. Raises TargetShort where that lies before what was appended."""
     end = await target.end_offset(tp)
     if end < row.downstream + 1:
@@ -186,7 +188,7 @@ async def _end(target: Cluster, tp: TopicPartition, row: PartitionProgress) -> i
 
 
 async def _read_tail(
-    target: Cluster, tp: TopicPartition, row: PartitionProgress, others: Set[int], *, from_last: bool
+    target: ClusterClient, tp: TopicPartition, row: PartitionProgress, others: Set[int], *, from_last: bool
 ) -> TargetTail:
     end = await _end(target, tp, row)
     tail = TargetTail(row, others)

@@ -4,7 +4,7 @@ else where `auto.offset.reset` does."""
 from __future__ import annotations
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["first_row"]
@@ -13,7 +13,7 @@ EARLIEST, LATEST = -2, -1
 
 
 async def first_row(
-    source: Cluster, settings: FlowSettings, tp: TopicPartition, progress: int | None, downstream: int
+    source: ClusterClient, settings: FlowSettings, tp: TopicPartition, progress: int | None, downstream: int
 ) -> PartitionProgress:
     """The row with which a partition begins: nothing of ours appended yet behind `downstream`. Raises
     KafkaProtocolError, BrokerUnreachable."""
@@ -24,7 +24,7 @@ async def first_row(
     return PartitionProgress(topic=tp[0], partition=tp[1], upstream=begin - 1, downstream=downstream)
 
 
-async def _first_offset(source: Cluster, settings: FlowSettings, tp: TopicPartition) -> int:
+async def _first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicPartition) -> int:
     plane = settings.data_plane
     moment = plane.start_timestamp.for_topic(tp[0])
     if moment is None:

@@ -16,9 +16,9 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionStage, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
-from lockstep_data_plane.record_batch.rebuild import Record, build
+from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
@@ -40,7 +40,7 @@ class TransactionRunner:
     def __init__(
         self,
         settings: FlowSettings,
-        target: Cluster,
+        target: ClusterClient,
         *,
         on_open: Callable[[MirrorPartition], None],
         on_commit: Callable[[MirrorPartition], None],
@@ -206,7 +206,7 @@ class TransactionRunner:
         was appended then does not matter, for the transaction will not be committed."""
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
-        (piece,) = build([Record(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
+        (piece,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
         data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
         async with self._target.led(place) as leader:
             connection = await self._target.connection(leader.broker, "progress")

@@ -10,7 +10,7 @@ from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import PartitionEvent
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords, refused_piece
 from lockstep_data_plane.progress.event_reporter import EventReporter
-from lockstep_data_plane.wire.cluster import Cluster
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -23,7 +23,12 @@ class ErrorHandler:
     """Turns what a broker or the judge said into the partition's next phase, and into what is told of it."""
 
     def __init__(
-        self, source: Cluster, target: Cluster, reporter: EventReporter, *, on_failed: Callable[[MirrorPartition], None]
+        self,
+        source: ClusterClient,
+        target: ClusterClient,
+        reporter: EventReporter,
+        *,
+        on_failed: Callable[[MirrorPartition], None],
     ) -> None:
         """`on_failed`: the partition reads no more, so that nothing more is to be fetched for it."""
         self._source = source
@@ -99,5 +104,5 @@ class ErrorHandler:
         else:
             self.on_append_failed(partition, where)
 
-    def _denied(self, partition: MirrorPartition, cluster: Cluster, topic: str, operation: str) -> None:
+    def _denied(self, partition: MirrorPartition, cluster: ClusterClient, topic: str, operation: str) -> None:
         self.on_append_failed(partition, self._reporter.denied(cluster.alias, "topic", topic, operation))

@@ -22,7 +22,7 @@ from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.retry_gate import RetryGate
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
@@ -36,7 +36,7 @@ class PartitionTasks:
     """Sees partitions through their phases, each in a task of its own, with what the slot does all of it by."""
 
     plane: DataPlaneSettings
-    target: Cluster
+    target: ClusterClient
     topics: Mapping[str, MirroredTopic]
     runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
     """The rows that tell of a partition's offset runs, as they stand now."""

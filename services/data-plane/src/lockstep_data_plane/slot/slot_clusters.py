@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.wire.cluster import Cluster, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 
 __all__ = ["connect_clusters"]
 
 
-def connect_clusters(settings: FlowSettings, slot: int) -> tuple[Cluster, Cluster]:
+def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:
     """Source and target, under the client ids that MM2's consumer and producer have. Raises BrokerUnreachable where
     certificates are unusable; nothing is connected before the first request."""
     flow, reading, writing = settings.flow, settings.clients.source_consumer, settings.clients.data_producer

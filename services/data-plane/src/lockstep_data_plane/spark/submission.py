@@ -16,7 +16,7 @@ from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.values import BadValue
 
-__all__ = ["ADDRESS", "PROPERTIES", "InvalidSubmission", "Submission", "joined", "submitted_to"]
+__all__ = ["ADDRESS", "PROPERTIES", "InvalidSubmission", "Submission", "join_conf", "submitted_to"]
 
 PROPERTIES = "LOCKSTEP_SPARK_PROPERTIES"
 """The variable by which the image's entrypoint names the file that the submitter has written."""
@@ -67,7 +67,7 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
     return Submission(path, conf, environment.get(ADDRESS, ""))
 
 
-def joined(spark: SparkSettings, submission: Submission) -> SparkSettings:
+def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
     """The file's settings and the submitted ones, with Kubernetes as the master. What only served the submitting is
     left out. Raises InvalidSubmission where both say different things, or one is said that is pinned."""
     if spark.master and not spark.master.startswith("k8s://"):

@@ -21,7 +21,7 @@ from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
 __all__ = [
-    "Cluster",
+    "ClusterClient",
     "KafkaProtocolError",
     "PartitionLeader",
     "TopicPartition",
@@ -68,7 +68,7 @@ def _name(code: int) -> str:
         return f"error {code}"
 
 
-class Cluster:
+class ClusterClient:
     """Leaders and connections of one cluster. One instance belongs to one event loop."""
 
     def __init__(
@@ -280,7 +280,7 @@ class Cluster:
         return int(found.end_offset)
 
 
-def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> Cluster:
+def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> ClusterClient:
     """The cluster that a client's Java properties point at (`bootstrap.servers`, security, socket buffers,
     time-outs). Reads certificate files now; raises BrokerUnreachable where they do not serve."""
     bootstrap = [_address(entry) for entry in properties["bootstrap.servers"].split(",") if entry.strip()]
@@ -292,7 +292,9 @@ def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -
     opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": None}
     settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
-    return Cluster(alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts)
+    return ClusterClient(
+        alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts
+    )
 
 
 def _address(entry: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.fetch_session import SessionRequest, Wanted
-from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, string
+from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, compact_string
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
@@ -91,7 +91,7 @@ def fetch_request(
     )
     replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
     return EncodedRequest(
-        API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), string(rack), NO_TAGS]
+        API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), compact_string(rack), NO_TAGS]
     )
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from lockstep_data_plane.record_batch.varint import unsigned
 from lockstep_data_plane.wire.frame_protocol import Parts
 
-__all__ = ["NO_TAGS", "NULL", "by_topic", "length", "string"]
+__all__ = ["NO_TAGS", "NULL", "by_topic", "compact_string", "length"]
 
 NO_TAGS = NULL = b"\0"
 _NO_ID = bytes(16)
@@ -19,7 +19,7 @@ def length(count: int) -> bytes:
     return unsigned(count + 1)
 
 
-def string(text: str) -> bytes:
+def compact_string(text: str) -> bytes:
     """Its length and its bytes."""
     encoded = text.encode()
     return length(len(encoded)) + encoded
@@ -29,7 +29,7 @@ def by_topic(topics: Mapping[UUID | str | None, Sequence[Parts]]) -> list[bytes 
     """What is said of partitions, topic by topic: each goes by its name, or by its id (None: it has none)."""
     parts: list[bytes | memoryview] = [length(len(topics))]
     for topic, entries in topics.items():
-        key = string(topic) if isinstance(topic, str) else _NO_ID if topic is None else topic.bytes
+        key = compact_string(topic) if isinstance(topic, str) else _NO_ID if topic is None else topic.bytes
         parts += (key, length(len(entries)))
         for entry in entries:
             parts += entry

@@ -8,8 +8,8 @@ from dataclasses import replace
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import read
-from lockstep_data_plane.wire.cluster import Cluster, TopicPartition
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -28,7 +28,7 @@ long."""
 
 
 async def log_between(
-    cluster: Cluster, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
+    cluster: ClusterClient, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
 ) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
     """The batches from the one that holds `offset` to the one before `end`, all of them, with the aborted transactions
     that each answer names; under read_committed they end at the last stable offset. Raises KafkaProtocolError and
@@ -66,7 +66,7 @@ async def log_between(
 class LogCursor:
     """How far the log of one partition was read, so that what has come since can be read on."""
 
-    def __init__(self, cluster: Cluster, tp: TopicPartition) -> None:
+    def __init__(self, cluster: ClusterClient, tp: TopicPartition) -> None:
         self._cluster = cluster
         self._tp = tp
         self._topic_id = ""
@@ -90,5 +90,5 @@ class LogCursor:
 def next_offset(batch: Batch) -> int:
     """The offset behind a batch of a log."""
     if batch.magic < 2:  # its header says nothing of the offsets inside
-        return max((record.offset for record in read(batch)), default=batch.base_offset) + 1
+        return max((record.offset for record in read_records(batch)), default=batch.base_offset) + 1
     return batch.last_offset + 1

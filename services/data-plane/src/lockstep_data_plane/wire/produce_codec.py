@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.stamp import StampedBatch
 from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
 from lockstep_data_plane.wire.connection import APIS
-from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, length, string
+from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 
 __all__ = ["PRODUCE_BY_TOPIC_ID", "ProduceAnswer", "produce_answer", "produce_request"]
@@ -46,7 +46,7 @@ def produce_request(
         records = data.parts if isinstance(data, StampedBatch) else (data,)
         entry = (_INDEX.pack(number) + length(len(data)), *records, NO_TAGS)
         topics.setdefault(leader.topic_id if by_id else topic, []).append(entry)
-    name = NULL if transactional_id is None else string(transactional_id)
+    name = NULL if transactional_id is None else compact_string(transactional_id)
     head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
     return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from lockstep_data_plane.wire.cluster import Cluster, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -57,7 +57,7 @@ class TransactionCoordinators:
     """The transaction coordinators of one cluster. Each call asks again while a coordinator moves or still ends the
     last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
 
-    def __init__(self, cluster: Cluster, timeout: timedelta) -> None:
+    def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
         """`timeout`: after so long the cluster itself aborts a transaction that nobody ends."""
         self._cluster = cluster
         self._timeout = timeout

@@ -17,7 +17,7 @@ from lockstep_config.keys.key_types import Status
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.values import choice, integer
 
-__all__ = ["Translation", "clamped", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
+__all__ = ["TranslatedProperties", "clamped", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
 
 # librdkafka's own defaults, which take part in its checks.
 RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
@@ -26,7 +26,7 @@ RESPONSE_OVERHEAD_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
+class TranslatedProperties:
     """`settings` for a confluent-kafka client; `refused`: (Java key, sentence) of each property that stops the
     start."""
 
@@ -47,7 +47,7 @@ def uses_sasl(properties: Mapping[str, str]) -> bool:
     return protocol_of(properties) in {"SASL_PLAINTEXT", "SASL_SSL"}
 
 
-def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
+def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedProperties:
     """Settings for one kind of client. Values must have been checked before (`lockstep_config.resolve.validate`)."""
     settings = {
         "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
@@ -64,7 +64,7 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> Translation:
         if key is not None and key.librdkafka and key.status is Status.USED:
             settings[key.librdkafka] = clamped(key, value)
     _relations(settings, kind)
-    return Translation(settings, tuple(refused))
+    return TranslatedProperties(settings, tuple(refused))
 
 
 def clamped(key: ClientKey, text: str) -> str:

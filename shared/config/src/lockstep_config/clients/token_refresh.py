@@ -10,7 +10,15 @@ from typing import Any
 
 from lockstep_config.clients.oauth import RefreshRule
 
-__all__ = ["UNKNOWN_LIFE_S", "Token", "expiry_to_report", "jwt_expiry", "jwt_subject", "pause_after", "refresh_at"]
+__all__ = [
+    "UNKNOWN_LIFE_S",
+    "AccessToken",
+    "expiry_to_report",
+    "jwt_expiry",
+    "jwt_subject",
+    "pause_after",
+    "refresh_at",
+]
 
 UNKNOWN_LIFE_S = 3600.0
 """For a token that does not say how long it lives: it is looked at again after so long at most."""
@@ -20,7 +28,7 @@ LONGEST_PAUSE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A token as it came at `since`; the broker refuses it from `until` on."""
 
     text: str = field(repr=False)
@@ -28,7 +36,7 @@ class Token:
     until: float
 
 
-def refresh_at(token: Token, rule: RefreshRule, chance: float) -> float:
+def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
     """The moment from which on a new token is to be asked for; `chance` is a random number from 0 to 1.
 
     Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`): after a part of its life, not within `min_period_s` of
@@ -45,7 +53,7 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 """Of what is left of a token's life."""
 
 
-def expiry_to_report(token: Token, now: float, due: float) -> float:
+def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
     """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
     there is one, from `due_commits` on. Before that it would be given the same again, and come back when that has a
     twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""

@@ -25,7 +25,7 @@ from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.tls import ssl_context
 from lockstep_config.clients.token_refresh import (
     UNKNOWN_LIFE_S,
-    Token,
+    AccessToken,
     expiry_to_report,
     jwt_expiry,
     jwt_subject,
@@ -71,24 +71,24 @@ class TokenSource:
         self._settings = settings
         self._clock, self._sleep, self._chance = clock, sleep, chance
         self._lock = threading.Lock()
-        self._token: Token | None = None
+        self._token: AccessToken | None = None
         self._due = 0.0
         self._failures = 0
         self._silent_until = 0.0
         self._trouble = ""
         self._refresh_token: str | None = None
 
-    def token(self) -> Token:
+    def token(self) -> AccessToken:
         """A token that is good now. Blocks while it is asked for. Raises TokenUnavailable."""
         return self.token_and_end()[0]
 
-    def token_and_end(self) -> tuple[Token, float]:
+    def token_and_end(self) -> tuple[AccessToken, float]:
         """The same, and the end of it to give librdkafka (`expiry_to_report`)."""
         with self._lock:
             token = self._good_now()
             return token, expiry_to_report(token, self._clock(), max(self._due, self._silent_until))
 
-    def _good_now(self) -> Token:
+    def _good_now(self) -> AccessToken:
         now = self._clock()
         if self._token is not None and now < self._due:
             return self._token
@@ -122,12 +122,12 @@ class TokenSource:
         token = self._token
         return None if token is None else jwt_subject(token.text)
 
-    def _still_good(self, now: float) -> Token:
+    def _still_good(self, now: float) -> AccessToken:
         if self._token is None or now >= self._token.until:
             raise TokenUnavailable(self._trouble)
         return self._token
 
-    def _new_token(self) -> Token:
+    def _new_token(self) -> AccessToken:
         settings = self._settings
         if settings.token_file is not None:
             return self._known(_read(settings.token_file), f"the token in {settings.token_file}")
@@ -135,19 +135,21 @@ class TokenSource:
             return self._known(settings.token, "the token in oauth.access.token")
         return self._asked_for()
 
-    def _known(self, text: str, what: str) -> Token:
+    def _known(self, text: str, what: str) -> AccessToken:
         now = self._clock()
         until = jwt_expiry(text)
         if until is not None and until <= now:
             expiry_text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(until))
             raise TokenUnavailable(f"{what} expired at {expiry_text} UTC: put a new one there")
-        return self._bounded(Token(text, now, until or now + UNKNOWN_LIFE_S))
+        return self._bounded(AccessToken(text, now, until or now + UNKNOWN_LIFE_S))
 
-    def _bounded(self, token: Token) -> Token:
+    def _bounded(self, token: AccessToken) -> AccessToken:
         longest = self._settings.longest_s
-        return token if longest is None else Token(token.text, token.since, min(token.until, token.since + longest))
+        return (
+            token if longest is None else AccessToken(token.text, token.since, min(token.until, token.since + longest))
+        )
 
-    def _asked_for(self) -> Token:
+    def _asked_for(self) -> AccessToken:
         settings, began, pause, tried = self._settings, self._clock(), self._settings.retry_first_s, 0
         while True:
             try:
@@ -163,7 +165,7 @@ class TokenSource:
             self._sleep(pause if longest is None else min(pause, longest))
             pause *= 2
 
-    def _asked_once(self) -> Token:
+    def _asked_once(self) -> AccessToken:
         settings = self._settings
         if settings.iam is not None:
             return self._signed(settings.iam)
@@ -189,15 +191,15 @@ class TokenSource:
         until = min(ends, default=now + UNKNOWN_LIFE_S)
         if until <= now:
             raise _Refused(f"{settings.endpoint} gave a token that has expired already: check the clocks of both hosts")
-        return self._bounded(Token(text, now, until))
+        return self._bounded(AccessToken(text, now, until))
 
-    def _signed(self, iam: IamSettings) -> Token:
+    def _signed(self, iam: IamSettings) -> AccessToken:
         if (missing := signer_missing()) is not None:
             raise _Refused(missing)
         from lockstep_config.clients.iam_signer import signed  # AWS's packages: not for who has no use for them
 
         text, until = signed(iam)
-        return self._bounded(Token(text, self._clock(), until))
+        return self._bounded(AccessToken(text, self._clock(), until))
 
     def _posted(self, body: str) -> dict[str, Any]:
         endpoint = self._settings.endpoint or ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockstep_config.flow.reader import Reader
-from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.lockstep_keys import HEARTBEATS_TOPICS
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
 from lockstep_config.keys.python_classes import (
@@ -138,7 +138,7 @@ def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics)
 
 def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str, str]:
     """What Connect hands to a class that it configures: all of the connector's properties (`mm2-behaviour.md` §5.5)."""
-    of_connectors = {name for name, key in KEYS.items() if {Scope.TOP, Scope.FLOW} <= key.scopes} | set(own_keys)
+    of_connectors = {name for name, key in KEYS.items() if {KeyLevel.TOP, KeyLevel.FLOW} <= key.scopes} | set(own_keys)
     properties = {key: entry.value for key, entry in layers.top.items() if key in of_connectors}
     named = precedence.aliases(layers, flow)
     for side, alias, name in (("source", flow.source, named.source), ("target", flow.target, named.target)):

@@ -24,7 +24,7 @@ __all__ = [
     "double_routes",
     "leads_back",
     "may_share",
-    "route",
+    "route_text",
     "stem",
     "unreached",
 ]
@@ -57,7 +57,7 @@ class DoubleRoute:
     other: Path
 
 
-def route(path: Path) -> str:
+def route_text(path: Path) -> str:
     """The clusters that a path leads through: `A->B->C`."""
     return "->".join([path[0].flow.source, *(link.flow.target for link in path)])
 

@@ -16,7 +16,7 @@ from lockstep_config.flow.identity_topology import (
     defaults,
     double_routes,
     leads_back,
-    route,
+    route_text,
     unreached,
 )
 from lockstep_config.flow.model import FlowSettings
@@ -116,8 +116,8 @@ def _both_ways(origin: str, one: Path, other: Path) -> str:
     target = other[-1].flow.target
     relaying = " or ".join(f"{path[-1].flow}.{KEY}=local" for path in (one, other) if len(path) > 1)
     return (
-        f"records of {origin} reach {target} twice under the same topic names, by {route(one)} and by {route(other)}: "
-        f"set {relaying}, or let these flows select different topics"
+        f"records of {origin} reach {target} twice under the same topic names, by {route_text(one)} and by "
+        f"{route_text(other)}: set {relaying}, or let these flows select different topics"
     )
 
 
@@ -125,7 +125,7 @@ def _not_relayed(path: Path, modes: dict[Flow, Mode]) -> str:
     holding = [step.flow for step in path[1:] if modes[step.flow] == "local"]
     keys = " and ".join(f"{flow}.{KEY}=relay" for flow in holding)
     return (
-        f"records of {path[0].flow.source} do not reach {path[-1].flow.target} by {route(path)}: "
+        f"records of {path[0].flow.source} do not reach {path[-1].flow.target} by {route_text(path)}: "
         f"{' and '.join(map(str, holding))} copies only what originated on its source; {keys} would let them pass"
     )
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from lockstep_config.keys.connector_keys import ConnectorName
-from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.per_topic import PerTopic, per_topic
 from lockstep_config.resolve import precedence
@@ -41,7 +41,7 @@ class Reader:
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
         # What MirrorMaker drops at the top of a file does not count there.
-        layers = self.layers if Scope.TOP in KEYS[key].scopes else replace(self.layers, top={})
+        layers = self.layers if KeyLevel.TOP in KEYS[key].scopes else replace(self.layers, top={})
         found = precedence.connector(layers, self.flow, key, self.connector)
         if found is None:
             old = next((name for name, known in KEYS.items() if known.renamed_to == key), None)

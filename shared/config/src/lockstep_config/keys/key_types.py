@@ -17,8 +17,8 @@ __all__ = [
     "WORKER",
     "Family",
     "Key",
+    "KeyLevel",
     "Kind",
-    "Scope",
     "Status",
     "without_effect",
 ]
@@ -31,7 +31,7 @@ ALIAS_OF_CLUSTER = "alias"
 """Behind a cluster's alias it is the same: MM2 hands `A.x` to the connectors as `source.cluster.x`."""
 
 
-class Scope(Enum):
+class KeyLevel(Enum):
     """Where in the file a key may stand; the value is how it is written there."""
 
     TOP = "KEY"
@@ -73,7 +73,7 @@ class Key:
     kind: Kind = Kind.STRING
     default: str | None = None
     meaning: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyLevel]
     status: Status = Status.USED
     why: str = ""
     minimum: int | None = None
@@ -90,18 +90,18 @@ class Family:
 
     prefix: str
     status: Status
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyLevel]
     why: str
 
 
-TOP_ONLY = frozenset({Scope.TOP})
-CONNECTOR = frozenset({Scope.TOP, Scope.FLOW})
-FLOW_ONLY = frozenset({Scope.FLOW})
-WORKER = frozenset({Scope.TOP, Scope.CLUSTER})
-CLUSTER_ONLY = frozenset({Scope.CLUSTER})
-ANYWHERE = frozenset(Scope)
+TOP_ONLY = frozenset({KeyLevel.TOP})
+CONNECTOR = frozenset({KeyLevel.TOP, KeyLevel.FLOW})
+FLOW_ONLY = frozenset({KeyLevel.FLOW})
+WORKER = frozenset({KeyLevel.TOP, KeyLevel.CLUSTER})
+CLUSTER_ONLY = frozenset({KeyLevel.CLUSTER})
+ANYWHERE = frozenset(KeyLevel)
 
 
-def without_effect(name: str, why: str, scopes: frozenset[Scope] = CONNECTOR, meaning: str = "") -> Key:
+def without_effect(name: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
     """A key that is accepted and changes nothing, for the reason `why`."""
     return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)

@@ -21,8 +21,8 @@ from lockstep_config.keys.key_types import (
     TOP_ONLY,
     WORKER,
     Key,
+    KeyLevel,
     Kind,
-    Scope,
     Status,
 )
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
@@ -46,7 +46,7 @@ IDENTITY_POLICIES = (
 behave alike (`mm2-behaviour.md` §2.1)."""
 
 
-def _flag(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+def _flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
     return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
 
 
@@ -62,7 +62,7 @@ def _every(name: str, default: str, meaning: str) -> Key:
     )
 
 
-def _replication(name: str, default: str, meaning: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+def _replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
     return Key(
         name=name,
         kind=Kind.INTEGER,
@@ -78,7 +78,7 @@ def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
     return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning, scopes=CONNECTOR)
 
 
-def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[Scope] = CONNECTOR) -> Key:
+def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
     return Key(
         name=name,
         kind=Kind.CLASS,

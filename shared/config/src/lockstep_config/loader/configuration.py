@@ -37,7 +37,7 @@ from lockstep_config.text.config_errors import ConfigurationError, Problem
 from lockstep_config.text.config_providers import providers_of, resolved
 from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
-from lockstep_config.text.sources import sources_of
+from lockstep_config.text.sources import config_sources
 from lockstep_config.text.values import list_of
 
 __all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
@@ -144,7 +144,7 @@ def configured(
         unused=_in_order(findings.unused),
         notes=_in_order(findings.notes),
         log=log,
-        sources=sources_of(path, entries),
+        sources=config_sources(path, entries),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from lockstep_config.flow.model import Configuration
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.keys.mm1_keys import (
     EVERY_TOPIC,
@@ -133,9 +133,9 @@ def _key_of(side: Side, alias: str, name: str) -> str:
         return name
     if known is None or name in CLIENT[side]:
         return f"{alias}.{side}.{name}"
-    if Scope.FLOW in known.scopes:
+    if KeyLevel.FLOW in known.scopes:
         return f"{FLOW}.{name}"
-    return f"{FLOW.target}.{name}" if Scope.CLUSTER in known.scopes else name
+    return f"{FLOW.target}.{name}" if KeyLevel.CLUSTER in known.scopes else name
 
 
 def _place(entry: Entry, lines: _Lines) -> None:

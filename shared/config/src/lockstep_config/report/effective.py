@@ -10,7 +10,7 @@ from lockstep_config.flow.mm1_flow import legacy_defaults
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
 from lockstep_config.keys.client_keys import CLIENT
-from lockstep_config.keys.key_types import Key, Scope, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
@@ -63,7 +63,7 @@ def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowS
     whole = (
         entry
         for key, entry in layers.top.items()
-        if (key in KEYS and KEYS[key].scopes == {Scope.TOP} and KEYS[key].status is Status.USED)
+        if (key in KEYS and KEYS[key].scopes == {KeyLevel.TOP} and KEYS[key].status is Status.USED)
         or key.startswith((CONF_PREFIX, "config.providers."))
     )
     return View(
@@ -92,11 +92,11 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
     connector, worker = Reader(layers, flow), Reader(layers, flow, of_worker=True)
     lines, defaults = [], legacy_defaults(layers, flow)
     for name, key in KEYS.items():
-        if not _counts(key) or key.renamed_to or key.scopes == {Scope.TOP}:
+        if not _counts(key) or key.renamed_to or key.scopes == {KeyLevel.TOP}:
             continue
         if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
             continue  # a Python class has its place
-        found = (connector if Scope.FLOW in key.scopes else worker).found(name)
+        found = (connector if KeyLevel.FLOW in key.scopes else worker).found(name)
         lines.append(
             shown.line(name, found.entry) if found else Setting(name, defaults.get(name, _default(name, settings)))
         )

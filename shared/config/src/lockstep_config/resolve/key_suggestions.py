@@ -14,7 +14,7 @@ from functools import cache
 from typing import get_args
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKind
-from lockstep_config.keys.key_types import Kind, Scope, Status
+from lockstep_config.keys.key_types import KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RenamedKey, renamed_key
 
@@ -56,15 +56,15 @@ class KeySuggestion:
 
 
 @cache
-def known_at(scope: Scope) -> tuple[str, ...]:
+def known_at(scope: KeyLevel) -> tuple[str, ...]:
     """Every name that may stand there, without the alias or the flow in front."""
     names = [name for name, key in KEYS.items() if scope in key.scopes]
     match scope:
-        case Scope.TOP:
+        case KeyLevel.TOP:
             names += CONNECTION
-        case Scope.CLUSTER:
+        case KeyLevel.CLUSTER:
             names += [*CONNECTION, *(f"{kind}.{name}" for kind in KINDS for name in (*CLIENT[kind], *CONNECTION))]
-        case Scope.FLOW:
+        case KeyLevel.FLOW:
             names += [f"{side}.cluster.{name}" for side in ("source", "target") for name in CONNECTION]
             for kind in KINDS:
                 prefixes = [f"{kind}.", f"source.{kind}.", f"target.{kind}."]
@@ -74,7 +74,7 @@ def known_at(scope: Scope) -> tuple[str, ...]:
 
 
 @cache
-def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> KeySuggestion:
+def meant(name: str, scope: KeyLevel, among: tuple[str, ...] | None = None) -> KeySuggestion:
     """About an unknown key at that level; `name` is without the alias or the flow. With `among` it is one of these
     names, behind a longer prefix. `{prefix}` in what is said stands for that prefix."""
     older = renamed_key(name)
@@ -86,13 +86,13 @@ def meant(name: str, scope: Scope, among: tuple[str, ...] | None = None) -> KeyS
         return KeySuggestion(_for_client(bare))
     if found := _slip(near(name, known_at(scope)), scope):
         return found
-    for place in Scope:
+    for place in KeyLevel:
         if place is not scope and (there := _would_help(near(name, known_at(place)))):
             return KeySuggestion(f"did you mean {' or '.join(place.value.replace('KEY', one) for one in there)}?")
     return KeySuggestion(NOTHING_LIKE_IT)
 
 
-def _from_renamed(older: RenamedKey, scope: Scope, among: tuple[str, ...] | None) -> KeySuggestion:
+def _from_renamed(older: RenamedKey, scope: KeyLevel, among: tuple[str, ...] | None) -> KeySuggestion:
     here = _prefix(older.keys, scope)
     if among is None and not set(older.keys) <= set(known_at(scope)):
         here = "ALIAS." if set(older.keys) <= CONNECTION else "SOURCE->TARGET."
@@ -101,7 +101,7 @@ def _from_renamed(older: RenamedKey, scope: Scope, among: tuple[str, ...] | None
     return KeySuggestion(said, older.keys if here == "{prefix}" else (), older.matters)
 
 
-def _slip(found: Sequence[str], scope: Scope) -> KeySuggestion | None:
+def _slip(found: Sequence[str], scope: KeyLevel) -> KeySuggestion | None:
     if not found:
         return None
     matters = any(map(_matters, found))
@@ -112,9 +112,9 @@ def _slip(found: Sequence[str], scope: Scope) -> KeySuggestion | None:
     return KeySuggestion(instead, tuple(helping) if here == "{prefix}" else (), matters, slip=True)
 
 
-def _prefix(keys: Iterable[str], scope: Scope) -> str:
+def _prefix(keys: Iterable[str], scope: KeyLevel) -> str:
     """What goes before a proposal. `enabled` starts no flow at the top; `bootstrap.servers` is one cluster's."""
-    if scope is Scope.TOP:
+    if scope is KeyLevel.TOP:
         return {"enabled": "SOURCE->TARGET.", "bootstrap.servers": "ALIAS."}.get(next(iter(keys), ""), "{prefix}")
     return "{prefix}"
 
@@ -267,7 +267,7 @@ def flow_meant(key: str, aliases: Sequence[str]) -> str | None:
         if between is None or key.startswith("->", len(source)):
             continue
         target, _, rest = key[between.end() :].partition(".")
-        if target in aliases and target != source and Scope.FLOW in getattr(KEYS.get(rest), "scopes", ()):
+        if target in aliases and target != source and KeyLevel.FLOW in getattr(KEYS.get(rest), "scopes", ()):
             return f"{source}->{target}.{rest}"
     return None
 

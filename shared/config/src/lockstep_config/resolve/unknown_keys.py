@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lockstep_config.keys.key_types import Scope
+from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import cluster_meant, flow_meant, like_alias, meant
 from lockstep_config.resolve.slips import placeholder
@@ -41,7 +41,9 @@ def unknown_alias(
     findings.unknown_key(entry, message, near=matters or found is not None or bool(unfilled))
 
 
-def unknown(entry: Entry, name: str, scope: Scope, findings: Diagnostics, among: tuple[str, ...] | None = None) -> None:
+def unknown(
+    entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics, among: tuple[str, ...] | None = None
+) -> None:
     """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
     that it may be, behind a longer prefix."""
     if why := placeholder(entry.shown):

@@ -12,7 +12,7 @@ from lockstep_config.clients.tls import remark_on
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
-from lockstep_config.keys.key_types import Key, Kind, Scope, Status
+from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
@@ -86,7 +86,7 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
         _check_own_line(entry, place, *own, findings)
         return
     if classes.claim(place.flow, key) or _check_known(
-        entry, key, Scope.FLOW, findings, classes.stand_in(place.flow, key)
+        entry, key, KeyLevel.FLOW, findings, classes.stand_in(place.flow, key)
     ):
         return
     for side in ("source", "target"):
@@ -115,7 +115,7 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
         message = f"{IS_UNKNOWN}; did you mean {place.flow}.{slips[0]}, which the Python class takes?"
         findings.unknown_key(entry, message, near=True)
         return
-    unknown(entry, key, Scope.FLOW, findings)
+    unknown(entry, key, KeyLevel.FLOW, findings)
 
 
 def _check_offset_syncs_producer(entry: Entry, place: KeyScope, name: str, findings: Diagnostics) -> None:
@@ -144,7 +144,7 @@ def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, fin
         findings.problem(entry, f"names the connector {connector!r}: there are {', '.join(CONNECTORS)}")
     elif key in OWN_KEYS:
         if connector in OWN_KEYS[key]:
-            _check_known(entry, key, Scope.FLOW, findings)
+            _check_known(entry, key, KeyLevel.FLOW, findings)
         else:
             findings.without_effect(entry, f"the {connector} connector has no {key}")
     elif (client := client_kind(key)) is not None:
@@ -156,7 +156,7 @@ def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, fin
     elif key in KEYS:
         findings.problem(entry, f"is no key of one connector alone: write {place.flow}.{key}, which all of them read")
     else:
-        unknown(entry, key, Scope.FLOW, findings, (*OWN_KEYS, *KINDS))
+        unknown(entry, key, KeyLevel.FLOW, findings, (*OWN_KEYS, *KINDS))
 
 
 def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> None:
@@ -168,8 +168,8 @@ def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], f
         if key.startswith(f"{kind}."):
             _check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
             return
-    if not _check_known(entry, key, Scope.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
-        unknown(entry, key, Scope.CLUSTER, findings)
+    if not _check_known(entry, key, KeyLevel.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
+        unknown(entry, key, KeyLevel.CLUSTER, findings)
 
 
 def _check_top_line(
@@ -178,7 +178,7 @@ def _check_top_line(
     key = place.key
     if key.startswith("config.providers."):
         return  # the providers' own check (`providers.providers_of`)
-    if classes.claim(None, key) or _check_known(entry, key, Scope.TOP, findings, classes.stand_in(None, key)):
+    if classes.claim(None, key) or _check_known(entry, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
         _check_connection(entry, key, findings)
@@ -205,11 +205,11 @@ def _check_top_line(
     if dot and _is_known_of_cluster(rest):
         message = f"{alias!r} is not in clusters ({', '.join(aliases)})"
         unknown_alias(entry, message, [alias], aliases, findings)
-    elif dot and rest in KEYS and alias not in ROLES and meant(key, Scope.TOP).instead == NOTHING_LIKE_IT:
+    elif dot and rest in KEYS and alias not in ROLES and meant(key, KeyLevel.TOP).instead == NOTHING_LIKE_IT:
         message = f"{alias!r} is neither in clusters ({', '.join(aliases)}) nor a flow, SOURCE->TARGET.{rest}"
         unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
-        unknown(entry, key, Scope.TOP, findings)
+        unknown(entry, key, KeyLevel.TOP, findings)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -219,7 +219,7 @@ def _is_known_of_cluster(rest: str) -> bool:
     )
 
 
-def _check_known(entry: Entry, name: str, scope: Scope, findings: Diagnostics, stood_in_for: bool = False) -> bool:
+def _check_known(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics, stood_in_for: bool = False) -> bool:
     """Judge the line by the tables of MM2's properties and of ours; False when they do not know the name."""
     if name.startswith(CONF_PREFIX):
         _check_spark(entry, name, scope, findings)
@@ -229,7 +229,7 @@ def _check_known(entry: Entry, name: str, scope: Scope, findings: Diagnostics, s
         if scope in key.scopes:
             _check_key(entry, key, findings, stood_in_for)
         else:
-            where = " or ".join(place.value.replace("KEY", name) for place in Scope if place in key.scopes)
+            where = " or ".join(place.value.replace("KEY", name) for place in KeyLevel if place in key.scopes)
             findings.without_effect(entry, f"MirrorMaker does not read it here: write {where}")
         return True
     for family in FAMILIES:
@@ -239,8 +239,8 @@ def _check_known(entry: Entry, name: str, scope: Scope, findings: Diagnostics, s
     return False
 
 
-def _check_spark(entry: Entry, name: str, scope: Scope, findings: Diagnostics) -> None:
-    if scope is not Scope.TOP:
+def _check_spark(entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics) -> None:
+    if scope is not KeyLevel.TOP:
         findings.without_effect(entry, f"one Spark serves all flows of a process: write {name}")
         return
     try:
@@ -292,7 +292,7 @@ def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
 
 def _check_connection(entry: Entry, name: str, findings: Diagnostics) -> None:
     if name not in CONNECTION:
-        unknown(entry, name, Scope.CLUSTER, findings, tuple(sorted(CONNECTION)))
+        unknown(entry, name, KeyLevel.CLUSTER, findings, tuple(sorted(CONNECTION)))
         return
     if name in CONNECTION_WITHOUT_EFFECT:
         findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
@@ -319,7 +319,7 @@ def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Diagnosti
         return
     key = CLIENT[kind].get(name)
     if key is None:
-        unknown(entry, name, Scope.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
+        unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
         return
     if key.status is Status.WITHOUT_EFFECT:
         findings.without_effect(entry, key.why)

@@ -24,7 +24,15 @@ from lockstep_config.text.values import list_of
 from lockstep_config.text.yaml_nodes import Leaf, MapNode, Node
 from lockstep_protocol.names import Flow
 
-__all__ = ["CLASSES", "Connector", "add_connect", "connector_of", "connectors_by_name", "is_worker", "nearest_class"]
+__all__ = [
+    "CLASSES",
+    "ConnectorResource",
+    "add_connect",
+    "connectors_by_name",
+    "is_worker",
+    "nearest_class",
+    "recognise_connector",
+]
 
 MIRROR = "org.apache.kafka.connect.mirror."
 CLASSES: Mapping[ConnectorName, str] = {
@@ -44,7 +52,7 @@ _CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
+class ConnectorResource:
     """One of MM2's three, with the mapping that holds its `config`; `name` is what Connect calls it, `worker` the
     KafkaConnect it belongs to, "" where nothing says it."""
 
@@ -75,7 +83,7 @@ class Connector:
         return f"the {CLASSES[self.kind]}{called} in line {self.part.line}"
 
 
-def connector_of(root: Part) -> Connector | None:
+def recognise_connector(root: Part) -> ConnectorResource | None:
     """What a mapping is, in whatever form; None where it is no connector of MM2."""
     metadata, spec = root.part("metadata"), root.part("spec")
     if root.text("kind") == "KafkaConnector" and spec is not None:
@@ -111,18 +119,18 @@ def is_worker(root: Part) -> bool:
     return root.text("kind") == "KafkaConnect"
 
 
-def _made(part: Part, java: str, name: str, worker: str = "", *, of_strimzi: bool = False) -> Connector | None:
+def _made(part: Part, java: str, name: str, worker: str = "", *, of_strimzi: bool = False) -> ConnectorResource | None:
     simple = java.strip().removeprefix(MIRROR).removesuffix("Connector") + "Connector"
     kind = next((kind for kind, known in CLASSES.items() if known == simple), None)
     if kind is None:
         return None
     settings = {key: (leaf, path, line) for key, leaf, path, line in part.settings()}
-    return Connector(kind, part, name.strip(), worker, of_strimzi, settings)
+    return ConnectorResource(kind, part, name.strip(), worker, of_strimzi, settings)
 
 
-def add_connect(connectors: Sequence[Connector], workers: Sequence[Part], lines: Lines) -> None:
+def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part], lines: Lines) -> None:
     """All lines of connectors, and of the workers that they belong to."""
-    flows: dict[Flow, dict[ConnectorName, Connector]] = {}
+    flows: dict[Flow, dict[ConnectorName, ConnectorResource]] = {}
     for one in connectors:
         flow = _flow(one, lines)
         if flow is None:
@@ -153,7 +161,7 @@ def add_connect(connectors: Sequence[Connector], workers: Sequence[Part], lines:
     lines.add("emit.heartbeats.enabled", "false", path, line)
 
 
-def _flow(one: Connector, lines: Lines) -> Flow | None:
+def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
     """Named by the aliases. Where one cannot name a cluster of a file, the side does, and the alias is the flow's."""
     named: dict[str, str] = {}
     for side, key, alias in zip(SIDES, ALIAS_KEYS, one.aliases, strict=True):
@@ -170,7 +178,9 @@ def _flow(one: Connector, lines: Lines) -> Flow | None:
     return flow
 
 
-def _add_flow(flow: Flow, present: Mapping[ConnectorName, Connector], workers: Sequence[Part], lines: Lines) -> None:
+def _add_flow(
+    flow: Flow, present: Mapping[ConnectorName, ConnectorResource], workers: Sequence[Part], lines: Lines
+) -> None:
     source = present.get("source")
     if source is not None:
         if not source.name:
@@ -198,7 +208,7 @@ def _add_flow(flow: Flow, present: Mapping[ConnectorName, Connector], workers: S
     add_flow(Connectors(parts, CLASSES, CLASSES, first.line), flow, lines)
 
 
-def _without(one: Connector) -> Part:
+def _without(one: ConnectorResource) -> Part:
     """The connector without the settings that are its place, not its work."""
     config = one.part.node.items.get("config")
     if not isinstance(config, MapNode):
@@ -213,7 +223,7 @@ def _without(one: Connector) -> Part:
     return replace(one.part, node=replace(one.part.node, items=items))
 
 
-def _add_clusters(one: Connector, flow: Flow, lines: Lines) -> None:
+def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
     their clients'."""
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
@@ -239,14 +249,14 @@ def _add_clusters(one: Connector, flow: Flow, lines: Lines) -> None:
                     lines.add(f"{own}{side}.{client}.{name}", value, path, line)
 
 
-def _add_aliases(one: Connector, flow: Flow, lines: Lines) -> None:
+def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Those that are no names of clusters here."""
     for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
         if alias != cluster:
             lines.add(f"{flow}.{key}", alias, *one.place(key))
 
 
-def _add_worker(source: Connector, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
+def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
     """Where Connect's workers keep progress. The connector's own topic counts before theirs (KIP-618)."""
     key = f"{flow.target}.{OFFSETS}"
     if own := source.text("offsets.storage.topic"):
@@ -273,7 +283,7 @@ def _name(worker: Part) -> str:
     return metadata.text("name") if metadata else ""
 
 
-def _check_records_go_there(source: Connector, flow: Flow, lines: Lines) -> None:
+def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
     elsewhere; then its progress is not on the target."""
     key = "producer.override.bootstrap.servers"

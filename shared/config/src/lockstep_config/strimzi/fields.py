@@ -12,7 +12,7 @@ from pathlib import Path
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
 
-__all__ = ["Field", "Fields", "Finding", "Use", "check_config", "check_fields", "joined"]
+__all__ = ["Field", "FieldFinding", "Fields", "Use", "check_config", "check_fields", "join_path"]
 
 LIKENESS = 0.6
 """difflib's ratio from which on a known field is worth naming beside an unknown one."""
@@ -62,7 +62,7 @@ Fields = Mapping[str, Field]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FieldFinding:
     """What came of judging a resource: mistakes, and what is there without effect here. `chart`: path and line of what
     is there for the Helm chart, and has nothing more to be said of."""
 
@@ -71,14 +71,14 @@ class Finding:
     chart: list[tuple[str, int]] = field(default_factory=list)
 
 
-def joined(path: str, name: str) -> str:
+def join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file: Path, found: Finding) -> None:
+def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file: Path, found: FieldFinding) -> None:
     """Judge a mapping that stands at `path` of a resource of an API `version`."""
     for name, value in node.items.items():
-        here, line = joined(path, name), node.lines[name]
+        here, line = join_path(path, name), node.lines[name]
         known = fields.get(name)
         if known is None:
             found.problems.append(Problem(file, line, here, _unknown(name, fields, version, path)))
@@ -89,10 +89,12 @@ def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file
     for name, known in fields.items():
         missing = name not in node.items or _is_empty(node.items[name])
         if known.required and missing and (not known.versions or version in known.versions):
-            found.problems.append(Problem(file, node.line, joined(path, name), f"is missing: {known.becomes}"))
+            found.problems.append(Problem(file, node.line, join_path(path, name), f"is missing: {known.becomes}"))
 
 
-def _check_field(node: Node, known: Field, *, path: str, line: int, version: str, file: Path, found: Finding) -> None:
+def _check_field(
+    node: Node, known: Field, *, path: str, line: int, version: str, file: Path, found: FieldFinding
+) -> None:
     if _is_empty(node):
         return
     if known.use is Use.CHART and not known.why:
@@ -116,10 +118,10 @@ def _check_field(node: Node, known: Field, *, path: str, line: int, version: str
                 found.problems.append(Problem(file, item.line, at, f"is {_named(item)}, but takes a mapping"))
 
 
-def check_config(node: MapNode, path: str, file: Path, found: Finding) -> None:
+def check_config(node: MapNode, path: str, file: Path, found: FieldFinding) -> None:
     """Judge a mapping of settings, whose values are all texts, numbers, true or false."""
     for key, value in node.items.items():
-        at, line = joined(path, key), node.lines[key]
+        at, line = join_path(path, key), node.lines[key]
         if isinstance(value, ListNode):
             found.problems.append(Problem(file, line, at, "is a list: write its elements between commas, as one text"))
         elif isinstance(value, MapNode):
@@ -196,7 +198,7 @@ def _unknown(name: str, fields: Fields, version: str, path: str) -> str:
     if not nearest:
         # Capitals and dashes are the usual slips, and cost more likeness than they should.
         nearest = [known for known in candidates if _plain(known) == _plain(name)]
-    instead = f"did you mean {joined(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
+    instead = f"did you mean {join_path(path, nearest[0])}?" if nearest else f"known here are {', '.join(candidates)}"
     return f"is no field that Strimzi has there; {instead}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep_config.strimzi.fields import joined
+from lockstep_config.strimzi.fields import join_path
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode
@@ -41,7 +41,7 @@ class Part:
     """Where its settings stand, if not under `config`."""
 
     def at(self, name: str) -> str:
-        return joined(self.path, name)
+        return join_path(self.path, name)
 
     def line_of(self, name: str) -> int:
         return self.node.lines.get(name, self.line)
@@ -83,7 +83,7 @@ class Part:
 
     def in_config(self, key: str) -> str:
         """The path of a setting."""
-        return joined(self.at("config") if self.config_at is None else self.config_at, key)
+        return join_path(self.at("config") if self.config_at is None else self.config_at, key)
 
     def settings(self, name: str = "config") -> list[tuple[str, Leaf, str, int]]:
         """Of a mapping of settings: each key with its value, its path and its line."""

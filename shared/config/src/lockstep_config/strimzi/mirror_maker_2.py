@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockstep_config.keys.client_keys import CONNECTION
-from lockstep_config.keys.key_types import ALIAS_OF_CLUSTER, Scope
+from lockstep_config.keys.key_types import ALIAS_OF_CLUSTER, KeyLevel
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve.precedence import ALIAS
 from lockstep_config.strimzi.access import add_connection
@@ -212,7 +212,7 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     for key, leaf, path, line in cluster.settings():
         if key in CONNECTION or key == ALIAS_OF_CLUSTER:
             lines.add(f"{alias}.{key}", text_of(leaf), path, line)
-        elif key in KEYS and Scope.CLUSTER in KEYS[key].scopes:
+        elif key in KEYS and KeyLevel.CLUSTER in KEYS[key].scopes:
             lines.without_effect(path, line, "it is a setting of Kafka Connect, which has the target's config only")
         else:
             where = (
@@ -259,7 +259,7 @@ def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
 
 def _is_connectors(key: str) -> bool:
     known = KEYS.get(key)
-    return known is not None and Scope.CLUSTER not in known.scopes
+    return known is not None and KeyLevel.CLUSTER not in known.scopes
 
 
 def _add_version(spec: Part, lines: Lines) -> None:

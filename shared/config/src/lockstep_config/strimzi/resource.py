@@ -14,14 +14,14 @@ from pathlib import Path
 from lockstep_config.keys.lockstep_keys import TRACING
 from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBMS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
 from lockstep_config.strimzi.connect import (
-    Connector,
+    ConnectorResource,
     add_connect,
-    connector_of,
     connectors_by_name,
     is_worker,
     nearest_class,
+    recognise_connector,
 )
-from lockstep_config.strimzi.fields import Finding, check_config, check_fields
+from lockstep_config.strimzi.fields import FieldFinding, check_config, check_fields
 from lockstep_config.strimzi.lines import Lines, Part, text_of
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
@@ -130,7 +130,7 @@ def _name(one: MapNode) -> str:
 @dataclass(frozen=True, slots=True)
 class _Found:
     ours: list[MapNode] = field(default_factory=list)
-    connectors: list[Connector] = field(default_factory=list)
+    connectors: list[ConnectorResource] = field(default_factory=list)
     workers: list[Part] = field(default_factory=list)
     others: list[MapNode] = field(default_factory=list)
 
@@ -141,7 +141,7 @@ def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
         for part in _items(document, lines):
             if part.text("kind") in KINDS:
                 found.ours.append(part.node)
-            elif (connector := connector_of(part)) is not None:
+            elif (connector := recognise_connector(part)) is not None:
                 _check_connector(part, connector, lines)
                 found.connectors.append(connector)
             elif is_worker(part):
@@ -170,15 +170,15 @@ def _items(document: Node, lines: Lines) -> Iterator[Part]:
         yield from list(connectors_by_name(root)) or [root]
 
 
-def _check_connector(root: Part, connector: Connector, lines: Lines) -> None:
+def _check_connector(root: Part, connector: ConnectorResource, lines: Lines) -> None:
     if connector.of_strimzi:
-        found = Finding(lines.problems, lines.unused)
+        found = FieldFinding(lines.problems, lines.unused)
         check_fields(root.node, KAFKA_CONNECTOR, path=root.path, version=V1, file=lines.file, found=found)
         return
     config = connector.part.node.items["config"]
     if isinstance(config, MapNode):
         path = connector.part.in_config("")
-        check_config(config, path.removesuffix("."), lines.file, Finding(lines.problems, lines.unused))
+        check_config(config, path.removesuffix("."), lines.file, FieldFinding(lines.problems, lines.unused))
 
 
 def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
@@ -196,7 +196,7 @@ def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
 
 
 def _add(document: MapNode, lines: Lines) -> None:
-    kind, found = _text(document, "kind"), Finding(lines.problems, lines.unused)
+    kind, found = _text(document, "kind"), FieldFinding(lines.problems, lines.unused)
     root = Part(document, "", document.line)
     version = _version(root, kind, lines)
     own = {name: value for name, value in document.items.items() if name not in CHART_VALUES}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lockstep_config.text.properties import Entry
 
-__all__ = ["Sources", "named_files", "sources_of"]
+__all__ = ["Sources", "config_sources", "named_files"]
 
 _NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 _JAAS = re.compile(r"(?:^|\.)sasl\.jaas\.config$")
@@ -28,7 +28,7 @@ class Sources:
     entries: tuple[Entry, ...] = ()
 
 
-def sources_of(path: Path, entries: Iterable[Entry]) -> Sources:
+def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
     """Of lines whose references have been replaced; `path` is the configuration's own file."""
     every = tuple(entries)
     files = {path, *(entry.file for entry in every if entry.file is not None)}

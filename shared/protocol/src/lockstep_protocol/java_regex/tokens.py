@@ -19,7 +19,7 @@ class UntranslatablePattern(ValueError):
         return f"regular expression {self.pattern!r}: {self.why}"
 
 
-class Token(NamedTuple):
+class PatternToken(NamedTuple):
     """One character of the pattern; between `\\Q` and `\\E` it is `quoted` and stands for itself."""
 
     char: str
@@ -42,7 +42,7 @@ class Tokens:
             return ""
         return self.tokens[index].char
 
-    def pop(self, missing: str) -> Token:
+    def pop(self, missing: str) -> PatternToken:
         """The next token, or a refusal with the sentence `missing` where there is none."""
         if self.next >= len(self.tokens):
             self.refuse(missing)
@@ -70,8 +70,8 @@ class Tokens:
         raise UntranslatablePattern(self.pattern, f"{why}, at character {at + 1}")
 
 
-def _tokens(pattern: str) -> list[Token]:
-    tokens: list[Token] = []
+def _tokens(pattern: str) -> list[PatternToken]:
+    tokens: list[PatternToken] = []
     at, quoted = 0, False
     while at < len(pattern):
         pair = pattern[at : at + 2]
@@ -81,6 +81,6 @@ def _tokens(pattern: str) -> list[Token]:
             continue
         # An escaped backslash must not begin a \Q.
         width = 2 if not quoted and pair.startswith("\\") else 1
-        tokens.extend(Token(char, quoted, at + i) for i, char in enumerate(pair[:width]))
+        tokens.extend(PatternToken(char, quoted, at + i) for i, char in enumerate(pair[:width]))
         at += width
     return tokens

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_runtime.kafka.admin_requests import AdminRequests, in_pieces, together
-from lockstep_runtime.kafka.admin_types import AclBinding
+from lockstep_runtime.kafka.admin_types import DescribedAcl
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN
 from lockstep_runtime.kafka.outcome import Outcome
 
@@ -26,7 +26,7 @@ CHANGED_AT_ONCE = 200
 
 
 class AclRequests(AdminRequests):
-    async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[AclBinding, ...]:
+    async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[DescribedAcl, ...]:
         """All bindings of a resource type, any pattern.
 
         librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
@@ -46,7 +46,7 @@ class AclRequests(AdminRequests):
         bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
         return tuple(
             sorted(
-                AclBinding(
+                DescribedAcl(
                     b.restype.name,
                     b.name,
                     b.resource_pattern_type.name,
@@ -59,14 +59,14 @@ class AclRequests(AdminRequests):
             )
         )
 
-    async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+    async def create_acls(self, bindings: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
         """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
         timeout = self._timeout
         return await self._change(
             bindings, ConfluentAcl, (await self._connected()).create_acls, "create an ACL for", timeout
         )
 
-    async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+    async def delete_acls(self, bindings: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
         """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
         binding. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
         must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
@@ -82,13 +82,13 @@ class AclRequests(AdminRequests):
 
     async def _change(
         self,
-        bindings: Sequence[AclBinding],
+        bindings: Sequence[DescribedAcl],
         make: Callable[..., Any],
         ask: Callable[..., Any],
         operation: str,
         timeout: float,
-    ) -> Outcome[AclBinding]:
-        async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
+    ) -> Outcome[DescribedAcl]:
+        async def change(piece: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
             theirs = {make(*_fields(b)): b for b in piece}
             futures = ask(list(theirs), request_timeout=timeout)
             outcome = await self._many(
@@ -99,7 +99,7 @@ class AclRequests(AdminRequests):
         return await together(in_pieces(bindings, CHANGED_AT_ONCE, change))
 
     @staticmethod
-    def acl_key(b: AclBinding) -> str:
+    def acl_key(b: DescribedAcl) -> str:
         """A binding in one line, as logs and outcomes name it."""
         return f"{b.permission} {b.operation} {b.resource_type}:{b.pattern_type}:{b.name} {b.principal} from {b.host}"
 
@@ -108,12 +108,12 @@ NOT_ONE = frozenset({"UNKNOWN", "ANY", "MATCH"})
 """Words by which a filter would match bindings beside the one that is meant."""
 
 
-def _of(asked: Sequence[AclBinding], outcome: Outcome[object]) -> Outcome[AclBinding]:
+def _of(asked: Sequence[DescribedAcl], outcome: Outcome[object]) -> Outcome[DescribedAcl]:
     by_key = {AclRequests.acl_key(b): b for b in asked}
     return Outcome({key: by_key[key] for key in outcome.done}, outcome.failed, outcome.denied)
 
 
-def _fields(b: AclBinding) -> tuple[Any, ...]:
+def _fields(b: DescribedAcl) -> tuple[Any, ...]:
     """What librdkafka's bindings and filters are made of alike."""
     return (
         ResourceType[b.resource_type],

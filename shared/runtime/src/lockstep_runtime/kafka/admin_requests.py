@@ -28,7 +28,7 @@ from lockstep_runtime.kafka.auth_errors import (
 )
 from lockstep_runtime.kafka.client_factory import certificate_error, create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, classify
+from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
 from lockstep_runtime.kafka.missing_acl import missing_operation, words
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.tracing import step
@@ -223,7 +223,7 @@ class AdminRequests:
             self._client.poll(0)  # lets error_cb hear what happened on the wire
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
-        verdict = classify(error.code())
+        verdict = error_verdict(error.code())
         if verdict is ErrorVerdict.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 __all__ = [
-    "AclBinding",
     "ConfigSource",
+    "DescribedAcl",
     "GroupDescription",
     "GroupListing",
     "GroupOffset",
@@ -63,7 +63,7 @@ class TopicConfig:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class AclBinding:
+class DescribedAcl:
     """One ACL, in Kafka's upper-case words: resource_type TOPIC, pattern_type LITERAL, operation READ, permission
     ALLOW.
 

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 
 from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean
 
-__all__ = ["ErrorVerdict", "classify"]
+__all__ = ["ErrorVerdict", "error_verdict"]
 
 
 class ErrorVerdict(Enum):
@@ -52,7 +52,7 @@ RETRIABLE = codes_that_mean(ErrorMeaning.RETRIABLE) | {
 DENIED = codes_that_mean(ErrorMeaning.DENIED)
 
 
-def classify(code: int) -> ErrorVerdict:
+def error_verdict(code: int) -> ErrorVerdict:
     """The verdict on a Kafka error code, librdkafka's own (negative) ones included. Unknown codes are FATAL."""
     if code in UNREACHABLE:
         return ErrorVerdict.UNREACHABLE
