@@ -71,11 +71,13 @@ def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
 
         def waiting() -> list[float] | None:
             found = lags()
-            return found if found and found[0] >= DELAY_S * RATE / 2 else None
+            # Records come from the driver's question to both clusters, seconds from the slot's row: each at its own
+            # time.
+            return found if found and found[0] >= DELAY_S * RATE / 2 and found[2] >= DELAY_S / 2 else None
 
         records, of_consumer, seconds = wait_until(waiting, within=COPIED_WITHIN, every=0.1, what="records wait")
         assert of_consumer == records
-        assert DELAY_S / 2 <= seconds < COPIED_WITHIN
+        assert seconds < COPIED_WITHIN
         proxy_b.heal()
     there.wait_copied(topic)
     wait_until(lambda: lags() == [0, 0, 0], within=COPIED_WITHIN, every=0.1, what="no record waits")

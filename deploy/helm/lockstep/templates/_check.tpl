@@ -11,7 +11,8 @@
 {{- if not (and $v.kind $v.spec) -}}
 {{- fail "lockstep: nothing to mirror: give a KafkaMirrorMaker2 or KafkaMirrorMaker resource of Strimzi as values (-f my-mirror-maker-2.yaml); it is used as it is. Of a file with several documents Helm reads the first one alone" -}}
 {{- end -}}
-{{- $versions := get (dict "KafkaMirrorMaker2" (list "v1alpha1" "v1beta2" "v1") "KafkaMirrorMaker" (list "v1alpha1" "v1beta1" "v1beta2")) $v.kind -}}
+{{- /* `helm lint` goes on behind a `fail`, so there may be no kind here. */ -}}
+{{- $versions := get (dict "KafkaMirrorMaker2" (list "v1alpha1" "v1beta2" "v1") "KafkaMirrorMaker" (list "v1alpha1" "v1beta1" "v1beta2")) (toString $v.kind) | default list -}}
 {{- $known := list "eventstreams.ibm.com/v1beta1" -}}
 {{- range $group := list "kafka.strimzi.io" "eventstreams.ibm.com" "ibmevents.ibm.com" -}}
 {{- range $versions -}}{{- $known = append $known (printf "%s/%s" $group .) -}}{{- end -}}
