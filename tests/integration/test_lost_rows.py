@@ -14,9 +14,10 @@ import pytest
 from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, Unaccounted
 from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.resume.sequence_recovery import find_last_append, remembered_by
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_protocol.names import state_topic
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.conftest import Pair
 from tests.support.batch_bytes import batch_bytes, record

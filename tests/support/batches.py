@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition, connect_cluster
+from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import decoded
 
 __all__ = ["body", "codecs_of_records", "read_batches"]

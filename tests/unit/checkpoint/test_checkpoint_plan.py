@@ -15,7 +15,6 @@ from lockstep_checkpoint.plan import (
     CheckpointPlan,
     CheckpointRule,
     Committed,
-    TargetPartition,
     beyond,
     came_from,
     consumes_mirrored,
@@ -29,14 +28,14 @@ from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
 from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 FLOW = Flow("A", "B")
 EVERYTHING = NameFilter((".*",), ())
 RULE = CheckpointRule(FLOW, DefaultReplicationPolicy(), EVERYTHING)
 GROUP = "billing"
-Last = dict[TargetPartition, Checkpoint]
+Last = dict[TopicPartition, Checkpoint]
 
 
 def store(*syncs: tuple[str, int, int, int]) -> OffsetSyncStore:
@@ -66,7 +65,7 @@ def checkpoint(upstream: int, downstream: int, topic: str = "A.orders", **more: 
 def planned(
     syncs: OffsetSyncStore,
     *committed: Committed,
-    last: Mapping[TargetPartition, Checkpoint] | None = None,
+    last: Mapping[TopicPartition, Checkpoint] | None = None,
     rule: CheckpointRule = RULE,
 ) -> CheckpointPlan:
     return plan_checkpoints(GROUP, committed, last or {}, rule, OffsetTranslator(RunTranslator(), syncs).translate)
@@ -187,7 +186,7 @@ class TestPlaces:
     """What a group's row says of its partitions."""
 
     @staticmethod
-    def place(place: TranslatedOffset, *, last: Mapping[TargetPartition, Checkpoint] | None = None) -> CheckpointPlan:
+    def place(place: TranslatedOffset, *, last: Mapping[TopicPartition, Checkpoint] | None = None) -> CheckpointPlan:
         return plan_checkpoints(GROUP, [at("orders", 0, 100)], last or {}, RULE, lambda *_: place)
 
     def test_exact_place_is_reported_with_a_due_or_a_written_checkpoint(self) -> None:

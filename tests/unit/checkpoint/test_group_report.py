@@ -9,11 +9,10 @@ from typing import Any
 
 from lockstep_checkpoint.group_report import GONE, GroupReport, TranslationState
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
-from lockstep_checkpoint.plan import TargetPartition
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
@@ -106,7 +105,7 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}
 
 
-def reporting_of(folder: Path, written: dict[TargetPartition, Checkpoint]) -> tuple[GroupReport, Late]:
+def reporting_of(folder: Path, written: dict[TopicPartition, Checkpoint]) -> tuple[GroupReport, Late]:
     """With group sync."""
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True, lines="sync.group.offsets.enabled = true\n")
     log = Late(ctx)

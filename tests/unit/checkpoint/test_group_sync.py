@@ -18,9 +18,8 @@ from lockstep_checkpoint.group_sync import (
     rewinds,
     with_writes,
 )
-from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.mm2_records import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 ABSENT = TargetGroupState(GroupMembership.ABSENT)
 ACTIVE = TargetGroupState(GroupMembership.ACTIVE)
@@ -128,7 +127,7 @@ class TestBeyondItsPlace:
         assert plan_group_sync(checkpoints(100), empty(900), empty(900), {}, {P0: 900}).ahead == ()
 
 
-def at(upstream: int, downstream: int) -> dict[TargetPartition, Checkpoint]:
+def at(upstream: int, downstream: int) -> dict[TopicPartition, Checkpoint]:
     return {P0: Checkpoint("billing", *P0, UpstreamOffset(upstream), DownstreamOffset(downstream), "")}
 
 
@@ -181,7 +180,7 @@ def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
 
 @given(CHECKPOINTS, QUIET, st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20)))
 def test_each_partition_beyond_its_place_is_named_or_set_back(
-    wanted: list[Checkpoint], look: TargetGroupState, rewound: dict[TargetPartition, int]
+    wanted: list[Checkpoint], look: TargetGroupState, rewound: dict[TopicPartition, int]
 ) -> None:
     beyond = {
         (one.topic, one.partition)

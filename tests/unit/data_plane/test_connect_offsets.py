@@ -35,7 +35,7 @@ def known(*batches: Batch, connector: str = "MirrorSourceConnector") -> dict[tup
 
 def of_source(fold: CommittedProgress, connector: str = "MirrorSourceConnector") -> dict[tuple[str, int], int | None]:
     """What is known of the partitions of S."""
-    found = [(change.source_partition(), change.offset) for change in fold.offsets.of(connector).values()]
+    found = [(change.source_partition(), change.offset) for change in fold.offsets.for_connector(connector).values()]
     return {place[1]: offset for place, offset in found if place is not None and place[0] == "S"}
 
 

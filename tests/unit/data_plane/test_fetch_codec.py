@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
 from lockstep_data_plane.wire.fetch_session import SessionRequest
+from lockstep_protocol.offsets import TopicPartition
 from tests.support.kio_codec import written
 
 VERSIONS = range(APIS["fetch"].oldest, APIS["fetch"].newest + 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.assignment import TopicPartition, assign
+from lockstep_data_plane.common.assignment import assign
 from lockstep_data_plane.driver.load_balancer import (
     GAIN,
     HALF_LIFE_S,
@@ -19,6 +19,7 @@ from lockstep_data_plane.driver.load_balancer import (
     count_bytes,
     evened,
 )
+from lockstep_protocol.offsets import TopicPartition
 
 MB = 1_000_000.0
 T = [("t", number) for number in range(8)]

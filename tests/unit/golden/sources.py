@@ -166,7 +166,7 @@ def mirror_records() -> Iterator[tuple[str, Bytes, object, object]]:
             progress = record_of(name, change)
             fold = OffsetFold()
             fold.apply(*progress)
-            read = fold.of(name).get(progress[0], replace(change, offset=None))
+            read = fold.for_connector(name).get(progress[0], replace(change, offset=None))
             yield f"{name}, {'reset' if offset is None else 'altered'}", progress, change, read
 
 

@@ -7,21 +7,14 @@ librdkafka does not have, so that a change of either touches few files (`archite
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.source_modules import source_modules
+
 WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection")) | {
     "lockstep_runtime.kafka.sasl_session",
     "lockstep_runtime.kafka.group_protocols",
 }
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
-
-
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for source in sorted((*REPOSITORY.glob("services/*/src"), *REPOSITORY.glob("shared/*/src"))):
-        for file in sorted(source.rglob("*.py")):
-            name = ".".join(file.relative_to(source).with_suffix("").parts)
-            yield name.removesuffix(".__init__"), ast.parse(file.read_text())
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -37,14 +30,14 @@ def _speaks_the_wire(imported: str) -> bool:
 
 
 def test_only_connections_speak_the_wire_protocol() -> None:
-    found = {name for name, tree in _modules() if any(map(_speaks_the_wire, _imports(tree)))}
+    found = {name for name, tree in source_modules() if any(map(_speaks_the_wire, _imports(tree)))}
     assert found <= WIRE, f"aiokafka's wire layer or kio is imported by {sorted(found - WIRE)}"
     assert found, "nothing found: this test has lost its subject"
 
 
 def test_no_module_works_at_import_time() -> None:
     """Beside definitions a module may only name things: calls stand in functions, so importing has no effects."""
-    for name, tree in _modules():
+    for name, tree in source_modules():
         for node in tree.body:
             acts = isinstance(node, ast.For | ast.While | ast.With | ast.Try)
             acts |= isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)

@@ -268,27 +268,31 @@ def test_offset_record_is_read_only_by_its_connector_until_a_reset(connector: Co
     one, none = asked(connector, (PARTITION[connector], {"offset": 0}), (PARTITION[connector], None))
     written, reset = record_of("mine", one), record_of("mine", none)
     fold = folded(written, record_of("other", none))
-    assert (fold.of("mine"), fold.of("other"), fold.of("another")) == ({written[0]: one}, {}, {})
-    assert folded(written, reset).of("mine") == {}
-    assert folded(reset, written).of("mine") == {written[0]: one}
+    assert (fold.for_connector("mine"), fold.for_connector("other"), fold.for_connector("another")) == (
+        {written[0]: one},
+        {},
+        {},
+    )
+    assert folded(written, reset).for_connector("mine") == {}
+    assert folded(reset, written).for_connector("mine") == {written[0]: one}
 
 
 def test_last_record_of_a_key_counts_and_keys_compare_by_bytes() -> None:
     key, blanks = b'["mine",{"a":1}]', b'["mine", {"a": 1}]'
     fold = folded((key, b'{"offset":7}'), (blanks, b'{"offset":8}'), (key, b'{"offset":3}'))
-    assert fold.of("mine") == {blanks: OffsetChange({"a": 1}, 8), key: OffsetChange({"a": 1}, 3)}
-    assert list(fold.of("mine")) == [blanks, key], "as they were written"
+    assert fold.for_connector("mine") == {blanks: OffsetChange({"a": 1}, 8), key: OffsetChange({"a": 1}, 3)}
+    assert list(fold.for_connector("mine")) == [blanks, key], "as they were written"
 
 
 @pytest.mark.parametrize("key", [b'["mine",{"rubbish":1}]', b'["mine",null]', b'["mine",{}]'])
 def test_malformed_own_partition_is_found_and_can_be_reset(key: bytes) -> None:
-    assert [one.offset for one in folded((key, b'{"offset":3}')).of("mine").values()] == [3]
+    assert [one.offset for one in folded((key, b'{"offset":3}')).for_connector("mine").values()] == [3]
 
 
 @pytest.mark.parametrize("value", [None, b"null", b'{"pos":3}', b'{"offset":true}', b'{"offset":null}', b"7"])
 def test_value_without_an_offset_is_a_reset(value: bytes | None) -> None:
     key = b'["mine",{}]'
-    assert folded((key, b'{"offset":3}'), (key, value)).of("mine") == {}
+    assert folded((key, b'{"offset":3}'), (key, value)).for_connector("mine") == {}
 
 
 @pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
@@ -298,7 +302,7 @@ def test_record_that_is_no_offset_is_skipped(key: bytes | None) -> None:
 
 def test_value_that_is_not_json_changes_nothing() -> None:
     key = b'["mine",{}]'
-    assert [one.offset for one in folded((key, b'{"offset":3}'), (key, b"{")).of("mine").values()] == [3]
+    assert [one.offset for one in folded((key, b'{"offset":3}'), (key, b"{")).for_connector("mine").values()] == [3]
 
 
 def test_source_partition_is_none_for_malformed_and_other_connectors() -> None:

@@ -26,7 +26,7 @@ from lockstep_checkpoint.group_sync import (
 )
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
-from lockstep_checkpoint.plan import CheckpointRule, TargetPartition, beyond, came_from, plan_checkpoints, within
+from lockstep_checkpoint.plan import CheckpointRule, beyond, came_from, plan_checkpoints, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
@@ -36,6 +36,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.mm2_codec import encode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -256,7 +257,7 @@ class CheckpointFlow:
 
     async def _append(
         self, due: list[Checkpoint], planned_at: int
-    ) -> dict[str, dict[TargetPartition, TranslatedOffset]]:
+    ) -> dict[str, dict[TopicPartition, TranslatedOffset]]:
         """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""
         if not due:
             return {}
@@ -270,7 +271,7 @@ class CheckpointFlow:
             self._emitted.add(len(kept))
             note(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
-        kept_back: dict[str, dict[TargetPartition, TranslatedOffset]] = {}
+        kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
         for one in others:
             kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends)
         return kept_back
@@ -322,7 +323,7 @@ class CheckpointFlow:
             await self._report.synced(group, moved, sync.ahead)
 
 
-def _amended(standing: TranslationState, kept_back: Mapping[TargetPartition, TranslatedOffset]) -> TranslationState:
+def _amended(standing: TranslationState, kept_back: Mapping[TopicPartition, TranslatedOffset]) -> TranslationState:
     sentences = [f"{topic}-{partition}: {place.why}" for (topic, partition), place in kept_back.items()]
     places = tuple((where, kept_back.get(where, place)) for where, place in standing.places)
     return TranslationState(tuple(sorted((*standing.untranslated, *sentences))), places)

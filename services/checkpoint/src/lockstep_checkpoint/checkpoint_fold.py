@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["WrittenCheckpoints"]
 
-NOTHING: Mapping[TargetPartition, Checkpoint] = MappingProxyType({})
+NOTHING: Mapping[TopicPartition, Checkpoint] = MappingProxyType({})
 
 
 class WrittenCheckpoints:
@@ -27,8 +27,8 @@ class WrittenCheckpoints:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[str, dict[TargetPartition, Checkpoint]] = {}
-        self._positions: dict[tuple[str, TargetPartition], int] = {}
+        self._groups: dict[str, dict[TopicPartition, Checkpoint]] = {}
+        self._positions: dict[tuple[str, TopicPartition], int] = {}
         self.malformed = 0
         """Records that are no checkpoints; they are passed over, as MirrorMaker 2's readers do."""
 
@@ -57,6 +57,6 @@ class WrittenCheckpoints:
         for at, checkpoint in zip(offsets, checkpoints, strict=True):
             self.written(at, checkpoint)
 
-    def for_group(self, group: str) -> Mapping[TargetPartition, Checkpoint]:
+    def for_group(self, group: str) -> Mapping[TopicPartition, Checkpoint]:
         """The last checkpoints of a group by target partition; empty for a group without."""
         return self._groups.get(group, NOTHING)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
-from lockstep_checkpoint.plan import TargetPartition
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
@@ -24,7 +24,7 @@ SHOWN = 3
 LISTED = 50
 """Partitions a row lists that are behind, and as many that wait; the rest is counted."""
 
-Written = Callable[[str], Mapping[TargetPartition, Checkpoint]]
+Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TranslationState:
     partition, in order."""
 
     untranslated: tuple[str, ...] = ()
-    places: tuple[tuple[TargetPartition, TranslatedOffset], ...] = ()
+    places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class _GroupView:
     """One of `HELD`, with the reason beside it."""
     held_reason: str = ""
     ahead: tuple[Ahead, ...] = ()
-    rewound: Mapping[TargetPartition, int] = field(default_factory=dict)
+    rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
     """See `rewinds`; `positions`: (upstream, downstream) of the checkpoints when it was asked last."""
-    positions: Mapping[TargetPartition, tuple[int, int]] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, row: GroupStatus | None, *, syncs: bool) -> _GroupView:
@@ -118,7 +118,7 @@ class GroupReport:
         await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
 
-    def rewound(self, group: str) -> Mapping[TargetPartition, int]:
+    def rewound(self, group: str) -> Mapping[TopicPartition, int]:
         """Where the group's checkpoints stood before it went back on the source (`rewinds`)."""
         view, written = self._view(group), self._written(group)
         marks = rewinds(view.rewound, view.positions, written)
@@ -127,7 +127,7 @@ class GroupReport:
             self._views[group] = replace(view, rewound=marks, positions={**view.positions, **positions})
         return marks
 
-    async def synced(self, group: str, moved: Mapping[TargetPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
+    async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
         """The target's group stands at every checkpoint, but for those where it is `ahead`; `moved` are the offsets
         just committed for it, if any. Without effect on a group that is gone from the source.
         """
@@ -302,7 +302,7 @@ class GroupReport:
                 self._views.pop(row.group, None)
 
 
-def _behind(standing: TranslationState, ahead: Collection[TargetPartition]) -> tuple[tuple[str, int, int], ...]:
+def _behind(standing: TranslationState, ahead: Collection[TopicPartition]) -> tuple[tuple[str, int, int], ...]:
     places = [(where, place) for where, place in standing.places if where not in ahead]
     found = [(*where, place.behind) for where, place in places if place.at is not None and place.behind]
     return tuple(sorted(found, key=lambda one: -one[2]))

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from lockstep_checkpoint.plan import TargetPartition
 from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = [
     "AHEAD_ON_TARGET",
@@ -57,14 +57,14 @@ class TargetGroupState:
     """A group on the target at one moment. An offset of None is one that was reset away (some clients commit -1)."""
 
     membership: GroupMembership
-    offsets: Mapping[TargetPartition, int | None] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """A partition in which the target's group stands at `offset`, beyond its checkpoint `place`."""
 
-    where: TargetPartition
+    where: TopicPartition
     offset: int
     place: int
     state: str
@@ -92,7 +92,7 @@ def plan_group_sync(
     before: TargetGroupState | None,
     now: TargetGroupState,
     partitions: Mapping[str, int],
-    rewound: Mapping[TargetPartition, int] = MappingProxyType({}),
+    rewound: Mapping[TopicPartition, int] = MappingProxyType({}),
     *,
     follow: bool = False,
 ) -> GroupSync:
@@ -118,10 +118,10 @@ def plan_group_sync(
 
 
 def rewinds(
-    known: Mapping[TargetPartition, int],
-    before: Mapping[TargetPartition, tuple[int, int]],
-    written: Mapping[TargetPartition, Checkpoint],
-) -> dict[TargetPartition, int]:
+    known: Mapping[TopicPartition, int],
+    before: Mapping[TopicPartition, tuple[int, int]],
+    written: Mapping[TopicPartition, Checkpoint],
+) -> dict[TopicPartition, int]:
     """Where the checkpoint of each partition stood before its group went back on the source, as long as it has not come
     so far again. `known`: what this said before; `before`: (upstream, downstream) of the checkpoints then.
     """
@@ -143,7 +143,7 @@ def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGr
 
 
 def _ahead(
-    checkpoints: Iterable[Checkpoint], now: TargetGroupState, rewound: Mapping[TargetPartition, int]
+    checkpoints: Iterable[Checkpoint], now: TargetGroupState, rewound: Mapping[TopicPartition, int]
 ) -> Iterator[Ahead]:
     for one in checkpoints:
         where = one.topic, one.partition

@@ -11,14 +11,13 @@ from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.filters import Names
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
-from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
 
 __all__ = [
     "CheckpointPlan",
     "CheckpointRule",
     "Committed",
-    "TargetPartition",
     "Translate",
     "beyond",
     "came_from",
@@ -28,9 +27,6 @@ __all__ = [
     "target_topic",
     "within",
 ]
-
-TargetPartition: TypeAlias = tuple[str, int]
-"""Topic by its name on the target, and partition."""
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or whatever answers like it."""
@@ -78,7 +74,7 @@ class CheckpointPlan:
     """Why partitions got none although the group has an offset there: sentences for people. Suppressed ones are not
     here.
     """
-    places: tuple[tuple[TargetPartition, TranslatedOffset], ...] = ()
+    places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
     """How each partition with an offset stands once the due ones are written, ordered by target topic and partition."""
 
 
@@ -91,7 +87,7 @@ def consumes_mirrored(committed: Iterable[Committed], rule: CheckpointRule) -> b
 def plan_checkpoints(
     group: str,
     committed: Iterable[Committed],
-    last: Mapping[TargetPartition, Checkpoint],
+    last: Mapping[TopicPartition, Checkpoint],
     rule: CheckpointRule,
     translate: Translate,
 ) -> CheckpointPlan:
@@ -101,7 +97,7 @@ def plan_checkpoints(
     """
     due: list[Checkpoint] = []
     untranslated: list[str] = []
-    places: dict[TargetPartition, TranslatedOffset] = {}
+    places: dict[TopicPartition, TranslatedOffset] = {}
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
             continue
@@ -123,7 +119,7 @@ def plan_checkpoints(
 
 
 def within(
-    due: Iterable[Checkpoint], ends: Mapping[TargetPartition, int]
+    due: Iterable[Checkpoint], ends: Mapping[TopicPartition, int]
 ) -> tuple[tuple[Checkpoint, ...], tuple[Checkpoint, ...]]:
     """The checkpoints that lie within the target's logs, and those that do not, or whose log's end is not known. The
     second say that what they were computed from no longer holds, or that the log is not there.
@@ -135,7 +131,7 @@ def within(
     return tuple(kept), tuple(others)
 
 
-def beyond(checkpoint: Checkpoint, ends: Mapping[TargetPartition, int]) -> TranslatedOffset:
+def beyond(checkpoint: Checkpoint, ends: Mapping[TopicPartition, int]) -> TranslatedOffset:
     """How a partition stands whose checkpoint was kept back by `within`."""
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
@@ -156,7 +152,7 @@ def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffse
     return TranslatedOffset(None, why=why)
 
 
-def _where(one: tuple[TargetPartition, TranslatedOffset]) -> TargetPartition:
+def _where(one: tuple[TopicPartition, TranslatedOffset]) -> TopicPartition:
     return one[0]
 
 

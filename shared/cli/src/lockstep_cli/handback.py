@@ -13,13 +13,12 @@ from lockstep_cli.takeover import named, progress_rows
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["HandBack", "HandBackState", "not_drained", "plan_hand_back"]
-
-TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
@@ -31,8 +32,6 @@ __all__ = [
     "plan_takeover",
     "progress_rows",
 ]
-
-TopicPartition = tuple[str, int]
 
 NAMED = 5
 """Partitions that a sentence names; of more it says how many."""

@@ -26,6 +26,7 @@ from lockstep_protocol.commands.command_vocabulary import FLOW, OFFSETS_ALTER, S
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
 from lockstep_protocol.mm2_codec import decode_checkpoint, encode_source_progress
 from lockstep_protocol.names import state_topic
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -47,7 +48,6 @@ __all__ = [
     "stop_question",
 ]
 
-TopicPartition = tuple[str, int]
 Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
 
@@ -205,13 +205,13 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
     fold, alias = OffsetFold(), settings.flow.target
 
-    def take(records: Sequence[Record]) -> None:
+    def fold_in(records: Sequence[Record]) -> None:
         for record in records:
             fold.apply(record.key, record.value)
 
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            await _replay(settings, topic, take)
+            await _replay(settings, topic, fold_in)
     except TopicMissing:
         return None
     except TimeoutError as exc:
@@ -230,16 +230,16 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     return found
 
 
-async def _replay(settings: FlowSettings, topic: str, take: Callable[[Sequence[Record]], None]) -> None:
+async def _replay(settings: FlowSettings, topic: str, on_records: Callable[[Sequence[Record]], None]) -> None:
     """Hand over every record of a topic of the target. Raises ClusterError."""
     conf, alias = client_settings.target_consumer(settings, "takeover"), settings.flow.target
-    await replay(conf, topic, on_records=take, alias=alias, access=access_of(settings, alias))
+    await replay(conf, topic, on_records=on_records, alias=alias, access=access_of(settings, alias))
 
 
 async def _groups_with_checkpoints(settings: FlowSettings) -> int:
     groups: set[str] = set()
 
-    def take(records: Sequence[Record]) -> None:
+    def fold_in(records: Sequence[Record]) -> None:
         for record in records:
             try:
                 groups.add(decode_checkpoint(record.key, record.value).group)
@@ -248,7 +248,7 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
 
     topic = settings.checkpoints_topic
     try:
-        await _replay(settings, topic, take)
+        await _replay(settings, topic, fold_in)
     except TopicMissing:
         return 0
     return len(groups)

@@ -82,7 +82,7 @@ class OffsetFold:
                 if _is_integer(offset):
                     known[key] = OffsetChange(partition, offset)
 
-    def of(self, connector: str) -> Mapping[bytes, OffsetChange]:
+    def for_connector(self, connector: str) -> Mapping[bytes, OffsetChange]:
         """What is known of the connector of that name."""
         return self.known.get(connector, {})
 

@@ -1,10 +1,14 @@
-"""Offsets that must never be mixed up (style rule: never let two offsets share a type)."""
+"""Partitions and offsets as every package writes them. No two kinds of offset share a type, so they are never mixed
+up."""
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import NewType, TypeAlias
 
-__all__ = ["DownstreamOffset", "UpstreamOffset"]
+__all__ = ["DownstreamOffset", "TopicPartition", "UpstreamOffset"]
+
+TopicPartition: TypeAlias = tuple[str, int]
+"""A topic by its name, and the number of a partition of it."""
 
 UpstreamOffset = NewType("UpstreamOffset", int)
 """An offset in the source's log."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_data_plane.admin.offset_alteration import ALTERED, with_position
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError
 
 from lockstep_config.flow.model import LegacySettings
 from lockstep_data_plane.admin.group_positions import commit_metadata, due_commits, plan_start
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.connect_offsets import RefusedOffsets
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset

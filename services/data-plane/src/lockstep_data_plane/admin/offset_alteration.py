@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.record_batch.stamp import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = [

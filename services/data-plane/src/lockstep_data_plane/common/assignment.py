@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heapify, heapreplace
 
-__all__ = ["TopicPartition", "assign"]
+from lockstep_protocol.offsets import TopicPartition
 
-TopicPartition = tuple[str, int]
+__all__ = ["assign"]
 
 BASE = 1.0
 """What a partition weighs that moves nothing: it still costs its share of each fetch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["CopyStallDetector", "StalledPartition"]

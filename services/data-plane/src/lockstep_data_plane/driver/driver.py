@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
-from lockstep_data_plane.common.assignment import TopicPartition, assign
+from lockstep_data_plane.common.assignment import assign
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
 from lockstep_data_plane.driver.load_balancer import ByteRates, LoadBalancer
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
@@ -26,6 +26,7 @@ from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     Assignment,
     LegacyGroup,

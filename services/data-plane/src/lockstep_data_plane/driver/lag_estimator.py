@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, is_of_another_log
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["Lag", "LagEstimator", "ObservedPartition"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lockstep_data_plane.common.assignment import TopicPartition
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["ByteRates", "CountedBytes", "LoadBalancer", "count_bytes", "evened"]
 

@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator, ObservedPartition
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext

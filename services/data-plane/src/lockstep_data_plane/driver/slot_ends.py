@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_protocol.lag import SILENT_AFTER_S
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.common.stall_detector import CopyStallDetector
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.fetch_codec import FetchedPartition
 from lockstep_data_plane.wire.fetch_session import Wanted
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["NOTHING", "Delivery", "FetchRequest", "FetchResult"]
 

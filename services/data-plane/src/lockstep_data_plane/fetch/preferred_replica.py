@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lockstep_data_plane.wire.cluster import TopicPartition
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["AVOID_S", "PreferredReplicas"]
 

@@ -12,12 +12,13 @@ from typing import TypeAlias
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.connect_offsets import OffsetFold
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["CommittedProgress", "CommittedProgressReader"]
 
@@ -99,7 +100,7 @@ class CommittedProgressReader:
             return None
         log = self._logs.setdefault(place[1], _PartitionLog(self._target, place))
         await log.reading.done()
-        entry = log.fold.offsets.of(self._connector).get(self._key(tp))
+        entry = log.fold.offsets.for_connector(self._connector).get(self._key(tp))
         return None if entry is None else entry.offset
 
     def _key(self, tp: TopicPartition) -> bytes:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_data_plane.common.assignment import TopicPartition
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.sliding_window import Window
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from lockstep_protocol.mm2_codec import encode_offset_sync
 from lockstep_protocol.mm2_records import OffsetSync
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
@@ -24,7 +24,6 @@ reader the same, however many are in it."""
 PAUSE_S = 1.0
 """Between a failure and the next attempt."""
 
-TopicPartition = tuple[str, int]
 Syncs = tuple[tuple[int, int], ...]
 """(upstream, downstream) of one partition, at most two: the oldest and the newest."""
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.common.passing import PASSING
+from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
@@ -192,7 +192,7 @@ class OriginLookup:
             began = loop.time()
             try:
                 await self.learn(wanted)
-            except PASSING as exc:
+            except RETRIABLE_ERRORS as exc:
                 self._wanted |= wanted
                 self._trouble(exc)
                 await asyncio.sleep(backoff.next())

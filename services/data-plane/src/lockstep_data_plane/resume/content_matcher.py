@@ -12,8 +12,9 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["MatchedPosition", "match_logs"]

@@ -14,7 +14,8 @@ from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, TargetShor
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError
 from lockstep_data_plane.resume.content_matcher import match_logs
 from lockstep_data_plane.resume.sequence_recovery import NotReplicated, committed_end, find_last_append
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["LogReconciler"]

@@ -18,7 +18,8 @@ from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, 
 from lockstep_data_plane.resume.log_reconciler import LogReconciler
 from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterError
 

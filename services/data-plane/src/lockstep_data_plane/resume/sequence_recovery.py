@@ -21,11 +21,12 @@ from lockstep_data_plane.core.target_tail import (
     Unaccounted,
 )
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["NotReplicated", "committed_end", "find_last_append", "remembered_by"]

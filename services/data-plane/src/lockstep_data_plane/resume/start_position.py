@@ -4,7 +4,8 @@ else where `auto.offset.reset` does."""
 from __future__ import annotations
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 __all__ = ["first_row"]

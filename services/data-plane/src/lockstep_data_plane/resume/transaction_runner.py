@@ -18,13 +18,14 @@ from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request
 from lockstep_data_plane.wire.transaction_coordinator import Producer, ProducerFenced, TransactionCoordinators
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import transactional_id
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.clock import now_ms
 

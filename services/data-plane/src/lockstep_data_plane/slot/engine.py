@@ -30,10 +30,10 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
-from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.clock import now_ms

@@ -11,7 +11,7 @@ from time import monotonic
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import PartitionBackoff
-from lockstep_data_plane.common.passing import PASSING
+from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
 from lockstep_data_plane.core.mirror_partition import MirrorPartition
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.fetch.fetcher import Fetcher
@@ -22,8 +22,9 @@ from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.retry_gate import RetryGate
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.errors import ClusterError
@@ -102,7 +103,7 @@ class PartitionTasks:
                 await self.control_writer.quarantine(partition, refusal)
                 await self.control_writer.write(row)
                 partition.acked.load(row)
-        except PASSING as exc:
+        except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
             return
         except HaltPartition as exc:
@@ -131,7 +132,7 @@ class PartitionTasks:
         try:
             await self._resume(partition)
             pauses.resumed(monotonic())
-        except PASSING as exc:
+        except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
         except HaltPartition as exc:
             if partition.can(PartitionEvent.REFUSED):

@@ -20,8 +20,8 @@ from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_data_plane.wire.cluster import TopicPartition
 from lockstep_protocol.names import state_topic
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     Assignment,
     Leader,

@@ -19,16 +19,14 @@ from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
 from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = [
     "ClusterClient",
     "KafkaProtocolError",
     "PartitionLeader",
-    "TopicPartition",
     "connect_cluster",
 ]
-
-TopicPartition = tuple[str, int]
 
 CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""

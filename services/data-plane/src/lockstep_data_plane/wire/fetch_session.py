@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["SESSION_LOST", "FetchSession", "SessionRequest", "Wanted"]
 

@@ -9,10 +9,11 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["LogCursor", "log_between", "next_offset"]
 

@@ -13,10 +13,11 @@ from uuid import UUID
 
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.stamp import StampedBatch
-from lockstep_data_plane.wire.cluster import PartitionLeader, TopicPartition
+from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_protocol.offsets import TopicPartition
 
 __all__ = ["PRODUCE_BY_TOPIC_ID", "ProduceAnswer", "produce_answer", "produce_request"]
 

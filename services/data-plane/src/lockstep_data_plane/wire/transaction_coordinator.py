@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, TopicPartition
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.backoff import Backoff
 
 __all__ = ["Producer", "ProducerFenced", "TransactionCoordinators"]

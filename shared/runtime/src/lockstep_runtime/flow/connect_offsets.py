@@ -53,14 +53,16 @@ class ConnectOffsets:
         ValueError where it cannot be read to its end."""
         ctx, fold = self._ctx, OffsetFold()
 
-        def take(records: Sequence[Record]) -> None:
+        def fold_in(records: Sequence[Record]) -> None:
             for record in records:
                 fold.apply(record.key, record.value)
 
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                await replay(conf, self._topic.name, on_records=take, alias=ctx.target.alias, access=ctx.target.access)
+                await replay(
+                    conf, self._topic.name, on_records=fold_in, alias=ctx.target.alias, access=ctx.target.access
+                )
         except TopicMissing:
             return {}
         except TimeoutError as exc:
@@ -68,7 +70,7 @@ class ConnectOffsets:
                 f"cluster {ctx.target.alias}: topic {self._topic.name} cannot be read to its end: is a transaction "
                 "left open there? Ask again in a minute"
             ) from exc
-        return fold.of(self.name)
+        return fold.for_connector(self.name)
 
     async def write(self, changes: Iterable[OffsetChange]) -> None:
         """Append them, as Connect would; the topic is created where it is missing. Raises ClusterError, after which

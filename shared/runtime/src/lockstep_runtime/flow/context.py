@@ -162,17 +162,13 @@ class FlowContext:
 
     @property
     def term(self) -> int:
-        """The term in which we lead the flow; 0 while we do not. Where work is divided use `term_for`."""
+        """The term in which we lead the flow; 0 while we do not."""
         return self.leadership.term(0)
 
     def owns(self, key: str) -> bool:
         """Divided work: whether the share of `key` (a group's id: murmur2 over the commands partitions) is ours to
         act on."""
         return self.acting and self.leadership.leads(self.partition_of(key))
-
-    def term_for(self, key: str) -> int:
-        """Divided work: the term in which we lead the share of `key`, 0 while we do not."""
-        return self.leadership.term(self.partition_of(key))
 
     def partition_of(self, key: str) -> int:
         """Which commands partition a key falls to; always 0 where work is not divided."""

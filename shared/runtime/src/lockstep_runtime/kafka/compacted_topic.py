@@ -150,7 +150,7 @@ class CompactedTopic(ABC, Generic[F]):
         self._topic_id = described.topic_id
         fold, position = self.begin_fold(), 0
 
-        def take(records: Sequence[Record]) -> None:
+        def fold_in(records: Sequence[Record]) -> None:
             nonlocal position
             self.apply(fold, records)
             position = records[-1].offset + 1
@@ -158,7 +158,7 @@ class CompactedTopic(ABC, Generic[F]):
         follower = follow(
             self._conf(),
             self.topic,
-            on_records=take,
+            on_records=fold_in,
             partitions=(PARTITION,),
             alias=self._admin.alias,
             access=self._admin.access,

@@ -1,4 +1,4 @@
-"""What passes while a slot tries again."""
+"""The exceptions that pass while a slot tries again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from aiokafka.errors import KafkaError
 
 from lockstep_protocol.errors import RetriableError
 
-__all__ = ["PASSING"]
+__all__ = ["RETRIABLE_ERRORS"]
 
-PASSING = (RetriableError, KafkaError, TimeoutError)
+RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)
 """Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""

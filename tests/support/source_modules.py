@@ -1,0 +1,19 @@
+"""Every module of `services/` and `shared/`, parsed, for tests that read the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["source_modules"]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def source_modules() -> Iterator[tuple[str, ast.Module]]:
+    """Import name and syntax tree, in order."""
+    for source in sorted((*REPOSITORY.glob("services/*/src"), *REPOSITORY.glob("shared/*/src"))):
+        for file in sorted(source.rglob("*.py")):
+            name = ".".join(file.relative_to(source).with_suffix("").parts)
+            yield name.removesuffix(".__init__"), ast.parse(file.read_text(encoding="utf-8"))
