@@ -18,7 +18,7 @@ import pytest
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch import small_batch_pacer
 from lockstep_data_plane.fetch.fetch_request import Delivery
@@ -89,15 +89,15 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
     return any(until for _, until in asked) and all(at >= until for at, until in asked)
 
 
-def copying(topic: str, number: int = 0) -> MirrorPartition:
-    partition = MirrorPartition(topic, number, topic, 100)
+def copying(topic: str, number: int = 0) -> PartitionMachine:
+    partition = PartitionMachine(topic, number, topic, 100)
     partition.resumed(
         PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1)
     )
     return partition
 
 
-def no_trouble(partition: MirrorPartition, why: str) -> None:
+def no_trouble(partition: PartitionMachine, why: str) -> None:
     raise AssertionError(why)
 
 
@@ -109,8 +109,8 @@ def fetching_from(
     on_fetched: Callable[[Delivery], None],
     settings: FetchSettings = DEFAULTS,
     *,
-    has_room: Callable[[MirrorPartition], bool] = lambda partition: True,
-    on_trouble: Callable[[MirrorPartition, str], None] = no_trouble,
+    has_room: Callable[[PartitionMachine], bool] = lambda partition: True,
+    on_trouble: Callable[[PartitionMachine, str], None] = no_trouble,
 ) -> Fetcher:
     """Fetches of a test's own."""
     return Fetcher(
@@ -159,7 +159,7 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     partition = copying(topic)
 
-    def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+    def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
         assert isinstance(answer, ProduceAnswer)
         of.acknowledged(flight, answer.base_offset)
@@ -365,7 +365,7 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     troubles: list[str] = []
 
-    def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+    def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
 
     sender = Sender(cluster, answered)
@@ -409,7 +409,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         written, read, room = copying(topic), copying(topic), [True]
         offsets: list[int] = []
 
-        def answered(of: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+        def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
             assert isinstance(answer, ProduceAnswer), answer
             of.acknowledged(flight, answer.base_offset)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_protocol.names import Flow, events_topic, progress_topic, quarantine_topic, state_topic
@@ -35,8 +35,8 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
     return found
 
 
-def copied(number: int) -> MirrorPartition:
-    partition = MirrorPartition("orders", number, "s.orders", 100)
+def copied(number: int) -> PartitionMachine:
+    partition = PartitionMachine("orders", number, "s.orders", 100)
     partition.acked.load(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
     return partition
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
@@ -272,7 +272,7 @@ class Slot:
     ) -> None:
         self.source, self.target = source, target
         self._runs = list(runs)
-        self.partition = MirrorPartition("t", 0, "t", 100)
+        self.partition = PartitionMachine("t", 0, "t", 100)
         self.partition.limits = limits
         self.partition.provenance = Origins()
         self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()

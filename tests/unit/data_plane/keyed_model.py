@@ -12,7 +12,7 @@ from dataclasses import replace
 from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
-from lockstep_data_plane.core.mirror_partition import BatchRejected
+from lockstep_data_plane.core.machine import BatchRejected
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.quarantine_entry import refused_piece
 from lockstep_data_plane.core.target_partition import TargetPartition

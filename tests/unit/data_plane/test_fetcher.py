@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
@@ -34,9 +34,9 @@ TOPIC_ID = UUID(int=7)
 OUT_OF_RANGE = 1
 
 
-def copying(*, behind: int = -1, number: int = 0) -> MirrorPartition:
+def copying(*, behind: int = -1, number: int = 0) -> PartitionMachine:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
-    partition = MirrorPartition("t", number, "a.t", 100)
+    partition = PartitionMachine("t", number, "a.t", 100)
     row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
     partition.resumed(row, LastAppend(behind, behind))
     return partition
@@ -60,7 +60,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
     await made.close()
 
 
-def shard_of(fetcher: Fetcher, partition: MirrorPartition) -> FetchConnection:
+def shard_of(fetcher: Fetcher, partition: PartitionMachine) -> FetchConnection:
     (found,) = [
         fetch_connection
         for fetch_connection, _ in fetcher._fetch_connections.values()
@@ -82,7 +82,7 @@ def connection() -> Connection:
     return made
 
 
-def question(partition: MirrorPartition) -> FetchRequest:
+def question(partition: PartitionMachine) -> FetchRequest:
     """What asks for this partition alone."""
     leader = PartitionLeader(LEADER, 0, TOPIC_ID)
     wanted = (partition.tp, leader, partition.fetch_from, partition.fetched_epoch)
@@ -112,7 +112,7 @@ def answer(
     return m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=session, responses=topics)
 
 
-def answered(fetch_connection: FetchConnection, partition: MirrorPartition, **said: Any) -> list[Batch]:
+def answered(fetch_connection: FetchConnection, partition: PartitionMachine, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
     deliveries = fetch_connection._parse_answer(fetch_connection._last or question(partition), answer(**said))
     return [batch for delivery in deliveries for batch in delivery.batches]
@@ -263,9 +263,9 @@ async def test_fetch_of_unchanged_partitions_does_not_visit_each(
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
     fetcher.settings, fetcher.questions_last = FetchSettings(), True
     fetcher.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
-    looked_at: list[MirrorPartition] = []
+    looked_at: list[PartitionMachine] = []
 
-    def has_room(partition: MirrorPartition) -> bool:
+    def has_room(partition: PartitionMachine) -> bool:
         looked_at.append(partition)
         return True
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery
@@ -29,7 +29,7 @@ MIB = 1 << 20
 CAP = 8 * MIB
 TOPIC_ID = UUID(int=7)
 
-ELSEWHERE = MirrorPartition("elsewhere", 0, "a.elsewhere", 100)
+ELSEWHERE = PartitionMachine("elsewhere", 0, "a.elsewhere", 100)
 """A partition of another broker."""
 
 
@@ -91,7 +91,7 @@ class Scene:
             MemoryBudget(CAP),
         )
         self.delivered: list[Delivery] = []
-        self.troubled: list[MirrorPartition] = []
+        self.troubled: list[PartitionMachine] = []
 
         async def connect(broker: int, produce_connection: str) -> Connection:
             return self.connection
@@ -109,9 +109,9 @@ class Scene:
         )
         self.partitions = [self._engine(number) for number in range(8)]
 
-    def _engine(self, number: int) -> MirrorPartition:
+    def _engine(self, number: int) -> PartitionMachine:
         self.fetcher.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
-        partition = MirrorPartition("t", number, "a.t", 100)
+        partition = PartitionMachine("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
         partition.resumed(row, LastAppend(-1, -1))
         return partition
@@ -236,9 +236,9 @@ async def test_requested_bytes_of_a_lost_connection_are_freed(scene: Scene) -> N
 async def test_fetch_of_unmoved_partitions_visits_none(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.attach()
     await scene.asked(1)
-    looked_at: list[MirrorPartition] = []
+    looked_at: list[PartitionMachine] = []
 
-    def has_room(partition: MirrorPartition) -> bool:
+    def has_room(partition: PartitionMachine) -> bool:
         looked_at.append(partition)
         return True
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from kio.serial import entity_reader
 
 from lockstep_data_plane.common.window_sizing import AHEAD, WINDOW
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, connection_index
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
@@ -42,9 +42,9 @@ def produce_connection() -> tuple[ProduceConnection, Written]:
     return ProduceConnection(connection, timedelta(seconds=30), lambda *_: None), stream
 
 
-def waiting(number: int, batches: int) -> MirrorPartition:
+def waiting(number: int, batches: int) -> PartitionMachine:
     """A partition with so many large batches to send; its first append was acknowledged."""
-    p = MirrorPartition("t", number, "a.t", 100)
+    p = PartitionMachine("t", number, "a.t", 100)
     p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
     p.admit(large[:1], AbortedTransactions())

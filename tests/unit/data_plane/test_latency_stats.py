@@ -1,7 +1,7 @@
 """Record age and replication latency, from batch headers."""
 
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.latency_stats import LatencyStats
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -10,8 +10,8 @@ from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, 
 ROW = PartitionProgress(topic="t", partition=0)
 
 
-def partition() -> MirrorPartition:
-    return MirrorPartition("t", 0, "a.t", 100)
+def partition() -> PartitionMachine:
+    return PartitionMachine("t", 0, "a.t", 100)
 
 
 def test_a_row_is_as_it_was_while_nothing_was_measured() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_piece, refused_record
 from lockstep_data_plane.core.target_tail import LastAppend
@@ -22,14 +22,14 @@ from tests.support.message_sets import Message, message_set
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 
 
-def resumed(row: PartitionProgress = ROW, limits: TargetLimits | None = None) -> MirrorPartition:
-    p = MirrorPartition("t", 3, "a.t", 100)
+def resumed(row: PartitionProgress = ROW, limits: TargetLimits | None = None) -> PartitionMachine:
+    p = PartitionMachine("t", 3, "a.t", 100)
     p.limits = limits or TargetLimits()
     p.resumed(row, LastAppend(row.sequence, row.downstream))
     return p
 
 
-def queued(p: MirrorPartition) -> list[int]:
+def queued(p: PartitionMachine) -> list[int]:
     offsets: list[int] = []
     while p.append_sequence.may_launch(WINDOW):
         flight = p.target_partitions[0].launch()
@@ -136,7 +136,7 @@ def test_a_broken_batch_that_is_quarantined_whole_is_passed_over() -> None:
 
 def test_resume_count_leaves_out_quarantined_records() -> None:
     row = replace(ROW, skips=((1, 1),))
-    p = MirrorPartition("t", 3, "a.t", 100)
+    p = PartitionMachine("t", 3, "a.t", 100)
     p.resumed(row, LastAppend(1, 1))  # offsets 0 and 2 are there
     p.admit([batch(records(0, 4))], AbortedTransactions())
     assert queued(p) == [3]

@@ -12,7 +12,7 @@ from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
-from tests.unit.data_plane.test_mirror_partition import admit, append, partition
+from tests.unit.data_plane.test_machine import admit, append, partition
 
 ROW = PartitionProgress(
     topic="t", partition=3, upstream=9, downstream=9, producer_id=4000, producer_epoch=1, sequence=9

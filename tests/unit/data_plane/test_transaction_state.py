@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import (
@@ -22,9 +22,9 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
 
 
-def partition(upstream: int = -1) -> tuple[MirrorPartition, TransactionState]:
+def partition(upstream: int = -1) -> tuple[PartitionMachine, TransactionState]:
     """One that copies in transactions; the target's log ends at 100."""
-    p = MirrorPartition("t", 0, "a.t", 100)
+    p = PartitionMachine("t", 0, "a.t", 100)
     transactions = TransactionState("lockstep-a-b-t-0")
     row = PartitionProgress(
         topic="t", partition=0, upstream=upstream, producer_id=7, producer_epoch=3, downstream=99, transactional=True
@@ -33,11 +33,11 @@ def partition(upstream: int = -1) -> tuple[MirrorPartition, TransactionState]:
     return p, transactions
 
 
-def admit(p: MirrorPartition, *batches: Batch) -> None:
+def admit(p: PartitionMachine, *batches: Batch) -> None:
     p.admit(batches, AbortedTransactions())
 
 
-def appended(p: MirrorPartition, at: int) -> None:
+def appended(p: PartitionMachine, at: int) -> None:
     """The next piece goes out and is acknowledged there."""
     acks, syncs = p.acknowledged(p.target_partitions[0].launch(), at)
     assert acks

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.key_partitioner import KeyPartitioner, StickyPartition
 from lockstep_data_plane.core.keyed_append_sequences import KeyedAppendSequences
-from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.core.quarantine_entry import (
     RefusedRecords,
@@ -35,7 +35,7 @@ GROUP_BYTES = 1024 * 1024
 it, as a whole."""
 
 
-class KeyedMirrorPartition(MirrorPartition):
+class KeyedMirrorPartition(PartitionMachine):
     """The partition `topic`-`number` of a flow, as one slot spreads it."""
 
     in_one_log = False
@@ -49,8 +49,8 @@ class KeyedMirrorPartition(MirrorPartition):
         self._barrier: tuple[str, RefusedRecords] | None = None
         """What the target refused, and why: it is reached again, and what lies before it is committed first."""
 
-    def in_its_place(self) -> MirrorPartition:
-        there = MirrorPartition(self.topic, self.number, self.target_topic, self._offset_lag_max)
+    def in_its_place(self) -> PartitionMachine:
+        there = PartitionMachine(self.topic, self.number, self.target_topic, self._offset_lag_max)
         there.provenance = self.provenance
         return there
 

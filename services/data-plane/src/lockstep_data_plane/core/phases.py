@@ -97,6 +97,6 @@ TRANSITIONS: dict[Phase, dict[PartitionEvent, Phase]] = {
     P.HALTED: {H.LEAVE: P.RELEASED, H.REST: P.RESUMING},
     P.RELEASED: {},
 }
-"""A partition that is refused something drains what flies first, like one that leaves; `MirrorPartition.reason` then
+"""A partition that is refused something drains what flies first, like one that leaves; `PartitionMachine.reason` then
 makes its end HALTED instead of RELEASED. One that rests is RELEASED where it would halt: its row says why its position
-is not known (`MirrorPartition.located`)."""
+is not known (`PartitionMachine.located`)."""

@@ -8,7 +8,7 @@ from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES
 
 if TYPE_CHECKING:
-    from lockstep_data_plane.core.mirror_partition import MirrorPartition
+    from lockstep_data_plane.core.machine import PartitionMachine
 
 __all__ = ["TargetPartition"]
 
@@ -16,7 +16,7 @@ __all__ = ["TargetPartition"]
 class TargetPartition:
     """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
 
-    def __init__(self, partition: MirrorPartition, number: int) -> None:
+    def __init__(self, partition: PartitionMachine, number: int) -> None:
         self.partition = partition
         self.number = number
         self.target_tp = (partition.target_topic, number)

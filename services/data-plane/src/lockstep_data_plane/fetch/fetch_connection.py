@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaError
 
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
 from lockstep_data_plane.fetch.small_batch_pacer import SmallBatchPacer, rest_s
@@ -48,7 +48,7 @@ class FetchConnection:
         self._fetcher = fetcher
         self.broker = broker
         self.index = index
-        self.partitions: dict[MirrorPartition, PartitionLeader] = {}
+        self.partitions: dict[PartitionMachine, PartitionLeader] = {}
         self.wake = asyncio.Event()
         self.roomier = asyncio.Event()
         """There is as much room as usual again, where there was less."""
@@ -152,7 +152,7 @@ class FetchConnection:
     def _terms(self) -> FetchBudget | None:
         return self._fetcher.terms(self._connection)
 
-    def _eligible(self) -> list[MirrorPartition]:
+    def _eligible(self) -> list[PartitionMachine]:
         return [p for p in self.partitions if p.reads]
 
     def _ask(self, connection: Connection, terms: FetchBudget) -> asyncio.Future[Any] | None:
@@ -194,7 +194,7 @@ class FetchConnection:
         last.moved, last.moved_before = [], last.moved
         return plan
 
-    def _wanted(self, partition: MirrorPartition) -> Wanted:
+    def _wanted(self, partition: PartitionMachine) -> Wanted:
         return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
 
     def _send(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.fetch_codec import FetchedPartition
@@ -19,7 +19,7 @@ __all__ = ["NOTHING", "Delivery", "FetchRequest", "FetchResult"]
 class Delivery(NamedTuple):
     """Batches of one partition, fetched for one incarnation of it."""
 
-    partition: MirrorPartition
+    partition: PartitionMachine
     incarnation: int
     fetched: FetchedPartition
     batches: tuple[Batch, ...]
@@ -40,7 +40,7 @@ class FetchResult(NamedTuple):
 
 NOTHING = FetchResult(0, 0, ())
 
-Asked = tuple[MirrorPartition, int, Wanted]
+Asked = tuple[PartitionMachine, int, Wanted]
 """A partition, its incarnation, and what was asked of it."""
 
 
@@ -55,5 +55,5 @@ class FetchRequest:
     by_id: bool
     lasts: bool
     each: int
-    moved: list[MirrorPartition] = field(default_factory=list)
-    moved_before: list[MirrorPartition] = field(default_factory=list)
+    moved: list[PartitionMachine] = field(default_factory=list)
+    moved_before: list[PartitionMachine] = field(default_factory=list)

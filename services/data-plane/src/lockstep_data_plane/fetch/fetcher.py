@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.common.window_sizing import partition_bytes
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
@@ -40,10 +40,10 @@ class Fetcher:
         isolation: str,
         *,
         in_flight: MemoryBudget,
-        has_room: Callable[[MirrorPartition], bool],
+        has_room: Callable[[PartitionMachine], bool],
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
-        on_trouble: Callable[[MirrorPartition, str], None],
+        on_trouble: Callable[[PartitionMachine, str], None],
         limited: bool = False,
     ) -> None:
         """`in_flight` decides by bytes how much is asked for, and of whom; `has_room` is whatever else decides that.
@@ -60,7 +60,7 @@ class Fetcher:
         self._on_delivered = on_delivered
         self.on_trouble = on_trouble
         self._fetch_connections: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
-        self._of: dict[MirrorPartition, FetchConnection] = {}
+        self._of: dict[PartitionMachine, FetchConnection] = {}
 
     def deliver(self, deliveries: Iterable[Delivery]) -> None:
         """Hand over what one answer brought."""
@@ -68,16 +68,16 @@ class Fetcher:
             self._on_fetched(delivery)
         self._on_delivered()
 
-    def attach(self, partition: MirrorPartition) -> None:
+    def attach(self, partition: PartitionMachine) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
         self._place_at_leader(partition)
         self._replicas.reset(partition.tp)
 
-    def _place_at_leader(self, partition: MirrorPartition) -> None:
+    def _place_at_leader(self, partition: PartitionMachine) -> None:
         leader = self.cluster.leader_of(partition.tp)
         self._place(partition, leader, leader.broker)
 
-    def _place(self, partition: MirrorPartition, leader: PartitionLeader, broker: int) -> None:
+    def _place(self, partition: PartitionMachine, leader: PartitionLeader, broker: int) -> None:
         self.detach(partition)
         key = min(
             ((broker, index) for index in range(SHARDS)),
@@ -91,7 +91,7 @@ class Fetcher:
             )
         self._put(partition, leader, self._fetch_connections[key][0])
 
-    def _put(self, partition: MirrorPartition, leader: PartitionLeader, fetch_connection: FetchConnection) -> None:
+    def _put(self, partition: PartitionMachine, leader: PartitionLeader, fetch_connection: FetchConnection) -> None:
         fetch_connection.partitions[partition] = leader
         self._of[partition] = fetch_connection
         self._stir()
@@ -129,7 +129,7 @@ class Fetcher:
                 self.detach(partition)
                 self._put(partition, leader, other)
 
-    def detach(self, partition: MirrorPartition) -> None:
+    def detach(self, partition: PartitionMachine) -> None:
         """Fetch the partition no more."""
         fetch_connection = self._of.pop(partition, None)
         if fetch_connection is not None:
@@ -142,7 +142,7 @@ class Fetcher:
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
-    def rack(self, partitions: Iterable[MirrorPartition]) -> str:
+    def rack(self, partitions: Iterable[PartitionMachine]) -> str:
         """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
         read from its leader: it takes the source's end as it is told, and a follower's may lag."""
         if not self.settings.rack:
@@ -152,7 +152,7 @@ class Fetcher:
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
-    def read_from(self, partition: MirrorPartition, broker: int) -> None:
+    def read_from(self, partition: PartitionMachine, broker: int) -> None:
         """The partition's leader would rather have us read from this broker."""
         tp = partition.tp
         leader = self.cluster.leader(tp)
@@ -160,12 +160,12 @@ class Fetcher:
             self._replicas.named(tp, broker, time.monotonic())
             self._place(partition, leader, broker)
 
-    def replica_failed(self, partition: MirrorPartition) -> None:
+    def replica_failed(self, partition: PartitionMachine) -> None:
         """The replica cannot be read: its leader will say what is so."""
         self._replicas.on_failure(partition.tp, time.monotonic())
         self._to_leader(partition)
 
-    def send_back(self, fetch_connection: FetchConnection, partitions: Iterable[MirrorPartition]) -> None:
+    def send_back(self, fetch_connection: FetchConnection, partitions: Iterable[PartitionMachine]) -> None:
         """Let those that a shard has read long enough from another replica ask their leaders again."""
         if not self.settings.rack:
             return
@@ -178,7 +178,7 @@ class Fetcher:
             ):
                 self._to_leader(partition)
 
-    def _to_leader(self, partition: MirrorPartition) -> None:
+    def _to_leader(self, partition: PartitionMachine) -> None:
         try:
             self._place_at_leader(partition)
         except BrokerUnreachable as exc:
@@ -204,7 +204,7 @@ class Fetcher:
             at_most=self.settings.max_bytes,
         )
 
-    def may_bring(self, partition: MirrorPartition, terms: FetchBudget) -> bool:
+    def may_bring(self, partition: PartitionMachine, terms: FetchBudget) -> bool:
         """Whether the partition may be asked for on these terms."""
         return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
 
@@ -213,7 +213,7 @@ class Fetcher:
         if self._in_flight.expects(fetch_connection, size):
             self.wake_all()
 
-    def holds(self, partition: MirrorPartition, size: int) -> None:
+    def holds(self, partition: PartitionMachine, size: int) -> None:
         """The partition holds so many bytes now."""
         if self._in_flight.holds(partition, size):
             self.wake_all()
@@ -224,7 +224,7 @@ class Fetcher:
             fetch_connection.wake.set()
             fetch_connection.roomier.set()
 
-    def nudge(self, partition: MirrorPartition) -> None:
+    def nudge(self, partition: PartitionMachine) -> None:
         """The partition may have room again."""
         fetch_connection = self._of.get(partition)
         if fetch_connection is not None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from lockstep_config.flow.model import DataPlaneSettings
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.rate_limits import RateLimits
 
@@ -16,11 +16,11 @@ __all__ = ["FlowControl"]
 class FlowControl:
     """The room of one slot, which its partitions share. One instance belongs to one event loop."""
 
-    def __init__(self, plane: DataPlaneSettings, nudge: Callable[[MirrorPartition], None]) -> None:
+    def __init__(self, plane: DataPlaneSettings, nudge: Callable[[PartitionMachine], None]) -> None:
         """`nudge` is called when one that had to wait for the rate may be fetched again."""
         self._nudge = nudge
         self._rates = RateLimits(plane.max_bytes_per_s)
-        self._waking: dict[MirrorPartition, asyncio.TimerHandle] = {}
+        self._waking: dict[PartitionMachine, asyncio.TimerHandle] = {}
         self.in_flight = MemoryBudget(plane.max_in_flight_bytes)
 
     @property
@@ -28,7 +28,7 @@ class FlowControl:
         """Whether there are limits of bytes a second, which partitions share."""
         return self._rates.any
 
-    def within_rate(self, partition: MirrorPartition) -> bool:
+    def within_rate(self, partition: PartitionMachine) -> bool:
         """Whether the limits of bytes a second let it be fetched now; where they do not, it is nudged in time."""
         if not self._rates.any:
             return True
@@ -38,7 +38,7 @@ class FlowControl:
             self._waking[partition] = loop.call_later(wait, self._wake, partition)
         return wait <= 0
 
-    def on_fetched(self, partition: MirrorPartition, size: int) -> None:
+    def on_fetched(self, partition: PartitionMachine, size: int) -> None:
         """So many bytes of the partition were fetched."""
         if self._rates.any:
             self._rates.on_fetched(partition.topic, size, asyncio.get_running_loop().time())
@@ -53,6 +53,6 @@ class FlowControl:
         for handle in self._waking.values():
             handle.cancel()
 
-    def _wake(self, partition: MirrorPartition) -> None:
+    def _wake(self, partition: PartitionMachine) -> None:
         del self._waking[partition]
         self._nudge(partition)

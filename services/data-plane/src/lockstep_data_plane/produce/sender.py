@@ -16,7 +16,7 @@ from typing import Any
 
 from lockstep_data_plane.common.window_sizing import requests_ahead, window
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_partition import TargetPartition
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
@@ -43,7 +43,7 @@ class NoProduceAnswer(RetriableError, ConnectionError):
     """The connection ended before the answer: nobody knows whether the batch was appended."""
 
 
-OnAnswer = Callable[[MirrorPartition, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
+OnAnswer = Callable[[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
 
 
 class ProduceConnection:
@@ -181,9 +181,9 @@ class Sender:
         self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}
         self._of: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
-        self._indexes: dict[MirrorPartition, dict[int, int]] = {}
+        self._indexes: dict[PartitionMachine, dict[int, int]] = {}
 
-    async def attach(self, partition: MirrorPartition, *, alone: bool = False) -> None:
+    async def attach(self, partition: PartitionMachine, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
         for target_partition in partition.target_partitions:
@@ -208,7 +208,7 @@ class Sender:
             known[0].remove(target_partition)
         self._of[target_partition] = (produce_connection, leader)
 
-    def _index(self, partition: MirrorPartition, broker: int, *, alone: bool) -> int:
+    def _index(self, partition: PartitionMachine, broker: int, *, alone: bool) -> int:
         """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
         whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
         places = self._indexes.setdefault(partition, {})
@@ -217,7 +217,7 @@ class Sender:
             places[broker] = connection_index([taken[index] for index in range(LANES)], alone=alone)
         return places[broker]
 
-    def detach(self, partition: MirrorPartition) -> None:
+    def detach(self, partition: PartitionMachine) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
         for target_partition in partition.target_partitions:
             self._detach(target_partition)
@@ -228,7 +228,7 @@ class Sender:
         if known is not None:
             known[0].remove(target_partition)
 
-    def ready(self, partition: MirrorPartition) -> None:
+    def ready(self, partition: PartitionMachine) -> None:
         """Something was queued for the partition; `pump` sends it."""
         for target_partition in partition.target_partitions:
             attached = self._of.get(target_partition)

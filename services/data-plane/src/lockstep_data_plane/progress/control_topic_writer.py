@@ -15,7 +15,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.latency_stats import LatencyStats
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
@@ -94,10 +94,10 @@ class ControlTopicWriter:
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
-    async def quarantine(self, partition: MirrorPartition, refusal: RefusedRecords) -> None:
+    async def quarantine(self, partition: PartitionMachine, refusal: RefusedRecords) -> None:
         """Append what was refused to the quarantine topic, which is created where it is missing, wait for every
         acknowledgement, and say it. Raises ClusterError; called again it goes on behind what was acknowledged
-        (`MirrorPartition.kept`), and does nothing once all of it was."""
+        (`PartitionMachine.kept`), and does nothing once all of it was."""
         if partition.kept == len(refusal.entries):
             return
         topic = quarantine_topic(self._settings.flow, self._settings.group_id)
@@ -127,15 +127,15 @@ class ControlTopicWriter:
             reason=refusal.why,
         )
 
-    async def flush(self, partitions: Iterable[MirrorPartition]) -> None:
+    async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
         progress, and the delayed offset syncs. Raises ClusterError, after which the same rows are still due.
 
         Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
         crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
         one and its sending: who flushes it meanwhile says more, and that must come later."""
-        due: list[tuple[MirrorPartition, PartitionProgress]] = []
-        ended: list[tuple[MirrorPartition, list[OffsetRuns]]] = []
+        due: list[tuple[PartitionMachine, PartitionProgress]] = []
+        ended: list[tuple[PartitionMachine, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = time.monotonic()
@@ -190,12 +190,12 @@ class ControlTopicWriter:
         else:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
-    def _offer_delayed(self, partition: MirrorPartition) -> None:
+    def _offer_delayed(self, partition: PartitionMachine) -> None:
         delayed = partition.acked.syncs.flush() if self.syncs is not None else None
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 
-    def remove(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: PartitionMachine) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)

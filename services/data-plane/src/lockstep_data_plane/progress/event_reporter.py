@@ -9,7 +9,7 @@ import asyncio
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
@@ -35,7 +35,7 @@ class EventReporter:
         self._control_writer = control_writer
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
-        self._troubled: set[MirrorPartition] = set()
+        self._troubled: set[PartitionMachine] = set()
         self._saying: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -45,12 +45,12 @@ class EventReporter:
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
-    def trouble(self, partition: MirrorPartition, why: BaseException) -> None:
+    def trouble(self, partition: PartitionMachine, why: BaseException) -> None:
         """The partition does not get on."""
         self._troubled.add(partition)
         self._troubles.began(partition.name, self.as_trouble(why))
 
-    def well(self, partition: MirrorPartition) -> None:
+    def well(self, partition: PartitionMachine) -> None:
         """Records of the partition get through (again)."""
         if partition in self._troubled:
             self._troubled.discard(partition)
@@ -83,17 +83,17 @@ class EventReporter:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def halted(self, partition: MirrorPartition) -> None:
+    def halted(self, partition: PartitionMachine) -> None:
         name = partition.name
         text = f"{name}: {partition.reason}"
         self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.acked.upstream)
 
-    def recovered(self, partition: MirrorPartition, upstream: int) -> None:
+    def recovered(self, partition: PartitionMachine, upstream: int) -> None:
         name = partition.name
         text = f"{name}: {partition.records_to_skip} records were appended after the last progress written"
         self._event("ProgressRecovered", name, text, records=partition.records_to_skip, upstream=upstream)
 
-    def foreign(self, partition: MirrorPartition, ack: Ack) -> None:
+    def foreign(self, partition: PartitionMachine, ack: Ack) -> None:
         where = partition.target_name
         self._event(
             "ForeignWrite",
@@ -104,7 +104,7 @@ class EventReporter:
             before=ack.downstream,
         )
 
-    def times_rewritten(self, partition: MirrorPartition) -> None:
+    def times_rewritten(self, partition: PartitionMachine) -> None:
         """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
         if partition.times_rewritten:
             return

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -36,13 +36,13 @@ class LatencyStats:
     def __init__(self) -> None:
         self._of: dict[TopicPartition, _PartitionStats] = {}
 
-    def fetched(self, partition: MirrorPartition, batches: Iterable[Batch], size: int, now_ms: int) -> None:
+    def fetched(self, partition: PartitionMachine, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Batches came from the source, `size` bytes together."""
         timing = self._timing(partition, now_ms)
         timing.read_bytes += size
         _measure(timing.age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
 
-    def acknowledged(self, partition: MirrorPartition, acks: Sequence[Ack], now_ms: int) -> None:
+    def acknowledged(self, partition: PartitionMachine, acks: Sequence[Ack], now_ms: int) -> None:
         """The target has these, and they count."""
         timing = self._timing(partition, now_ms)
         pieces = [ack.piece for ack in acks]
@@ -66,16 +66,16 @@ class LatencyStats:
             latency_window=timing.latency.summary,
         )
 
-    def state(self, partition: MirrorPartition) -> tuple[int, ...]:
+    def state(self, partition: PartitionMachine) -> tuple[int, ...]:
         """Differs from what it was before whenever `told` would."""
         timing = self._of.get(partition.tp)
         return () if timing is None else (timing.since_ms, timing.records, timing.read_bytes)
 
-    def remove(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: PartitionMachine) -> None:
         """The partition has left the slot."""
         self._of.pop(partition.tp, None)
 
-    def _timing(self, partition: MirrorPartition, now_ms: int) -> _PartitionStats:
+    def _timing(self, partition: PartitionMachine, now_ms: int) -> _PartitionStats:
         tp = partition.tp
         timing = self._of.get(tp)
         if timing is None:

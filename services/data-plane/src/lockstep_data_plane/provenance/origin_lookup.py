@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -46,7 +46,7 @@ class OriginLookup:
         control_writer: ControlTopicWriter,
         *,
         deliver: Callable[[Delivery], None],
-        delivered: Callable[[MirrorPartition], None],
+        delivered: Callable[[PartitionMachine], None],
         trouble: Callable[[BaseException | None], None],
     ) -> None:
         """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` is told of what
@@ -65,7 +65,7 @@ class OriginLookup:
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {producer_id}
         self._learning = asyncio.Lock()
-        self._held: dict[MirrorPartition, list[Delivery]] = {}
+        self._held: dict[PartitionMachine, list[Delivery]] = {}
         self._wanted: set[int] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -158,11 +158,11 @@ class OriginLookup:
 
     # -- what waits ----------------------------------------------------------------------------------------------------
 
-    def holds(self, partition: MirrorPartition) -> bool:
+    def holds(self, partition: PartitionMachine) -> bool:
         """Whether something of the partition waits; nothing more of it should be fetched then."""
         return partition in self._held
 
-    def bytes_held(self, partition: MirrorPartition) -> int:
+    def bytes_held(self, partition: PartitionMachine) -> int:
         """Bytes of the partition that wait."""
         return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
 
@@ -216,7 +216,7 @@ class OriginLookup:
                 self._deliver(delivery)
             self._delivered(partition)
 
-    def remove(self, partition: MirrorPartition) -> None:
+    def remove(self, partition: PartitionMachine) -> None:
         """The partition has left this slot."""
         self._held.pop(partition, None)
 

@@ -15,7 +15,7 @@ from lockstep_data_plane.core.gap_policy import (
     lost_on_target,
     missing_between,
 )
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import InDoubt
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -66,7 +66,7 @@ class GapResolver:
         self._transaction_runner = transaction_runner
 
     async def decided(
-        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
+        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
     ) -> PartitionProgress:
         """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
         it. Raises HaltPartition."""
@@ -108,7 +108,7 @@ class GapResolver:
         return row
 
     async def passing_over(
-        self, partition: MirrorPartition, ranges: tuple[tuple[int, int], ...]
+        self, partition: PartitionMachine, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
         """The row with which a drained partition goes on behind what was refused; None where the target's log has got
         further than we know, so that it has to be read first. Raises HaltPartition and what passes."""
@@ -132,7 +132,7 @@ class GapResolver:
         return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
 
     async def _new_epoch(
-        self, partition: MirrorPartition, row: PartitionProgress, begin: int, known: int = -1
+        self, partition: PartitionMachine, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
         """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
         whoever still follows the old mapping; a transactional id was fenced already. Raises HaltPartition when there is
@@ -152,6 +152,6 @@ class GapResolver:
         )
 
 
-def row_after(partition: MirrorPartition) -> PartitionProgress:
+def row_after(partition: PartitionMachine) -> PartitionProgress:
     """Its row, without what may have stopped it."""
     return replace(partition.row(), phase="copying", reason="", case="")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch
 from lockstep_data_plane.core.gap_policy import FoundGap, GapCase
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, TargetShort, Unaccounted
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError
@@ -31,10 +31,10 @@ class LogReconciler:
         self._settings = settings
         self._source = source
         self._target = target
-        self._unaccounted: dict[MirrorPartition, float] = {}
+        self._unaccounted: dict[PartitionMachine, float] = {}
 
     async def reconcile(
-        self, partition: MirrorPartition, row: PartitionProgress
+        self, partition: PartitionMachine, row: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend] | FoundGap:
         """The row to go on from with our chain's end, or why the copy cannot simply go on. Raises
         RetriableError."""
@@ -61,7 +61,7 @@ class LogReconciler:
             append_sequence = replace(append_sequence, downstream=row.downstream)
         return row, append_sequence
 
-    async def find_last_append(self, partition: MirrorPartition, row: PartitionProgress) -> LastAppend | FoundGap:
+    async def find_last_append(self, partition: PartitionMachine, row: PartitionProgress) -> LastAppend | FoundGap:
         """Where our chain ends in the target's log, or why that cannot be said; the source is not asked. Raises what
         passes."""
         target_tp, here = partition.target_tp, _found(row)
@@ -92,16 +92,16 @@ class LogReconciler:
         self._unaccounted.pop(partition, None)
         return append_sequence
 
-    async def log_end(self, partition: MirrorPartition) -> int:
+    async def log_end(self, partition: PartitionMachine) -> int:
         """The last offset of the log that tells how far the copy is; -1 where none does. Raises what passes."""
         return await self._target.end_offset(partition.target_tp) - 1 if partition.in_one_log else -1
 
-    async def is_what_was_copied(self, partition: MirrorPartition, row: PartitionProgress) -> bool:
+    async def is_what_was_copied(self, partition: PartitionMachine, row: PartitionProgress) -> bool:
         """Whether the source's log still is, up to the row's progress, the one that was copied. Raises what passes."""
         tp = partition.tp
         return await self._agreed(tp, row, await self._source.end_offset(tp)) > row.upstream
 
-    def _awaited(self, partition: MirrorPartition, found: Unaccounted) -> int:
+    def _awaited(self, partition: PartitionMachine, found: Unaccounted) -> int:
         """The epoch, once the row that tells of it has been waited for long enough. Raises NotReplicated before."""
         now = asyncio.get_running_loop().time()
         since = self._unaccounted.setdefault(partition, now)
@@ -118,7 +118,7 @@ class LogReconciler:
 
     async def _aligned(
         self,
-        partition: MirrorPartition,
+        partition: PartitionMachine,
         row: PartitionProgress,
         append_sequence: LastAppend,
         here: FoundGap,
@@ -153,7 +153,7 @@ class LogReconciler:
         return row, append_sequence
 
     async def recreated(
-        self, partition: MirrorPartition, source_id: str, target_id: str
+        self, partition: PartitionMachine, source_id: str, target_id: str
     ) -> tuple[str, str, str] | None:
         """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
         topic-sync wrote may be older than the log that would be read."""

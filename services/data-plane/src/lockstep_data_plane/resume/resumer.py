@@ -10,7 +10,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_alteration import ALTERED
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.gap_policy import FoundGap
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -38,7 +38,7 @@ class Resumer:
         target: ClusterClient,
         control_writer: ControlTopicWriter,
         rows: Mapping[TopicPartition, PartitionProgress],
-        waiting: Callable[[], Iterable[MirrorPartition]],
+        waiting: Callable[[], Iterable[PartitionMachine]],
         transaction_runner: TransactionRunner,
     ) -> None:
         """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
@@ -55,7 +55,7 @@ class Resumer:
         self._reconciler = LogReconciler(settings, source, target)
         self.gap_resolver = GapResolver(settings, source, target, control_writer, self._reconciler, transaction_runner)
 
-    async def resume(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
+    async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
         acknowledged. Raises HaltPartition (somebody has to decide), RetriableError."""
         await self._metadata(partition)
@@ -74,7 +74,7 @@ class Resumer:
             row = await self._start_epoch(partition, topic, row)
         return await self._reconciled(partition, topic, row)
 
-    async def located(self, partition: MirrorPartition) -> tuple[PartitionProgress, LastAppend] | None:
+    async def located(self, partition: PartitionMachine) -> tuple[PartitionProgress, LastAppend] | None:
         """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
         operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
         only where the target holds more than is written down. Raises HaltPartition where nobody can tell, and what
@@ -102,7 +102,7 @@ class Resumer:
             raise HaltPartition(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
         return row, found
 
-    async def _committed_row(self, partition: MirrorPartition, row: PartitionProgress) -> PartitionProgress:
+    async def _committed_row(self, partition: PartitionMachine, row: PartitionProgress) -> PartitionProgress:
         """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
         what passes."""
         producer, progress = await self._transaction_runner.fence(partition)
@@ -110,7 +110,7 @@ class Resumer:
             row = replace(row, upstream=progress, upstream_epoch=-1)
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
-    async def _new(self, partition: MirrorPartition, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
+    async def _new(self, partition: PartitionMachine, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
         """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
         whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
         less."""
@@ -121,7 +121,7 @@ class Resumer:
         return await self._reconciled(partition, topic, row) if isinstance(stands, FoundGap) else stands
 
     async def _as_altered(
-        self, partition: MirrorPartition, topic: MirroredTopic, told: PartitionProgress
+        self, partition: PartitionMachine, topic: MirroredTopic, told: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend]:
         """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
         not looked at: neither its end nor what was committed of it says where this one begins."""
@@ -146,7 +146,7 @@ class Resumer:
         return await self._reconciled(partition, topic, row)
 
     async def _reconciled(
-        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress
+        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress
     ) -> tuple[PartitionProgress, LastAppend]:
         while True:
             if not partition.incarnation:
@@ -157,7 +157,7 @@ class Resumer:
             row = await self.gap_resolver.decided(partition, topic, row, found)
 
     async def _fenced(
-        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress | None
+        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress | None
     ) -> PartitionProgress:
         """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
         progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
@@ -183,7 +183,7 @@ class Resumer:
         return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
 
     async def _ended(
-        self, partition: MirrorPartition, topic: MirroredTopic, row: PartitionProgress
+        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress
     ) -> PartitionProgress:
         """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
         the records themselves tell where it ended."""
@@ -192,18 +192,18 @@ class Resumer:
         left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
         return replace(row, downstream=end.downstream, left_epoch=left)
 
-    async def _committed(self, partition: MirrorPartition, row: PartitionProgress) -> int:
+    async def _committed(self, partition: PartitionMachine, row: PartitionProgress) -> int:
         """How far a copy in transactions has got that is to go on without. Raises what passes."""
         _, progress = await self._transaction_runner.fence(partition)
         return max(row.upstream, -1 if progress is None else progress)
 
-    def _newest(self, partition: MirrorPartition) -> PartitionProgress | None:
+    def _newest(self, partition: PartitionMachine) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
         return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
 
     async def _start_epoch(
-        self, partition: MirrorPartition, topic: MirroredTopic, former: PartitionProgress
+        self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress
     ) -> PartitionProgress:
         """A new chain, written down and acknowledged before its first append: from then on every append can be
         accounted for."""
@@ -216,7 +216,7 @@ class Resumer:
         await self._control_writer.write(row)
         return row
 
-    async def _first(self, partition: MirrorPartition, topic: MirroredTopic, known: int | None) -> PartitionProgress:
+    async def _first(self, partition: PartitionMachine, topic: MirroredTopic, known: int | None) -> PartitionProgress:
         """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
         tp = partition.tp
         differs = await self._reconciler.recreated(partition, topic.source_topic_id, topic.target_topic_id)
@@ -230,7 +230,7 @@ class Resumer:
             target_topic_id=topic.target_topic_id,
         )
 
-    async def _metadata(self, partition: MirrorPartition) -> None:
+    async def _metadata(self, partition: PartitionMachine) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
         known = self._source.leader(partition.tp) is not None
         if partition.incarnation == 0 and known and self._target.leader(partition.target_tp):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionStage, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
@@ -43,9 +43,9 @@ class TransactionRunner:
         settings: FlowSettings,
         target: ClusterClient,
         *,
-        on_open: Callable[[MirrorPartition], None],
-        on_commit: Callable[[MirrorPartition], None],
-        on_failed: Callable[[MirrorPartition, str], None],
+        on_open: Callable[[PartitionMachine], None],
+        on_commit: Callable[[PartitionMachine], None],
+        on_failed: Callable[[PartitionMachine, str], None],
     ) -> None:
         """`on_open`: batches may be sent; `on_commit`: what the transaction holds is visible; `on_failed`: it was cut
         off, and nobody knows yet what became of it."""
@@ -60,15 +60,15 @@ class TransactionRunner:
             target, control.offset_storage_topic, control.progress_connector, settings.aliases.source
         )
         self._boundary = TransactionBoundary(_seconds(settings.data_plane.transaction_interval))
-        self._tasks: dict[MirrorPartition, asyncio.Task[None]] = {}
-        self._landed: dict[MirrorPartition, asyncio.Event] = {}
+        self._tasks: dict[PartitionMachine, asyncio.Task[None]] = {}
+        self._landed: dict[PartitionMachine, asyncio.Event] = {}
 
     @property
     def wanted(self) -> bool:
         """Whether the file asks for transactions (`exactly.once.source.support=enabled`)."""
         return self._settings.data_plane.exactly_once
 
-    async def fence(self, partition: MirrorPartition) -> tuple[Producer, int | None]:
+    async def fence(self, partition: PartitionMachine) -> tuple[Producer, int | None]:
         """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
         ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
         that committed progress names. Raises KafkaProtocolError, BrokerUnreachable, ClusterError."""
@@ -79,16 +79,16 @@ class TransactionRunner:
         await partition.provenance.own(producer.id)  # before the first batch that bears it
         return producer, await self.progress(partition)
 
-    async def progress(self, partition: MirrorPartition) -> int | None:
+    async def progress(self, partition: PartitionMachine) -> int | None:
         """The last upstream offset of the partition that MM2's progress topic names, committed; None where it names
         none. Raises KafkaProtocolError, BrokerUnreachable."""
         return await self._progress.newest(partition.tp)
 
-    def start(self, partition: MirrorPartition) -> TransactionState:
+    def start(self, partition: PartitionMachine) -> TransactionState:
         """The transactions of a partition that has just been fenced."""
         return TransactionState(self._id(partition), self._boundary)
 
-    def update(self, partition: MirrorPartition) -> None:
+    def update(self, partition: PartitionMachine) -> None:
         """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
         needed, and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
@@ -107,11 +107,11 @@ class TransactionRunner:
                 self._one(partition, transactions), name=f"transaction of {partition.name}"
             )
 
-    def busy(self, partition: MirrorPartition) -> bool:
+    def busy(self, partition: PartitionMachine) -> bool:
         """Whether a transaction of the partition is under way here."""
         return partition in self._tasks
 
-    async def ended(self, partition: MirrorPartition) -> None:
+    async def ended(self, partition: PartitionMachine) -> None:
         """Wait until no transaction of the partition is under way here."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
@@ -124,7 +124,7 @@ class TransactionRunner:
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
-    async def _one(self, partition: MirrorPartition, transactions: TransactionState) -> None:
+    async def _one(self, partition: PartitionMachine, transactions: TransactionState) -> None:
         why = ""
         try:
             await self._transaction(partition, transactions)
@@ -142,7 +142,7 @@ class TransactionRunner:
         elif partition.transactions is transactions:
             self.update(partition)
 
-    async def _transaction(self, partition: MirrorPartition, transactions: TransactionState) -> None:
+    async def _transaction(self, partition: PartitionMachine, transactions: TransactionState) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
         producer = Producer(partition.append_sequence.producer_id, partition.append_sequence.epoch)
         place = await self._progress.place(partition.tp)
@@ -178,7 +178,7 @@ class TransactionRunner:
 
     async def _join(
         self,
-        partition: MirrorPartition,
+        partition: PartitionMachine,
         transactions: TransactionState,
         producer: Producer,
         places: Sequence[TopicPartition] = (),
@@ -192,7 +192,7 @@ class TransactionRunner:
             transactions.joined |= data
         return bool(there)
 
-    def _due_in(self, partition: MirrorPartition, transactions: TransactionState) -> float | None:
+    def _due_in(self, partition: PartitionMachine, transactions: TransactionState) -> float | None:
         return transactions.due_in(
             asyncio.get_running_loop().time(),
             idle=partition.quiet,
@@ -201,7 +201,7 @@ class TransactionRunner:
         )
 
     async def _append_progress(
-        self, partition: MirrorPartition, transactions: TransactionState, producer: Producer, place: TopicPartition
+        self, partition: PartitionMachine, transactions: TransactionState, producer: Producer, place: TopicPartition
     ) -> None:
         """Connect's record of progress, in the transaction. Raises KafkaProtocolError and BrokerUnreachable; whether it
         was appended then does not matter, for the transaction will not be committed."""
@@ -218,14 +218,14 @@ class TransactionRunner:
                 about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
                 raise KafkaProtocolError(said.code, about, self._target.alias, ("topic", place[0], "Write"))
 
-    def _id(self, partition: MirrorPartition) -> str:
+    def _id(self, partition: PartitionMachine) -> str:
         return transactional_id(self._settings.flow, self._settings.group_id, partition.topic, partition.number)
 
 
 PROGRESS_WITHIN = timedelta(seconds=30)
 
 
-def _is_running(partition: MirrorPartition, transactions: TransactionState) -> bool:
+def _is_running(partition: PartitionMachine, transactions: TransactionState) -> bool:
     ends = partition.phase in SENDING or (partition.phase is Phase.SETTLING and partition.ends_first)
     return partition.transactions is transactions and ends and partition.ends_whole
 

@@ -1,4 +1,4 @@
-"""The edge around `mirror_partition.py`: what a slot does with what it fetches for its partitions, and with the answers
+"""The edge around `machine.py`: what a slot does with what it fetches for its partitions, and with the answers
 to what it appends.
 
 One task tends each partition (`partition_task.py`). Batches and answers are handled in callbacks, without a task in
@@ -14,7 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
-from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
@@ -62,12 +62,12 @@ class SlotEngine:
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
         self._control_writer = control_writer
-        self.partitions: dict[TopicPartition, MirrorPartition] = {}
-        self._moved: set[MirrorPartition] = set()
-        self._unmeasured: list[tuple[MirrorPartition, Sequence[Batch], int, int]] = []
+        self.partitions: dict[TopicPartition, PartitionMachine] = {}
+        self._moved: set[PartitionMachine] = set()
+        self._unmeasured: list[tuple[PartitionMachine, Sequence[Batch], int, int]] = []
         self._left = 0
         self._left_bytes = 0
-        self._changes: dict[MirrorPartition, asyncio.Event] = {}
+        self._changes: dict[PartitionMachine, asyncio.Event] = {}
         self.others_end_by: float | None = None
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         self._source, self._target = connect_clusters(settings, control_writer.slot)
@@ -170,7 +170,7 @@ class SlotEngine:
             self._sender.end_stuck()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def moved(self) -> Sequence[MirrorPartition]:
+    def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
         moved = list(self._moved)
@@ -228,7 +228,7 @@ class SlotEngine:
     async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
         """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
         ends is found, and then it is released with this word."""
-        kind = KeyedMirrorPartition if self._plane.by_key else MirrorPartition
+        kind = KeyedMirrorPartition if self._plane.by_key else PartitionMachine
         partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
         partition.limits = target_limits(self._plane, topic)
         if self._origins.concerns(partition.topic, partition.target_topic):
@@ -239,11 +239,11 @@ class SlotEngine:
             self.leave(tp, rests)
         await self._partition_tasks.tend(partition, self._on_turn)
 
-    def _on_turn(self, partition: MirrorPartition) -> None:
+    def _on_turn(self, partition: PartitionMachine) -> None:
         self._moved.add(partition)
         self._update_held(partition)
 
-    def _stop(self, partition: MirrorPartition) -> None:
+    def _stop(self, partition: PartitionMachine) -> None:
         """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
         self._fetcher.detach(partition)
         self._transaction_runner.update(partition)
@@ -257,11 +257,11 @@ class SlotEngine:
             self._classify(delivery)
         self._update_held(delivery.partition)
 
-    def _update_held(self, partition: MirrorPartition) -> None:
+    def _update_held(self, partition: PartitionMachine) -> None:
         """To be called whenever what the partition holds may be another size."""
         self._fetcher.holds(partition, partition.append_sequence.bytes_held + self._origins.bytes_held(partition))
 
-    def _with_provenance(self, partition: MirrorPartition) -> None:
+    def _with_provenance(self, partition: PartitionMachine) -> None:
         self._update_held(partition)
         self._delivered()
         self._fetcher.nudge(partition)
@@ -306,7 +306,7 @@ class SlotEngine:
         self._transaction_runner.update(p)
 
     def _on_answer(
-        self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
+        self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
         if isinstance(answer, ProduceAnswer) and answer.code == KafkaErrorCode.NONE:
             acks, syncs = partition.acknowledged(flight, answer.base_offset)
@@ -330,15 +330,15 @@ class SlotEngine:
         if partition.phase is not Phase.COPYING:
             self._changes[partition].set()
 
-    def _send(self, partition: MirrorPartition) -> None:
+    def _send(self, partition: PartitionMachine) -> None:
         self._sender.ready(partition)
         self._sender.pump()
 
-    def _committed(self, partition: MirrorPartition) -> None:
+    def _committed(self, partition: PartitionMachine) -> None:
         """A transaction of the partition has ended: what it held counts."""
         self._counted(partition, *partition.committed())
 
-    def _counted(self, partition: MirrorPartition, acks: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
+    def _counted(self, partition: PartitionMachine, acks: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
         self._moved.add(partition)
         if self._control_writer.syncs is not None:
             self._control_writer.syncs.offer(partition.topic, partition.number, *syncs)

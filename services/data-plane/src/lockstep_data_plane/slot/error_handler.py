@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords, refused_piece
 from lockstep_data_plane.progress.event_reporter import EventReporter
@@ -28,7 +28,7 @@ class ErrorHandler:
         target: ClusterClient,
         reporter: EventReporter,
         *,
-        on_failed: Callable[[MirrorPartition], None],
+        on_failed: Callable[[PartitionMachine], None],
     ) -> None:
         """`on_failed`: the partition reads no more, so that nothing more is to be fetched for it."""
         self._source = source
@@ -36,7 +36,9 @@ class ErrorHandler:
         self._reporter = reporter
         self._on_failed = on_failed
 
-    def on_append_failed(self, partition: MirrorPartition, why: str | ClusterError, *, of_source: bool = False) -> None:
+    def on_append_failed(
+        self, partition: PartitionMachine, why: str | ClusterError, *, of_source: bool = False
+    ) -> None:
         """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on. Without
         effect on a partition that is past copying. `of_source`: the target has no part in it."""
         if not partition.can(PartitionEvent.FAILED):
@@ -48,21 +50,21 @@ class ErrorHandler:
             self._reporter.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
         self._on_failed(partition)
 
-    def cut(self, partition: MirrorPartition, why: str) -> None:
+    def cut(self, partition: PartitionMachine, why: str) -> None:
         """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
         each."""
         self.on_append_failed(partition, "")
 
-    def source_cut(self, partition: MirrorPartition, why: str) -> None:
+    def source_cut(self, partition: PartitionMachine, why: str) -> None:
         """As `cut`, where it was the source's connection."""
         self.on_append_failed(partition, "", of_source=True)
 
-    def misnumbered(self, partition: MirrorPartition, why: str) -> None:
+    def misnumbered(self, partition: PartitionMachine, why: str) -> None:
         """Counting does not tell where the copy stands: look at the records themselves."""
         partition.misnumbered = True
         self.on_append_failed(partition, why)
 
-    def refused(self, partition: MirrorPartition, why: str, refusal: RefusedRecords | None = None) -> None:
+    def refused(self, partition: PartitionMachine, why: str, refusal: RefusedRecords | None = None) -> None:
         """Nothing settles it but a decision (`lockstep.on.refused`). `refusal`: the records, where they are known."""
         if not partition.can(PartitionEvent.REFUSED):
             return
@@ -70,7 +72,7 @@ class ErrorHandler:
         partition.on(PartitionEvent.REFUSED, why)
         self._on_failed(partition)
 
-    def fetch_refused(self, partition: MirrorPartition, code: int) -> None:
+    def fetch_refused(self, partition: PartitionMachine, code: int) -> None:
         """The source answered a fetch with an error."""
         fate, why = retry_for(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
@@ -85,7 +87,7 @@ class ErrorHandler:
         else:
             self.on_append_failed(partition, where, of_source=True)
 
-    def append_refused(self, partition: MirrorPartition, flight: InFlightBatch, answer: ProduceAnswer) -> None:
+    def append_refused(self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer) -> None:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
         fate, why = retry_for(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
@@ -104,5 +106,5 @@ class ErrorHandler:
         else:
             self.on_append_failed(partition, where)
 
-    def _denied(self, partition: MirrorPartition, cluster: ClusterClient, topic: str, operation: str) -> None:
+    def _denied(self, partition: PartitionMachine, cluster: ClusterClient, topic: str, operation: str) -> None:
         self.on_append_failed(partition, self._reporter.denied(cluster.alias, "topic", topic, operation))

@@ -12,7 +12,7 @@ from time import monotonic
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import PartitionBackoff
 from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
-from lockstep_data_plane.core.mirror_partition import MirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import PartitionEvent, Phase
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import Sender
@@ -47,13 +47,13 @@ class PartitionTasks:
     transaction_runner: TransactionRunner
     fetcher: Fetcher
     sender: Sender
-    changes: Mapping[MirrorPartition, asyncio.Event]
+    changes: Mapping[PartitionMachine, asyncio.Event]
     """Each is set when something outside of here has changed the partition's phase, or let it become quiet."""
     others_end_by: Callable[[], float]
     """Until when, by the loop's clock, a run that was cut off may append."""
     retry_gate: RetryGate = field(default_factory=RetryGate)
 
-    async def tend(self, partition: MirrorPartition, on_turn: Callable[[MirrorPartition], None]) -> None:
+    async def tend(self, partition: PartitionMachine, on_turn: Callable[[PartitionMachine], None]) -> None:
         """Until it is released, and what there was to write down is written. `on_turn` is called before each step."""
         changed, pauses = self.changes[partition], PartitionBackoff()
         while partition.phase is not Phase.RELEASED:
@@ -76,21 +76,21 @@ class PartitionTasks:
         self.sender.detach(partition)
         await self._ledger_flush(partition)
 
-    async def _breathe(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
+    async def _breathe(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
         """Before resuming after a copy that failed."""
         seconds = pauses.before_copying(monotonic(), fruitless=partition.fruitless)
         if seconds:
             await set_within(self.changes[partition], seconds)
 
-    def _ends_first(self, partition: MirrorPartition) -> bool:
+    def _ends_first(self, partition: PartitionMachine) -> bool:
         """Whether the transaction under way is to end before anything else is done with the partition."""
         return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
 
-    def _quarantines(self, partition: MirrorPartition) -> bool:
+    def _quarantines(self, partition: PartitionMachine) -> bool:
         wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
         return wanted and partition.refusal is not None and not partition.leaving
 
-    async def _quarantine(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
+    async def _quarantine(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
         both are acknowledged the partition waits, and what was kept is not kept again; a crash between them quarantines
         again."""
@@ -112,7 +112,7 @@ class PartitionTasks:
         if partition.can(PartitionEvent.QUARANTINED):
             partition.on(PartitionEvent.QUARANTINED)
 
-    def _settled(self, partition: MirrorPartition) -> Phase:
+    def _settled(self, partition: PartitionMachine) -> Phase:
         if partition.phase is Phase.SETTLING:
             return partition.on(PartitionEvent.SETTLED)
         unsure = partition.locates and not partition.sure
@@ -122,13 +122,13 @@ class PartitionTasks:
             self.reporter.halted(partition)
         return phase
 
-    async def _ledger_flush(self, partition: MirrorPartition) -> None:
+    async def _ledger_flush(self, partition: PartitionMachine) -> None:
         try:
             await self.control_writer.flush([partition])
         except ClusterError as trouble:
             self.reporter.slot_trouble(PROGRESS, trouble)
 
-    async def _try_to_resume(self, partition: MirrorPartition, pauses: PartitionBackoff) -> None:
+    async def _try_to_resume(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
         try:
             await self._resume(partition)
             pauses.resumed(monotonic())
@@ -140,12 +140,12 @@ class PartitionTasks:
                 partition.on(PartitionEvent.REFUSED, str(exc))
                 self.reporter.halted(partition)
 
-    async def _in_trouble(self, partition: MirrorPartition, trouble: BaseException, pauses: PartitionBackoff) -> None:
+    async def _in_trouble(self, partition: PartitionMachine, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""
         self.reporter.trouble(partition, trouble)
         await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming())
 
-    async def _resume(self, partition: MirrorPartition) -> None:
+    async def _resume(self, partition: PartitionMachine) -> None:
         topic = self.topics[partition.topic]
         if partition.locates:
             await self._locate(partition)
@@ -170,7 +170,7 @@ class PartitionTasks:
         if partition.records_to_skip:
             self.reporter.recovered(partition, row.upstream)
 
-    async def _locate(self, partition: MirrorPartition) -> None:
+    async def _locate(self, partition: PartitionMachine) -> None:
         """Find out where the copy ends of a partition that rests; its row says so then. Raises HaltPartition where
         nobody can tell, and what passes."""
         others_s = self.others_end_by() - asyncio.get_running_loop().time()

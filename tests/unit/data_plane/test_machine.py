@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
-from lockstep_data_plane.core.mirror_partition import BatchRejected, MirrorPartition
+from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
 from lockstep_data_plane.core.phases import TRANSITIONS, PartitionEvent, Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
@@ -37,20 +37,20 @@ def drawn() -> str:
     return "\n".join(lines) + "\n"
 
 
-def partition(upstream: int = -1, limits: TargetLimits | None = None) -> MirrorPartition:
+def partition(upstream: int = -1, limits: TargetLimits | None = None) -> PartitionMachine:
     """One that copies, with nothing of ours in the target yet."""
-    p = MirrorPartition("t", 3, "a.t", 100)
+    p = PartitionMachine("t", 3, "a.t", 100)
     p.limits = limits or TargetLimits()
     row = PartitionProgress(topic="t", partition=3, upstream=upstream, producer_id=4000, producer_epoch=1)
     p.resumed(row, LastAppend(-1, -1))
     return p
 
 
-def admit(p: MirrorPartition, *batches: Batch) -> None:
+def admit(p: PartitionMachine, *batches: Batch) -> None:
     p.admit(batches, AbortedTransactions())
 
 
-def append(p: MirrorPartition, base_offset: int) -> tuple[int, int] | None:
+def append(p: PartitionMachine, base_offset: int) -> tuple[int, int] | None:
     """The next piece goes out and is acknowledged there. Returns the newest sync due."""
     _, syncs = p.acknowledged(p.target_partitions[0].launch(), base_offset)
     return next(reversed(syncs), None)
@@ -175,8 +175,8 @@ class TestAdmission:
 class TestWhereCountingArrives:
     """Two records were appended after the row: what the source has there is held against the target's last batch."""
 
-    def resumed(self, last: Batch | None) -> MirrorPartition:
-        p = MirrorPartition("t", 3, "a.t", 100)
+    def resumed(self, last: Batch | None) -> PartitionMachine:
+        p = PartitionMachine("t", 3, "a.t", 100)
         p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), LastAppend(1, 1, last))
         return p
 
@@ -198,8 +198,8 @@ class TestWhereCountingArrives:
         assert p.row().upstream == 1
         assert list(p.target_partitions[0].launch().piece.offsets) == [2]
 
-    def resumed_at(self, end: LastAppend) -> MirrorPartition:
-        p = MirrorPartition("t", 3, "a.t", 100)
+    def resumed_at(self, end: LastAppend) -> PartitionMachine:
+        p = PartitionMachine("t", 3, "a.t", 100)
         p.resumed(PartitionProgress(topic="t", partition=3, producer_id=4000), end)
         return p
 
@@ -324,7 +324,7 @@ def batch_crc(raw: bytes) -> bytes:
 
 
 def test_loaded_row_is_known_before_resuming_and_kept_after_a_refusal() -> None:
-    p = MirrorPartition("t", 0, "A.t", 100)
+    p = PartitionMachine("t", 0, "A.t", 100)
     assert not p.acked.is_loaded
     row = PartitionProgress(topic="t", partition=0, upstream=49, downstream=49, producer_id=7, sequence=49)
     p.acked.load(row)

@@ -31,7 +31,7 @@ from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["BatchRejected", "MirrorPartition"]
+__all__ = ["BatchRejected", "PartitionMachine"]
 
 
 class BatchRejected(NeedsDecision):
@@ -43,7 +43,7 @@ class BatchRejected(NeedsDecision):
         self.refusal = refusal
 
 
-class MirrorPartition(PhaseState):
+class PartitionMachine(PhaseState):
     """The partition `topic`-`number` of a flow, as one slot copies it."""
 
     in_one_log: ClassVar[bool] = True
@@ -103,7 +103,7 @@ class MirrorPartition(PhaseState):
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
-    def in_its_place(self) -> MirrorPartition:
+    def in_its_place(self) -> PartitionMachine:
         """The partition as it is copied to the one of the same number, where it was so before."""
         return self
 
