@@ -2,7 +2,7 @@
 §1.7).
 
 Every record bears its number, so that what is lost or doubled can be counted. Each test prints its figures (`-rP`);
-those in `docs/takeover.md` are from here.
+those in `docs/guides/migrate-from-mm2.md` are from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``make faults``: break a running Lockstep in every way there is, and count. See ``docs/reliability.md``."""
+"""``make faults``: break a running Lockstep in every way there is, and count. See ``docs/reference/reliability.md``."""
 
 from __future__ import annotations
 

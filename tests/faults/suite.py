@@ -87,7 +87,7 @@ def as_json(outcomes: Iterable[Outcome], seed: int) -> str:
 
 
 def as_markdown(outcomes: Sequence[Outcome]) -> str:
-    """The table of `docs/reliability.md`."""
+    """The table of `docs/reference/reliability.md`."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     for each in outcomes:
         found = each.count

@@ -1,5 +1,5 @@
 """Logs that are not what was copied: restored from an older backup, or cleaned before the copy was written down
-(`docs/no-silent-loss.md`). Each has clusters, or a mirror, of its own."""
+(`docs/reference/no-silent-loss.md`). Each has clusters, or a mirror, of its own."""
 
 import shutil
 import uuid

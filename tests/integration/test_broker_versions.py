@@ -1,4 +1,4 @@
-"""Brokers of other versions, as source and as target (`docs/broker-versions.md`).
+"""Brokers of other versions, as source and as target (`docs/reference/broker-versions.md`).
 
 Each is a real one from its published jars, started when a test first asks for it and kept for the rest. The pairs run
 one after the other, each with all services.

@@ -1,5 +1,5 @@
 """What becomes of what is mirrored when the file is changed and its services are started again
-(docs/changing-settings.md)."""
+(docs/guides/change-settings.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A consumer of the target sees for each record what a consumer of the source sees, whatever the batches look like
-(`docs/batches.md`).
+(`docs/reference/batches.md`).
 
 Hypothesis makes up logs; each is a partition. Two flows (three in the long test) copy all of them, and librdkafka reads
 both sides. The first half of each log is written, and some of them cleaned, before the mirror starts: it meets a

@@ -1,4 +1,4 @@
-"""Paused, stopped and begun anew: what each verb does to the records of a flow (`docs/data-plane-states.md`)."""
+"""Paused, stopped and begun anew: what each verb does to the records of a flow (`partition-phases.md`)."""
 
 import time
 from collections.abc import Iterator

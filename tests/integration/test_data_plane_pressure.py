@@ -1,4 +1,4 @@
-"""What a slow target does to a slot: the fetching slows down, the memory does not grow (`docs/how-records-move.md`).
+"""What a slow target does to a slot: the fetching slows down, the memory does not grow (`record-path.md`).
 And what becomes of one that is silent for longer than the file says. A mirror of one slot is the file's own."""
 
 import os

@@ -1,4 +1,4 @@
-"""Targets that take less than the source gave, or make something else of it (`docs/batches.md`): the copy is the same,
+"""Targets that take less than the source gave, or make something else of it (`batches.md`): the copy is the same,
 or the partition halts and says which offsets are refused and why."""
 
 import os

@@ -1,5 +1,5 @@
 """Topics that a name leaves out, or lets in: cycles, one cluster under two aliases, heartbeats of a user's own
-(`docs/topics.md`)."""
+(`docs/guides/topics.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is gone, deleted, re-created or refused is named, and handled as the file says (`docs/no-silent-loss.md`)."""
+"""What is gone, deleted, re-created or refused is named, and handled as the file says (`no-silent-loss.md`)."""
 
 import time
 from collections.abc import Callable

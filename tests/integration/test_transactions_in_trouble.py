@@ -1,5 +1,5 @@
 """What is gone, re-created or refused while records and their progress go in transactions: the policies hold as they do
-without (`docs/no-silent-loss.md`), whatever was under way and wherever it broke off."""
+without (`docs/reference/no-silent-loss.md`), whatever was under way and wherever it broke off."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

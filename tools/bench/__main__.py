@@ -1,4 +1,4 @@
-"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``docs/bench.md``."""
+"""``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``bench.md``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/configuration.md` from the table of keys: `python -m tools.docs.configuration` writes its tables anew.
+"""`configuration.md` from the table of keys: `python -m tools.docs.configuration` writes its tables anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
@@ -14,7 +14,7 @@ from lockstep_config.keys.mm2_keys import KEYS
 
 __all__ = ["PAGE", "TABLES", "filled"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 
 OURS = "lockstep."
 WHERE = {KeyLevel.TOP: "top", KeyLevel.FLOW: "flow", KeyLevel.CLUSTER: "cluster"}

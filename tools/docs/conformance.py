@@ -1,4 +1,4 @@
-"""`docs/conformance.md` from the names of the tests and `conformance.toml`.
+"""`docs/reference/conformance.md` from the names of the tests and `conformance.toml`.
 
 `python -m tools.docs.conformance` writes it anew.
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "conformance.md"
+PAGE = REPOSITORY / "docs" / "reference" / "conformance.md"
 BEHAVIOURS = 188
 
 NUMBERED = re.compile(r"test_mm2_((?:\d{3}_)+)[a-z]")
@@ -167,7 +167,7 @@ def page(table: Table, tests: list[NamedTest]) -> str:
         f"MirrorMaker 2's test suites state {sum(counts.values())} behaviours. A test here that proves one has its",
         "number in its name, `test_mm2_017_...`, or several at once. This page is made from those names and from",
         "`tools/docs/conformance.toml` by `python -m tools.docs.conformance`.",
-        "[How MirrorMaker 2 behaves](internals/mm2-behaviour.md) has its formats, rules and defaults.",
+        "[How MirrorMaker 2 behaves](../internals/mm2-behaviour.md) has its formats, rules and defaults.",
         "",
         "| | behaviours | |",
         "|---|---|---|",
@@ -182,7 +182,7 @@ def page(table: Table, tests: list[NamedTest]) -> str:
 
 
 def _shown_by(one: Behaviour) -> str:
-    links = [f"[{test.name}](../{test.path})" for test in one.tests]
+    links = [f"[{test.name}](../../{test.path})" for test in one.tests]
     if one.standing is Standing.JAVA:
         return "<br>".join([f"{Standing.JAVA}: {one.java}", *links])
     if one.standing is Standing.PARTLY:

@@ -1,4 +1,4 @@
-"""`docs/metrics.md` from the declarations: `python -m tools.docs.metrics` writes its tables anew.
+"""`docs/reference/metrics.md` from the declarations: `python -m tools.docs.metrics` writes its tables anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
@@ -18,7 +18,7 @@ from lockstep_runtime.telemetry.metrics import Metric
 
 __all__ = ["DECLARED", "PAGE", "SERVICES", "WITH_TLS", "declared_by", "filled"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
 SERVICES: Mapping[str, tuple[Metric, ...]] = {
     "topic-sync": lockstep_topic_sync.metrics.METRICS,

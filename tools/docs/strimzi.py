@@ -1,4 +1,4 @@
-"""`docs/strimzi.md` from the declared fields: `python -m tools.docs.strimzi` writes its tables anew.
+"""`docs/guides/strimzi.md` from the declared fields: `python -m tools.docs.strimzi` writes its tables anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
@@ -14,7 +14,7 @@ from lockstep_config.strimzi.schema import KINDS
 
 __all__ = ["PAGE", "filled"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "strimzi.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "strimzi.md"
 
 BLOCK = re.compile(r"(<!-- fields of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Prefixes and groups are copied where asked for, and only where the copy says the same (`docs/acls.md`)."""
+"""Prefixes and groups are copied where asked for, and only where the copy says the same (`docs/guides/acls.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each client key has its row in `docs/client-keys.md`, and what the row says is so."""
+"""Each client key has its row in `docs/reference/client-keys.md`, and what the row says is so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.certificates import Authority
 
 from .conftest import LoadText, MistakesOf
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "client-keys.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "client-keys.md"
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
 SECURE = {
@@ -99,7 +99,7 @@ def tables() -> Iterator[str]:
 def test_the_document_shows_each_table_as_it_is_declared() -> None:
     text = DOCUMENT.read_text()
     for table in tables():
-        assert table in text, f"docs/client-keys.md is to hold this:\n{table}"
+        assert table in text, f"docs/reference/client-keys.md is to hold this:\n{table}"
 
 
 def test_each_connection_key_has_one_fate() -> None:

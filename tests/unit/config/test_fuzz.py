@@ -59,7 +59,7 @@ def blocks_of(document: Path) -> Iterator[bytes]:
 
 def properties_seeds() -> tuple[Seed, ...]:
     files = [path.read_bytes() for path in sorted((HERE / "files").glob("*.properties"))]
-    pages = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     files += [block for page in pages for block in blocks_of(page)]
     return tuple({"mm2.properties": data} for data in (*files, everything_stated()))
 

@@ -224,7 +224,7 @@ class TestWhatWouldChangeData:
 class TestThePage:
     def test_configuration_page_matches_the_keys(self) -> None:
         page = PAGE.read_text(encoding="utf-8")
-        assert filled(page) == page, "docs/configuration.md is stale: python -m tools.docs.configuration"
+        assert filled(page) == page, "docs/reference/configuration.md is stale: python -m tools.docs.configuration"
 
     def test_every_key_is_on_it(self) -> None:
         page = PAGE.read_text(encoding="utf-8")

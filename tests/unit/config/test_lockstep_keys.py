@@ -125,7 +125,8 @@ def test_provenance_marker_is_refused_with_its_replacement(mistakes_of: Mistakes
     (told,) = mistakes_of(f"{key} = Marker\n{more}")
     assert told == (
         f"5 {key}: is 'Marker', which was removed: transactions cost 4 to 9 % and close the window that the marker "
-        "only narrows; set exactly.once.source.support=enabled instead (docs/transactions.md), or remove this line"
+        "only narrows; set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove this "
+        "line"
     )
 
 

@@ -1,4 +1,4 @@
-"""`docs/batches.md` shows the judge's cases as they are, and each test that it names exists."""
+"""`docs/reference/batches.md` shows the judge's cases as they are, and each test that it names exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lockstep_data_plane.record_batch.classify import BatchAction, BatchCase
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGE = (REPOSITORY / "docs" / "batches.md").read_text()
+PAGE = (REPOSITORY / "docs" / "reference" / "batches.md").read_text()
 WORDS = {
     BatchAction.PASS: "passes as it is",
     BatchAction.REBUILD: "rebuilt",

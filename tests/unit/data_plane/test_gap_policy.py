@@ -20,7 +20,7 @@ from lockstep_data_plane.core.gap_policy import (
     lost_on_target,
 )
 
-PAGE = Path(__file__).parents[3] / "docs" / "no-silent-loss.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "no-silent-loss.md"
 
 
 def found(case: GapCase, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> FoundGap:

@@ -18,11 +18,11 @@ from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "data-plane-states.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "partition-phases.md"
 
 
 def drawn() -> str:
-    """The table as a diagram and as a table, for `docs/data-plane-states.md`."""
+    """The table as a diagram and as a table, for `docs/reference/partition-phases.md`."""
     lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Phase.RESUMING.value}"]
     for phase, moves in TRANSITIONS.items():
         goals: dict[Phase, list[str]] = {}
@@ -58,7 +58,7 @@ def append(p: PartitionMachine, base_offset: int) -> tuple[int, int] | None:
 
 class TestTheTable:
     def test_the_document_shows_it(self) -> None:
-        assert drawn() in DOCUMENT.read_text(), "docs/data-plane-states.md is to hold drawn() as it is now"
+        assert drawn() in DOCUMENT.read_text(), "docs/reference/partition-phases.md is to hold drawn() as it is now"
 
     def test_each_phase_has_its_row(self) -> None:
         assert set(TRANSITIONS) == set(Phase)

@@ -1,4 +1,4 @@
-"""What `docs/offset-runs.md` says of the rows is so: their schema, and what they weigh."""
+"""What `docs/reference/offset-runs.md` says of the rows is so: their schema, and what they weigh."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lockstep_protocol.schemas import schema
 from tests.support.json_schema import faults
 from tests.support.offset_truth import FIRST, Copied, Stretch
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference"
 SCHEMA = schema("runs")
 
 
@@ -72,7 +72,7 @@ def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
 
 
 def table() -> str:
-    """For `docs/offset-runs.md`."""
+    """For `docs/reference/offset-runs.md`."""
     lines = [
         "| one partition | rows a second | bytes a second | largest row | kept in the topic |",
         "|---|---|---|---|---|",
@@ -90,7 +90,7 @@ def table() -> str:
 
 
 def test_the_document_has_the_sizes() -> None:
-    assert table() in (DOCS / "offset-runs.md").read_text(), f"docs/offset-runs.md is to hold\n{table()}"
+    assert table() in (DOCS / "offset-runs.md").read_text(), f"docs/reference/offset-runs.md is to hold\n{table()}"
 
 
 def test_real_rows_keep_to_the_schema() -> None:

@@ -1,4 +1,4 @@
-"""`docs/conformance.md` is what the names of the tests make of it, and claims nothing that no test bears out."""
+"""`conformance.md` is what the names of the tests make of it, and claims nothing that no test bears out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALTERING_OFFSETS = {*range(41, 49), *range(73, 80), *range(131, 139)}
 
 
 def test_conformance_page_matches_the_tests_and_the_table() -> None:
-    assert PAGE.read_text() == page(TABLE, TESTS), "docs/conformance.md is stale: python -m tools.docs.conformance"
+    assert PAGE.read_text() == page(TABLE, TESTS), "conformance.md is stale: python -m tools.docs.conformance"
 
 
 def test_each_behaviour_has_one_sentence() -> None:

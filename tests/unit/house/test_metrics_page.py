@@ -1,4 +1,4 @@
-"""`docs/metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
+"""`metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OF_PROCESSES = {"lockstep_memory_bytes"}
 
 def test_metrics_page_matches_the_declarations() -> None:
     page = PAGE.read_text()
-    assert filled(page) == page, "docs/metrics.md is stale: python -m tools.docs.metrics"
+    assert filled(page) == page, "docs/reference/metrics.md is stale: python -m tools.docs.metrics"
 
 
 def test_the_page_has_a_table_for_everybody() -> None:

@@ -1,4 +1,4 @@
-"""The examples of `docs/plugging-in.md` work as they stand there."""
+"""The examples of `docs/guides/plug-in-classes.md` work as they stand there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lockstep_config import FlowSettings, load
 from lockstep_protocol.names import Flow
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "plugging-in.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "plug-in-classes.md"
 TWO_CLUSTERS = "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
 MODULES = ("regions", "teams", "configs", "suffixed")
 

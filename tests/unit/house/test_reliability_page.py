@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.faults.striking import FAULTS, IN_TRANSACTIONS, THREE_BROKERS
 from tests.faults.suite import COLUMNS
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "reliability.md"
 
 
 def tables_of(title: str) -> list[list[list[str]]]:

@@ -1,4 +1,4 @@
-"""`docs/strimzi.md` is what the declared fields make of it."""
+"""`docs/guides/strimzi.md` is what the declared fields make of it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_alert_uses_declared_metrics_and_has_a_remedy(alert: Alert) -> None:
     shown = set(re.findall(r"\$labels\.(\w+)", " ".join(alert.annotations.values())))
     left = named_in(alert.expression).grouped | OF_TARGETS
     assert shown <= left, "a label that the expression does not keep"
-    _, _, anchor = alert.annotations["runbook_url"].partition("docs/alerts.md#")
+    _, _, anchor = alert.annotations["runbook_url"].partition("docs/troubleshoot/alerts.md#")
     words = re.sub(r"(?<!^)(?=[A-Z])", "-", alert.name).lower()
     assert anchor == words
 

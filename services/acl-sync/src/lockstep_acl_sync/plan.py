@@ -16,7 +16,7 @@ NAMED = 20
 
 
 class Reason(Enum):
-    """Why a source binding is not copied, in the words of `docs/acls.md`; those first that one would least expect."""
+    """Why a source binding is not copied, in the words of `acls.md`; those first that one would least expect."""
 
     UNKNOWN = "unknown-word"
     """Its operation, or another word, is one that this release cannot name."""

@@ -1,4 +1,5 @@
-"""Where a group stands on the target by the data plane's own runs, exactly (`docs/offset-runs.md`, decision 0021).
+"""Where a group stands on the target by the data plane's own runs, exactly (decision 0021,
+`docs/reference/offset-runs.md`).
 
 The rows of a flow's state topic go in; what they say together of one partition is put together when it is asked for.
 """

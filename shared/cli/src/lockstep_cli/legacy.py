@@ -30,7 +30,7 @@ ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, a
 Records keep their partitions. MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not
 MirrorMaker 1's business, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
 
-More in docs/legacy.md: moving over in five steps, and back.
+More in docs/guides/migrate-from-mm1.md: moving over in five steps, and back.
 """
 
 EXIT_CODES = """\b

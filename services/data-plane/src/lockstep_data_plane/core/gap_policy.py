@@ -1,5 +1,5 @@
 """What is to become of a partition whose copy cannot simply go on: the cases, and what each policy makes of them (no
-I/O). The table in `docs/no-silent-loss.md` is this file's.
+I/O). The table in `docs/reference/no-silent-loss.md` is this file's.
 
 Nothing here is decided by itself: without a policy that says otherwise the partition halts."""
 

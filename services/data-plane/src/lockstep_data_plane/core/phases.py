@@ -1,6 +1,6 @@
 """The phases of a partition (no I/O, no clock).
 
-A partition is always in one phase. What may happen in a phase is the table below, drawn in `docs/data-plane-states.md`;
+A partition is always in one phase. What may happen in a phase is the table below, drawn in `partition-phases.md`;
 anything else is a fault of ours and raises.
 
 - RESUMING: its chain's end is being read from the target's log; nothing is fetched or sent

@@ -1,6 +1,6 @@
 """What becomes of a batch: it passes as it is, is rebuilt, is passed over, or is refused.
 
-`BatchCase` is the table of `architecture.md` §5 in the order in which it is asked; `docs/batches.md` shows it, with the
+`BatchCase` is the table of `architecture.md` §5 in the order in which it is asked; `batches.md` shows it, with the
 reasons."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What the file's policies make of a partition that cannot simply go on, and of what was refused: the row of a chain
-that begins anew (`docs/no-silent-loss.md`)."""
+that begins anew (`docs/reference/no-silent-loss.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A legacy flow: one that takes the place of a MirrorMaker 1 (`docs/legacy.md`). Pure.
+"""A legacy flow: one that takes the place of a MirrorMaker 1 (`docs/guides/migrate-from-mm1.md`). Pure.
 
 `lockstep.legacy.group` makes a flow one. What MirrorMaker 1 does not do is then off unless the file turns it on, topics
 keep their names, and the first copy begins at the end, as a consumer's without positions does.

@@ -2,7 +2,7 @@
 
 `CONNECTION` is the set K of `mm2-behaviour.md` §5.4: what may stand for a whole cluster. `CLIENT` are the properties
 that may stand behind `consumer.`, `producer.` and `admin.`; those of K may stand there too. What a property of TLS or
-SASL means is in `tls` and `sasl`. `docs/client-keys.md` shows all of them, as they are declared here.
+SASL means is in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MirrorMaker 1's two property files and its options as the lines of a legacy flow (`docs/legacy.md`).
+"""MirrorMaker 1's two property files and its options as the lines of a legacy flow (`docs/guides/migrate-from-mm1.md`).
 
 The consumer's file says what the source is, the producer's what the target is. What a line is called here and where it
 stands is kept, so that a mistake is told in its author's words. Each line goes through the checks of mm2.properties.

@@ -33,7 +33,8 @@ def _check_fence(text: str) -> None:
     if text.strip().lower() == "marker":
         raise BadValue(
             f"is {text.strip()!r}, which was removed: transactions cost 4 to 9 % and close the window that the marker "
-            "only narrows; set exactly.once.source.support=enabled instead (docs/transactions.md), or remove this line"
+            "only narrows; set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove "
+            "this line"
         )
     choice(text, KEYS[FENCE].choices)
 

@@ -133,7 +133,8 @@ class PartitionProgress(Row):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRuns(Row):
     """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
-    plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. `docs/offset-runs.md`.
+    plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. More in
+    `docs/reference/offset-runs.md`.
 
     Every run ever written stays true for its topics, producer id and generation, so a reader who misses some translates
     to an earlier place, never to one too far (`offset_runs.py`).

@@ -101,7 +101,7 @@ class AclStatus(Row):
     left_out: int = 0
     """Source bindings that are not copied."""
     left_out_for: tuple[tuple[str, int], ...] = ()
-    """(why, how many) of them, where why is a word of `docs/acls.md`."""
+    """(why, how many) of them, where why is a word of `docs/guides/acls.md`."""
     left_out_named: tuple[tuple[str, str], ...] = ()
     """(binding, why), those first that one would least expect; at most 20."""
     owned: int = 0

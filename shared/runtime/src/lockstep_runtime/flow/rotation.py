@@ -1,4 +1,5 @@
-"""Takes up passwords and certificates that change on disk, while the service goes on (docs/rotation.md, decision 0030).
+"""Takes up passwords and certificates that change on disk, while the service goes on (decision 0030,
+`rotate-credentials.md`).
 
 The configuration is loaded again whenever a file it came from has changed. Where that makes us somebody else to a
 cluster, and a broker takes us as that, the flow's clients are made anew; nothing else of the new configuration counts

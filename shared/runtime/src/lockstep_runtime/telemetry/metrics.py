@@ -1,6 +1,6 @@
 """This process's own Prometheus page: nothing global, so that tests and several flows do not meet.
 
-Every metric is declared once, as a `Metric`; a page shows declared ones only, and `docs/metrics.md` is made from the
+Every metric is declared once, as a `Metric`; a page shows declared ones only, and `metrics.md` is made from the
 same declarations."""
 
 from __future__ import annotations

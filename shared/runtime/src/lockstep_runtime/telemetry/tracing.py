@@ -1,4 +1,4 @@
-"""What a process tells of its work as spans (docs/tracing.md). Nothing, unless the configuration asks for it: then this
+"""What a process tells of its work as spans (`tracing.md`). Nothing, unless the configuration asks for it: then this
 module costs a look at a variable, and OpenTelemetry is not loaded.
 
 Who begins a piece of work has a `Tracing`; what happens within it asks for `step`, `note` and `happened`, which do
