@@ -1,4 +1,4 @@
-"""The tables of `docs/guides/security.md` from the declaration: `python -m tools.docs.permissions` writes them anew.
+"""The tables of `acls-needed.md` from the declaration: `python -m tools.docs.permissions` writes them anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
@@ -15,7 +15,7 @@ from lockstep_protocol.names import Flow
 
 __all__ = ["PAGE", "filled"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "security.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "acls-needed.md"
 BLOCK = re.compile(r"(<!-- (\w+) of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 EVERYTHING = """

@@ -1,6 +1,6 @@
 """Which permissions a flow's users need on its two clusters, each with the feature that needs it.
 
-One declaration: the tests' brokers grant exactly these, `security.md` lists them, and who is refused something
+One declaration: the tests' brokers grant exactly these, `acls-needed.md` lists them, and who is refused something
 says from here why it was needed. Words are those of `kafka-acls`; what Kafka grants along with another operation
 (Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs) is not listed beside it.
 """
