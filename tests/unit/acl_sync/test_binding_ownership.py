@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.binding_ownership import (
     LOOKS_APART,
     Deletions,
@@ -17,6 +16,7 @@ from lockstep_acl_sync.binding_ownership import (
     deletions,
     review,
 )
+from lockstep_protocol.acl_binding import AclBinding
 
 TOPICS = frozenset({"TOPIC"})
 BOTH = frozenset({"TOPIC", "GROUP"})

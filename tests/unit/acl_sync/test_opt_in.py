@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.acl_binding import UNKNOWN, AclBinding
 from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
 from lockstep_acl_sync.plan import AclRule, Reason, judge
+from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 RENAMED = AclRule(

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
-from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, add_acls, read_acls
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_acl_sync.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
 from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
 from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
 from lockstep_acl_sync.token_authorization import about_tokens
+from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.filters import should_replicate_group

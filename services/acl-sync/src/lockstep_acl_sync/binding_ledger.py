@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.apply import AclsChanged, delete_acls
 from lockstep_acl_sync.binding_ownership import OwnedBinding
+from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_acl_sync.acl_binding import AclBinding
+from lockstep_protocol.acl_binding import AclBinding
 
 __all__ = ["LOOKS_APART", "Deletions", "OwnedBinding", "Review", "RevocationHistory", "deletions", "review"]
 

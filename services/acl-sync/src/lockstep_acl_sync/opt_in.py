@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from lockstep_acl_sync.acl_binding import AclBinding
 from lockstep_acl_sync.plan import AclRule, Reason, judge
+from lockstep_protocol.acl_binding import AclBinding
 
 __all__ = ["OptIns", "TopicsThere", "judge_with"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from lockstep_acl_sync.acl_binding import AclBinding
+from lockstep_protocol.acl_binding import AclBinding
 
 __all__ = ["NAMED", "AclPlan", "AclRule", "LeftOutBinding", "Reason", "Verdict", "judge", "plan"]
 
