@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import DescribedAcl, NewTopic
+from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.kafka.topic_follower import Record, follow, replay
@@ -319,9 +320,7 @@ async def test_an_unreachable_cluster_is_named_with_address_and_reason() -> None
 
 async def test_acls_are_deleted_one_by_one_and_absent_ones_are_no_trouble(broker_b: Broker, topic_name: str) -> None:
     admin = Admin("B", conf(broker_b))
-    ann, bob = (
-        DescribedAcl("TOPIC", topic_name, "LITERAL", f"User:{who}", "*", "READ", "ALLOW") for who in ("ann", "bob")
-    )
+    ann, bob = (AclBinding(topic_name, f"User:{who}", operation="READ", permission="ALLOW") for who in ("ann", "bob"))
     await admin.create_acls([ann, bob])
     outcome = await admin.delete_acls([ann, replace(bob, principal="User:eve")])
     assert (len(outcome.done), outcome.troubles()) == (2, {})

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ListConsumerGroupsResult
 
+from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
-from lockstep_runtime.kafka.admin_types import DescribedAcl
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
@@ -106,19 +106,19 @@ def test_requests_about_groups_of_two_clusters_have_one_bound() -> None:
     [
         ("operation", "ANY"),
         ("operation", "UNKNOWN"),
-        ("pattern_type", "MATCH"),
-        ("pattern_type", "ANY"),
+        ("pattern", "MATCH"),
+        ("pattern", "ANY"),
         ("permission", "ANY"),
-        ("resource_type", "ANY"),
+        ("resource", "ANY"),
         ("name", ""),
         ("principal", ""),
         ("host", ""),
     ],
 )
 def test_acl_deletion_refuses_anything_but_a_single_binding(field: str, word: str) -> None:
-    words = {"resource_type": "TOPIC", "name": "t", "pattern_type": "LITERAL", "operation": "READ"}
+    words = {"resource": "TOPIC", "name": "t", "pattern": "LITERAL", "operation": "READ"}
     words |= {"permission": "ALLOW", "principal": "User:ann", "host": "*", field: word}
-    binding = DescribedAcl(**words)
+    binding = AclBinding(**words)
     admin = Admin("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=1))
     with pytest.raises(ValueError, match="not one binding"):
         asyncio.run(admin.delete_acls([binding]))

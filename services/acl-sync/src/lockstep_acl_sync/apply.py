@@ -10,7 +10,6 @@ from confluent_kafka import KafkaError
 from lockstep_acl_sync.token_authorization import by_tokens
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import DescribedAcl
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
@@ -55,15 +54,15 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
     librdkafka answers with no bindings where one of the first three holds, so they are asked for then; where the
     broker's settings may not be read, they look like no bindings.
     """
-    described: list[DescribedAcl] = []
+    found: frozenset[AclBinding] = frozenset()
     try:
         for resource in sorted(resources):
-            described += await admin.describe_acls(resource)
+            found |= await admin.describe_acls(resource)
     except RequestRefused as refused:
         raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
     except NotPermitted as denied:
         raise _denied(admin, "DESCRIBE") from denied
-    if not described:
+    if not found:
         if "DESCRIBE" not in await admin.cluster_operations():
             raise _denied(admin, "DESCRIBE")
         authorizer = await admin.broker_config("authorizer.class.name")
@@ -71,55 +70,28 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
             raise NoAuthorizer(admin.alias)
         if authorizer is not None and by_tokens(authorizer):
             raise OAuthRules(admin.alias, authorizer)
-    return frozenset(_ours(one) for one in described)
+    return found
 
 
 async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
     """Add each binding; one that is there already counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin, bindings, await admin.create_acls([_theirs(one) for one in bindings]))
+    return _changed(admin, bindings, await admin.create_acls(bindings))
 
 
 async def delete_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
     """Delete each binding; one that is not there counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin, bindings, await admin.delete_acls([_theirs(one) for one in bindings]))
+    return _changed(admin, bindings, await admin.delete_acls(bindings))
 
 
-def _changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[DescribedAcl]) -> AclsChanged:
+def _changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[AclBinding]) -> AclsChanged:
     if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
         raise NoAuthorizer(admin.alias)
-    by_key = {Admin.acl_key(_theirs(binding)): binding for binding in bindings}
-    refused: dict[AclBinding, NotPermitted | RequestRefused] = {
-        by_key[key]: trouble for key, trouble in outcome.failed.items()
-    }
-    for key in outcome.denied:
-        refused[by_key[key]] = _denied(admin, "ALTER")
-    return AclsChanged(tuple(sorted(by_key[key] for key in outcome.done)), refused)
+    refused = outcome.failed | dict.fromkeys(outcome.denied, _denied(admin, "ALTER"))
+    return AclsChanged(
+        tuple(sorted(outcome.done.values())), {one: refused[str(one)] for one in bindings if str(one) in refused}
+    )
 
 
 def _denied(admin: Admin, operation: str) -> NotPermitted:
     remedy = admin.access.remedy("cluster", "", operation.capitalize())
     return NotPermitted(admin.alias, operation, CLUSTER, remedy)
-
-
-def _ours(acl: DescribedAcl) -> AclBinding:
-    return AclBinding(
-        name=acl.name,
-        principal=acl.principal,
-        operation=acl.operation,
-        permission=acl.permission,
-        host=acl.host,
-        resource=acl.resource_type,
-        pattern=acl.pattern_type,
-    )
-
-
-def _theirs(acl: AclBinding) -> DescribedAcl:
-    return DescribedAcl(
-        resource_type=acl.resource,
-        name=acl.name,
-        pattern_type=acl.pattern,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission=acl.permission,
-    )

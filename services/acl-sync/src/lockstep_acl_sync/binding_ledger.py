@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 
 from lockstep_acl_sync.apply import AclsChanged, delete_acls
 from lockstep_acl_sync.binding_ownership import OwnedBinding
@@ -67,24 +67,8 @@ class BindingLedger:
 
 
 def _row(binding: AclBinding) -> CopiedAcl:
-    return CopiedAcl(
-        resource=binding.resource,
-        name=binding.name,
-        pattern=binding.pattern,
-        principal=binding.principal,
-        host=binding.host,
-        operation=binding.operation,
-        permission=binding.permission,
-    )
+    return CopiedAcl(**asdict(binding))
 
 
 def _binding(row: CopiedAcl) -> AclBinding:
-    return AclBinding(
-        name=row.name,
-        principal=row.principal,
-        operation=row.operation,
-        permission=row.permission,
-        host=row.host,
-        resource=row.resource,
-        pattern=row.pattern,
-    )
+    return AclBinding(**{word.name: getattr(row, word.name) for word in fields(AclBinding)})

@@ -14,8 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
 from lockstep_runtime.kafka.admin_requests import AdminRequests, in_pieces, together
-from lockstep_runtime.kafka.admin_types import DescribedAcl
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN
 from lockstep_runtime.kafka.outcome import Outcome
 
@@ -26,7 +26,7 @@ CHANGED_AT_ONCE = 200
 
 
 class AclRequests(AdminRequests):
-    async def describe_acls(self, resource_type: str = "TOPIC") -> tuple[DescribedAcl, ...]:
+    async def describe_acls(self, resource_type: str = "TOPIC") -> frozenset[AclBinding]:
         """All bindings of a resource type, any pattern.
 
         librdkafka 2.16 drops the error of the whole answer: where there is no authorizer, or DESCRIBE on the cluster is
@@ -44,37 +44,35 @@ class AclRequests(AdminRequests):
         )
         future = (await self._connected()).describe_acls(everything, request_timeout=self._timeout)
         bindings = await self._one(future, "describe ACLs of", f"{resource_type.lower()} resources")
-        return tuple(
-            sorted(
-                DescribedAcl(
-                    b.restype.name,
-                    b.name,
-                    b.resource_pattern_type.name,
-                    b.principal,
-                    b.host,
-                    b.operation.name,
-                    b.permission_type.name,
-                )
-                for b in bindings
+        return frozenset(
+            AclBinding(
+                name=b.name,
+                principal=b.principal,
+                operation=b.operation.name,
+                permission=b.permission_type.name,
+                host=b.host,
+                resource=b.restype.name,
+                pattern=b.resource_pattern_type.name,
             )
+            for b in bindings
         )
 
-    async def create_acls(self, bindings: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
-        """Add each binding (adding one that exists is success). Keys of the outcome: `acl_key` of the binding."""
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Add each binding (adding one that exists is success). Keys of the outcome: the binding as text."""
         timeout = self._timeout
         return await self._change(
             bindings, ConfluentAcl, (await self._connected()).create_acls, "create an ACL for", timeout
         )
 
-    async def delete_acls(self, bindings: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
-        """Delete exactly these bindings; one that is not there is success. Keys of the outcome: `acl_key` of the
-        binding. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
+    async def delete_acls(self, bindings: Sequence[AclBinding]) -> Outcome[AclBinding]:
+        """Delete exactly these bindings; one that is not there is success. Keys of the outcome: the binding as
+        text. What is not done within `ACTS_WITHIN` is given up and raises ClusterUnreachable: a leader that froze
         must not go on with it. Raises ValueError for a binding that would match others too (UNKNOWN, ANY or MATCH in
         it)."""
         for one in bindings:
-            words = {one.resource_type, one.pattern_type, one.operation, one.permission}
+            words = {one.resource, one.pattern, one.operation, one.permission}
             if words & NOT_ONE or not (one.name and one.principal and one.host):
-                raise ValueError(f"not one binding: {self.acl_key(one)}")
+                raise ValueError(f"not one binding: {one}")
         timeout = min(ACTS_WITHIN, self._timeout)
         return await self._change(
             bindings, AclBindingFilter, (await self._connected()).delete_acls, "delete an ACL of", timeout
@@ -82,43 +80,33 @@ class AclRequests(AdminRequests):
 
     async def _change(
         self,
-        bindings: Sequence[DescribedAcl],
+        bindings: Sequence[AclBinding],
         make: Callable[..., Any],
         ask: Callable[..., Any],
         operation: str,
         timeout: float,
-    ) -> Outcome[DescribedAcl]:
-        async def change(piece: Sequence[DescribedAcl]) -> Outcome[DescribedAcl]:
+    ) -> Outcome[AclBinding]:
+        async def change(piece: Sequence[AclBinding]) -> Outcome[AclBinding]:
             theirs = {make(*_fields(b)): b for b in piece}
             futures = ask(list(theirs), request_timeout=timeout)
             outcome = await self._many(
-                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: self.acl_key(theirs[a])
+                futures, operation, lambda a: f"{a.restype.name.lower()} {a.name}", lambda a: str(theirs[a])
             )
-            return _of(piece, outcome)
+            return Outcome({str(b): b for b in piece if str(b) in outcome.done}, outcome.failed, outcome.denied)
 
         return await together(in_pieces(bindings, CHANGED_AT_ONCE, change))
 
-    @staticmethod
-    def acl_key(b: DescribedAcl) -> str:
-        """A binding in one line, as logs and outcomes name it."""
-        return f"{b.permission} {b.operation} {b.resource_type}:{b.pattern_type}:{b.name} {b.principal} from {b.host}"
 
-
-NOT_ONE = frozenset({"UNKNOWN", "ANY", "MATCH"})
+NOT_ONE = frozenset({UNKNOWN, "ANY", "MATCH"})
 """Words by which a filter would match bindings beside the one that is meant."""
 
 
-def _of(asked: Sequence[DescribedAcl], outcome: Outcome[object]) -> Outcome[DescribedAcl]:
-    by_key = {AclRequests.acl_key(b): b for b in asked}
-    return Outcome({key: by_key[key] for key in outcome.done}, outcome.failed, outcome.denied)
-
-
-def _fields(b: DescribedAcl) -> tuple[Any, ...]:
+def _fields(b: AclBinding) -> tuple[Any, ...]:
     """What librdkafka's bindings and filters are made of alike."""
     return (
-        ResourceType[b.resource_type],
+        ResourceType[b.resource],
         b.name,
-        ResourcePatternType[b.pattern_type],
+        ResourcePatternType[b.pattern],
         b.principal,
         b.host,
         AclOperation[b.operation],

@@ -1,4 +1,4 @@
-"""Topics, configs, ACL bindings and groups as a cluster describes them: plain values, so that plans need no client
+"""Topics, configs and groups as a cluster describes them: plain values, so that plans need no client
 library.
 """
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "ConfigSource",
-    "DescribedAcl",
     "GroupDescription",
     "GroupListing",
     "GroupOffset",
@@ -60,23 +59,6 @@ class TopicConfig:
     source: int
     read_only: bool = False
     sensitive: bool = False
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class DescribedAcl:
-    """One ACL, in Kafka's upper-case words: resource_type TOPIC, pattern_type LITERAL, operation READ, permission
-    ALLOW.
-
-    What this client release cannot name reads UNKNOWN: report and leave it, never write it back.
-    """
-
-    resource_type: str
-    name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission: str
 
 
 @dataclass(frozen=True, slots=True)
