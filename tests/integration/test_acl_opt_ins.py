@@ -25,7 +25,7 @@ from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import follow
+from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.util.errors import LeadershipLost
@@ -143,7 +143,7 @@ async def leading(scene: AclScene, *lines: str) -> AsyncIterator[FlowContext]:
     topic = state_topic(ctx.flow)
     ctx.state.open(ControlTopicLog(facts, topic), ctx.leadership.saw_leader)
     try:
-        async with follow(conf, topic, on_records=ctx.state.receive, alias=scene.flow.target) as follower:
+        async with TopicFollower(conf, topic, on_records=ctx.state.receive, alias=scene.flow.target) as follower:
             await follower.caught_up()
             ctx.leadership.assigned([0])
             me = Leader(service="acl-sync", instance="one")

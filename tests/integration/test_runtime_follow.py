@@ -18,7 +18,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.topic_follower import Record, follow, replay
+from lockstep_runtime.kafka.topic_follower import Record, TopicFollower
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
 from tests.support.broker import Broker, free_port
 from tests.support.clusters import Record as Written
@@ -59,7 +59,7 @@ async def test_a_follower_replays_in_order_then_wakes_at_once(
     await log.append_all((f"k{i}".encode(), str(i).encode()) for i in range(count))
     seen: list[Record] = []
     began = time.monotonic()
-    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+    async with TopicFollower(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
         await follower.caught_up()
         replayed = time.monotonic() - began
         assert _numbers(seen) == list(range(count))
@@ -79,8 +79,8 @@ async def test_a_follower_replays_in_order_then_wakes_at_once(
 
 async def test_an_empty_topic_is_caught_up_at_once(broker_b: Broker, topic_name: str) -> None:
     create_topic(broker_b.bootstrap, topic_name, partitions=6)
-    await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=lambda _: None), 15.0)
-    async with follow(conf(broker_b), topic_name, on_records=lambda _: None) as follower:
+    await asyncio.wait_for(TopicFollower(conf(broker_b), topic_name, on_records=lambda _: None).replay(), 15.0)
+    async with TopicFollower(conf(broker_b), topic_name, on_records=lambda _: None) as follower:
         await asyncio.wait_for(follower.permitted(), 15.0)
         assert follower.positions == dict.fromkeys(range(6), 0)
 
@@ -92,7 +92,9 @@ async def test_follow_from_the_end_misses_nothing_after_it_caught_up(
     log = ControlTopicLog(facts, topic_name)
     await log.append(b"k", b"before")
     seen: list[Record] = []
-    async with follow(conf(broker_b), topic_name, on_records=seen.extend, from_beginning=False, alias="B") as follower:
+    async with TopicFollower(
+        conf(broker_b), topic_name, on_records=seen.extend, from_beginning=False, alias="B"
+    ) as follower:
         await follower.caught_up()
         await log.append(b"k", b"after")  # at once, before the consumer has asked for anything
         await eventually(lambda: _has(seen, 1), within=10)
@@ -106,7 +108,7 @@ async def test_a_replay_passes_over_the_marker_at_the_end_of_a_log(broker_b: Bro
     # The commit is answered before its marker is written.
     wait_until(lambda: end_offsets(broker_b.bootstrap, topic_name, isolation="read_committed") == {0: 2})
     seen: list[Record] = []
-    await asyncio.wait_for(replay(conf(broker_b), topic_name, on_records=seen.extend), 15.0)
+    await asyncio.wait_for(TopicFollower(conf(broker_b), topic_name, on_records=seen.extend).replay(), 15.0)
     assert [r.value for r in seen] == [b"v"]
 
 
@@ -114,7 +116,7 @@ async def test_a_topic_created_anew_is_noticed(broker_b: Broker, topic_name: str
     create_topic(broker_b.bootstrap, topic_name)
     produce(broker_b.bootstrap, topic_name, [Written(b"k", str(i).encode()) for i in range(10)])
     seen: list[Record] = []
-    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+    async with TopicFollower(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
         await follower.caught_up()
         assert len(seen) == 10
         delete_topic(broker_b.bootstrap, topic_name)
@@ -143,7 +145,7 @@ async def test_partition_not_fetched_by_librdkafka_is_read_anew_at_its_offset(
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
-    async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+    async with TopicFollower(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
         await follower.caught_up()
         asked.set()
         await eventually(lambda: not asked.is_set())
@@ -185,7 +187,7 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
     _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
     with caplog.at_level("DEBUG"):
-        async with follow(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
+        async with TopicFollower(conf(broker_b), topic_name, on_records=seen.extend, alias="B") as follower:
             await follower.caught_up()
             lost.set()
             await asyncio.sleep(1.0)  # what was fetched before is handed over
@@ -207,7 +209,7 @@ async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
         _write(broker, topic_name, range(10))
         seen: list[Record] = []
         with caplog.at_level("DEBUG"):
-            async with follow(conf(broker), topic_name, on_records=seen.extend, alias="away") as follower:
+            async with TopicFollower(conf(broker), topic_name, on_records=seen.extend, alias="away") as follower:
                 await follower.caught_up()
                 await asyncio.to_thread(broker.stop)
                 await eventually(lambda: caplog.text.count("connecting anew") >= 2, within=60)
@@ -224,14 +226,16 @@ async def test_follower_ends_with_the_error_of_its_receiver(broker_b: Broker, to
     def refuse(records: Sequence[Record]) -> None:
         raise LookupError(str(records[0].offset))
 
-    async with follow(conf(broker_b), topic_name, on_records=refuse) as follower:
+    async with TopicFollower(conf(broker_b), topic_name, on_records=refuse) as follower:
         with pytest.raises(LookupError, match="0"):
             await follower.caught_up()
 
 
 async def test_missing_topic_is_reported_as_missing(broker_b: Broker) -> None:
     with pytest.raises(TopicMissing):
-        await asyncio.wait_for(replay(conf(broker_b), unique_name("missing"), on_records=lambda _: None), 30.0)
+        await asyncio.wait_for(
+            TopicFollower(conf(broker_b), unique_name("missing"), on_records=lambda _: None).replay(), 30.0
+        )
 
 
 async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, facts: ControlProducer) -> None:
@@ -240,7 +244,7 @@ async def test_facts_go_where_mm2_puts_them(broker_b: Broker, topic_name: str, f
     await ControlTopicLog(facts, topic_name).append_all((key, b"") for key in keys)
     await ControlTopicLog(facts, topic_name).append(b"explicit", None, partition=7, timestamp_ms=1234567890123)
     seen: list[Record] = []
-    await replay(conf(broker_b), topic_name, on_records=seen.extend)
+    await TopicFollower(conf(broker_b), topic_name, on_records=seen.extend).replay()
     where = {r.key: r for r in seen}
     assert all(where[key].partition == partition_for(key, 25) for key in keys)
     assert (where[b"explicit"].partition, where[b"explicit"].timestamp_ms) == (7, 1234567890123)

@@ -18,6 +18,6 @@ def test_topic_reader_accepts_any_reconnect_backoff(most_ms: str) -> None:
         "reconnect.backoff.ms": most_ms,
         "reconnect.backoff.max.ms": most_ms,
     }
-    reader = TopicReader(conf, "mm2-lockstep-state.A.internal", "B", NO_ACCESS, "read_uncommitted", threading.Event())
+    reader = TopicReader(conf, "mm2-lockstep-state.A.internal", "B", NO_ACCESS, threading.Event())
     reader.open()
     reader.close()

@@ -20,7 +20,7 @@ from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.kafka.topic_follower import Record, target_follower
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
 
@@ -62,14 +62,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
         if not reply.missing:
             answered.set()
 
-    events = follow(
-        client_settings.target_consumer(settings, "commands"),
-        events_topic(flow, group_id),
-        on_records=hear,
-        from_beginning=False,
-        alias=flow.target,
-        access=target.access,
-    )
+    events = target_follower(settings, "commands", events_topic(flow, group_id), hear, from_beginning=False)
     async with events, producing(settings, within) as producer:
         await events.caught_up()  # whatever answers comes after this
         key, value = question.command.encode()

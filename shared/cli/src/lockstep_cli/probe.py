@@ -225,9 +225,7 @@ async def _arrival(
     """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
     ClusterError, TopicMissing among them."""
     from lockstep_cli.command_client import first_of
-    from lockstep_config.credentials.permissions import access_of
-    from lockstep_config.flow import client_settings
-    from lockstep_runtime.kafka.topic_follower import follow
+    from lockstep_runtime.kafka.topic_follower import target_follower
 
     arrived = asyncio.Event()
 
@@ -235,15 +233,7 @@ async def _arrival(
         if any(meant(record) for record in records):
             arrived.set()
 
-    follower = follow(
-        client_settings.target_consumer(settings, "probe"),
-        topic,
-        on_records=hear,
-        from_beginning=False,
-        alias=settings.flow.target,
-        access=access_of(settings, settings.flow.target),
-    )
-    async with follower:
+    async with target_follower(settings, "probe", topic, hear, from_beginning=False) as follower:
         await asyncio.wait_for(follower.caught_up(), within)
         began = time.monotonic()
         if begin is not None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import access_of
 
 __all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
 
@@ -162,10 +161,9 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
 async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterError and NewerVersion."""
-    from lockstep_config.flow import client_settings
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.rows.state_rows import MalformedRow
-    from lockstep_runtime.kafka.topic_follower import Record, replay
+    from lockstep_runtime.kafka.topic_follower import Record, target_follower
     from lockstep_runtime.state.state_fold import StateFold
 
     fold = StateFold()
@@ -180,7 +178,6 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
             else:
                 unreadable.pop(record.key or b"", None)
 
-    conf = client_settings.target_consumer(settings, "status")
-    topic, alias = state_topic(settings.flow, settings.group_id), settings.flow.target
-    await replay(conf, topic, on_records=apply, partitions=[0], alias=alias, access=access_of(settings, alias))
+    topic = state_topic(settings.flow, settings.group_id)
+    await target_follower(settings, "status", topic, apply, partitions=[0]).replay()
     return fold.rows, list(unreadable.values())

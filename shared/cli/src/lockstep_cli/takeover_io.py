@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockstep_cli.clusters import source_client, target_client
@@ -20,8 +20,6 @@ from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import TakeoverPlan, TakeoverState
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import access_of
-from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command_vocabulary import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
 from lockstep_protocol.mm2_codec import decode_checkpoint, encode_source_progress
@@ -31,7 +29,7 @@ from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
-from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.kafka.topic_follower import Record, target_follower
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
@@ -211,7 +209,7 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
 
     try:
         async with asyncio.timeout(READ_WITHIN_S):
-            await _replay(settings, topic, fold_in)
+            await target_follower(settings, "takeover", topic, fold_in).replay()
     except TopicMissing:
         return None
     except TimeoutError as exc:
@@ -230,12 +228,6 @@ async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     return found
 
 
-async def _replay(settings: FlowSettings, topic: str, on_records: Callable[[Sequence[Record]], None]) -> None:
-    """Hand over every record of a topic of the target. Raises ClusterError."""
-    conf, alias = client_settings.target_consumer(settings, "takeover"), settings.flow.target
-    await replay(conf, topic, on_records=on_records, alias=alias, access=access_of(settings, alias))
-
-
 async def _groups_with_checkpoints(settings: FlowSettings) -> int:
     groups: set[str] = set()
 
@@ -248,7 +240,7 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
 
     topic = settings.checkpoints_topic
     try:
-        await _replay(settings, topic, fold_in)
+        await target_follower(settings, "takeover", topic, fold_in).replay()
     except TopicMissing:
         return 0
     return len(groups)

@@ -181,14 +181,14 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
     from lockstep_config.credentials.permissions import access_of
-    from lockstep_runtime.kafka.topic_follower import follow
+    from lockstep_runtime.kafka.topic_follower import TopicFollower
     from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
 
     access = access_of(view.settings, view.alias)
     from_beginning = view.reads_from_beginning
     view.showing = view.from_beginning
     while True:
-        follower = follow(
+        follower = TopicFollower(
             view.conf,
             view.topic,
             on_records=view.apply,

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from lockstep_config.credentials.permissions import access_of
-from lockstep_config.flow import client_settings
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
 from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
@@ -32,7 +30,7 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.kafka.topic_follower import Record, target_follower
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
@@ -114,13 +112,8 @@ class Slot:
     async def run(self) -> int:
         """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
         LogTruncated when the state topic was re-created."""
-        follower = follow(
-            client_settings.target_consumer(self._settings, f"slot-{self._spec.slot}"),
-            state_topic(self._settings.flow, self._settings.group_id),
-            on_records=self._fold,
-            alias=self._settings.flow.target,
-            access=access_of(self._settings, self._settings.flow.target),
-        )
+        topic = state_topic(self._settings.flow, self._settings.group_id)
+        follower = target_follower(self._settings, f"slot-{self._spec.slot}", topic, self._fold)
         try:
             await self._control_writer.start()
             async with follower:

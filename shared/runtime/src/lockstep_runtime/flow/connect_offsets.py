@@ -7,13 +7,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, listing, record_of
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
-from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.kafka.topic_follower import Record, target_follower
 from lockstep_runtime.util.errors import TopicMissing
 
 __all__ = ["ConnectOffsets", "offsets_answer", "offsets_listed"]
@@ -57,12 +56,9 @@ class ConnectOffsets:
             for record in records:
                 fold.apply(record.key, record.value)
 
-        conf = client_settings.target_consumer(ctx.settings, ctx.service)
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                await replay(
-                    conf, self._topic.name, on_records=fold_in, alias=ctx.target.alias, access=ctx.target.access
-                )
+                await target_follower(ctx.settings, ctx.service, self._topic.name, fold_in).replay()
         except TopicMissing:
             return {}
         except TimeoutError as exc:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.topic_follower import Record, follow
+from lockstep_runtime.kafka.topic_follower import Record, TopicFollower
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within
@@ -155,7 +155,7 @@ class CompactedTopic(ABC, Generic[F]):
             self.apply(fold, records)
             position = records[-1].offset + 1
 
-        follower = follow(
+        follower = TopicFollower(
             self._conf(),
             self.topic,
             on_records=fold_in,

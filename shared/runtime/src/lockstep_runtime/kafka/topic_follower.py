@@ -14,78 +14,67 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaException
 
-from lockstep_config.credentials.permissions import NO_ACCESS, Access
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import NO_ACCESS, Access, access_of
+from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.topic_reader import Record, TopicReader
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
-__all__ = ["Record", "TopicFollower", "follow", "replay"]
+__all__ = ["Record", "TopicFollower", "target_follower"]
 
 AHEAD = 4
 """Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
 
 
-def follow(
-    conf: Mapping[str, str],
+def target_follower(
+    settings: FlowSettings,
+    client: str,
     topic: str,
-    *,
     on_records: Callable[[Sequence[Record]], None],
+    *,
     partitions: Iterable[int] | None = None,
     from_beginning: bool = True,
-    alias: str = "",
-    access: Access = NO_ACCESS,
-    isolation: str = "read_committed",
 ) -> TopicFollower:
-    """A follower of `topic`, not yet started: use it with `async with`, then `await caught_up()`.
-
-    `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
-    `partitions` None: all there are at the start.
-    `on_records` is called in the event loop with one or more records at a time; whatever it raises ends the follower
-    and is
-    raised by `caught_up`, `failed` and on exit. `from_beginning` False starts at the end: what is appended after
-    `caught_up` has returned is handed over.
-    """
-    return TopicFollower(conf, topic, on_records, partitions, from_beginning, alias, access, isolation)
-
-
-async def replay(
-    conf: Mapping[str, str],
-    topic: str,
-    *,
-    on_records: Callable[[Sequence[Record]], None],
-    partitions: Iterable[int] | None = None,
-    alias: str = "",
-    access: Access = NO_ACCESS,
-) -> None:
-    """Hand over every record that is in the topic now, then stop. Raises what `TopicFollower.failed` raises."""
-    follower = follow(conf, topic, on_records=on_records, partitions=partitions, alias=alias, access=access)
-    follower.start()
-    try:
-        await follower.caught_up()
-    finally:
-        follower.end()
+    """Of a topic of the flow's target, which sees the follower as the client `client`."""
+    alias = settings.flow.target
+    return TopicFollower(
+        client_settings.target_consumer(settings, client),
+        topic,
+        on_records=on_records,
+        partitions=partitions,
+        from_beginning=from_beginning,
+        alias=alias,
+        access=access_of(settings, alias),
+    )
 
 
 class TopicFollower:
-    """See `follow`. Lives from `start` (or `async with`) to `stop`."""
+    """Lives from `start` to `stop`, or within `async with`.
+
+    `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
+    `partitions` None: all there are at the start. `on_records` is called in the event loop with one or more records at
+    a time. Whatever it raises ends the follower, and is raised by `caught_up`, `failed` and on exit. `from_beginning`
+    False starts at the end: what is appended after `caught_up` has returned is handed over.
+    """
 
     def __init__(
         self,
         conf: Mapping[str, str],
         topic: str,
+        *,
         on_records: Callable[[Sequence[Record]], None],
-        partitions: Iterable[int] | None,
-        from_beginning: bool,
-        alias: str,
-        access: Access,
-        isolation: str,
+        partitions: Iterable[int] | None = None,
+        from_beginning: bool = True,
+        alias: str = "",
+        access: Access = NO_ACCESS,
     ) -> None:
         self._topic = topic
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
         self._stopping = threading.Event()
-        self._reader = TopicReader(conf, topic, alias, access, isolation, self._stopping)
+        self._reader = TopicReader(conf, topic, alias, access, self._stopping)
         self._room = threading.Semaphore(AHEAD)
         self._positions: dict[int, int] = {}
         self._missing: dict[int, int] = {}
@@ -99,6 +88,14 @@ class TopicFollower:
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self.stop()
+
+    async def replay(self) -> None:
+        """Hand over every record that is in the topic now, then end. Raises what `failed` raises."""
+        self.start()
+        try:
+            await self.caught_up()
+        finally:
+            self.end()
 
     def start(self) -> None:
         """Begin reading. Call within the event loop that is to receive the records."""

@@ -1,7 +1,7 @@
 """One topic read without a group and without commits, over a librdkafka client that is replaced when nobody answers it.
 
-Blocking throughout: for a thread of its own (`follow`). An unreachable cluster is no error here: librdkafka keeps
-trying, `trouble` says so.
+Blocking throughout: for a thread of its own (`TopicFollower`). An unreachable cluster is no error here: librdkafka
+keeps trying, `trouble` says so.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ FOLLOWING = {
     "enable.partition.eof": "true",
     # A position the log no longer has must be an error: jumping would fold a log with a hole in it.
     "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "500",
     "fetch.message.max.bytes": "1048576",
@@ -71,7 +72,8 @@ class Record:
 class TopicReader:
     """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
 
-    Whatever cannot be got over is raised as ClusterError or KafkaException; `told` makes the former of the latter.
+    Whatever cannot be got over is raised as ClusterError or KafkaException. `as_cluster_error` makes the former of the
+    latter.
     """
 
     def __init__(
@@ -80,11 +82,10 @@ class TopicReader:
         topic: str,
         alias: str,
         access: Access,
-        isolation: str,
         stopping: threading.Event,
     ) -> None:
         # The group id is obligatory for the constructor and unused: assign() and no commit.
-        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING, "isolation.level": isolation}
+        self._conf = {"group.id": "lockstep-follow", **conf, **FOLLOWING}
         self._topic = topic
         self._alias = alias
         self._access = access

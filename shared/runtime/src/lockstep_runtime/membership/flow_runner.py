@@ -21,7 +21,7 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, follow
+from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, target_follower
 from lockstep_runtime.membership.lead import TICK, Lead, first_error
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
@@ -240,7 +240,7 @@ class FlowRunner:
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.reset()
         ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
-        async with self._follow(topic, ctx.state.receive) as follower:
+        async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
             if not self._replayed:
                 self._replayed = True
@@ -262,10 +262,6 @@ class FlowRunner:
             finally:
                 await self._lead.stand_down()
                 await membership.leave()
-
-    def _follow(self, topic: str, receive: Callable[[Sequence[Record]], None]) -> TopicFollower:
-        conf = client_settings.target_consumer(self.ctx.settings, self.ctx.service)
-        return follow(conf, topic, on_records=receive, alias=self.ctx.target.alias, access=self.ctx.target.access)
 
     async def _watch_reach(self, follower: TopicFollower) -> None:
         """Says when the target goes away and when it is back, as the follower's connection tells."""

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from lockstep_config.flow import client_settings
 from lockstep_protocol.names import commands_topic, events_topic
 from lockstep_protocol.rows.state_rows import Leader
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
-from lockstep_runtime.kafka.topic_follower import Record, replay
+from lockstep_runtime.kafka.topic_follower import Record, target_follower
 from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
@@ -133,16 +132,13 @@ class Lead:
     async def _attend(self) -> None:
         """Carry out commands: first those without an answer, of before our time, then those that come through the
         group."""
-        ctx, group_id = self.ctx, self.ctx.settings.group_id
+        ctx, settings, client = self.ctx, self.ctx.settings, self.ctx.service
         handler = self._handler = CommandHandler(ctx, self._service.command)
-        conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        alias, access = ctx.target.alias, ctx.target.access
+        events, commands = events_topic(ctx.flow, settings.group_id), commands_topic(ctx.flow, settings.group_id)
+        held = ctx.leadership.held
         try:
-            await replay(
-                conf, events_topic(ctx.flow, group_id), on_records=handler.answered, alias=alias, access=access
-            )
-            topic, held = commands_topic(ctx.flow, group_id), ctx.leadership.held
-            await replay(conf, topic, on_records=handler.received, partitions=held, alias=alias, access=access)
+            await target_follower(settings, client, events, handler.answered).replay()
+            await target_follower(settings, client, commands, handler.received, partitions=held).replay()
             await handler.serve()
         finally:
             self._handler = None
