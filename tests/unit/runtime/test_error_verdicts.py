@@ -3,7 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
+from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
@@ -11,19 +12,19 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [
-        (KafkaError._TRANSPORT, ErrorVerdict.UNREACHABLE),
-        (KafkaError._TIMED_OUT, ErrorVerdict.UNREACHABLE),
-        (KafkaError.SASL_AUTHENTICATION_FAILED, ErrorVerdict.UNREACHABLE),
-        (KafkaError.NOT_CONTROLLER, ErrorVerdict.RETRIABLE),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, ErrorVerdict.RETRIABLE),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ErrorVerdict.DENIED),
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, ErrorVerdict.DENIED),
-        (KafkaError.INVALID_CONFIG, ErrorVerdict.FATAL),
-        (KafkaError.TOPIC_ALREADY_EXISTS, ErrorVerdict.FATAL),
-        (31_999, ErrorVerdict.FATAL),
+        (KafkaError._TRANSPORT, ErrorMeaning.UNREACHABLE),
+        (KafkaError._TIMED_OUT, ErrorMeaning.UNREACHABLE),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, ErrorMeaning.UNREACHABLE),
+        (KafkaError.NOT_CONTROLLER, ErrorMeaning.RETRIABLE),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ErrorMeaning.RETRIABLE),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ErrorMeaning.DENIED),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, ErrorMeaning.DENIED),
+        (KafkaError.INVALID_CONFIG, ErrorMeaning.OTHER),
+        (KafkaError.TOPIC_ALREADY_EXISTS, ErrorMeaning.OTHER),
+        (31_999, ErrorMeaning.OTHER),
     ],
 )
-def test_errors_are_classified_by_their_code(code: int, verdict: ErrorVerdict) -> None:
+def test_errors_are_classified_by_their_code(code: int, verdict: ErrorMeaning) -> None:
     assert error_verdict(code) is verdict
 
 
@@ -73,9 +74,9 @@ DENIED = {
 
 def test_each_code_has_one_verdict() -> None:
     verdicts = {code: error_verdict(code) for code in range(-250, 250)}
-    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.UNREACHABLE} == UNREACHABLE
-    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.RETRIABLE} == RETRIABLE
-    assert {code for code, verdict in verdicts.items() if verdict is ErrorVerdict.DENIED} == DENIED
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorMeaning.UNREACHABLE} == UNREACHABLE
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorMeaning.RETRIABLE} == RETRIABLE
+    assert {code for code, verdict in verdicts.items() if verdict is ErrorMeaning.DENIED} == DENIED
 
 
 def test_waits_double_up_to_their_limit_and_begin_anew_after_a_success() -> None:

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
+from lockstep_protocol.kafka_errors import ErrorMeaning
 from lockstep_runtime.kafka.auth_errors import (
     NOT_A_BROKER,
     NOT_VERIFIED,
@@ -28,7 +29,7 @@ from lockstep_runtime.kafka.auth_errors import (
 )
 from lockstep_runtime.kafka.client_factory import certificate_error, create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
+from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.kafka.missing_acl import missing_operation, words
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.tracing import step
@@ -224,7 +225,7 @@ class AdminRequests:
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = error_verdict(error.code())
-        if verdict is ErrorVerdict.UNREACHABLE:
+        if verdict is ErrorMeaning.UNREACHABLE:
             why = self._complaints[-1] if self._complaints else error.str()
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
@@ -238,7 +239,7 @@ class AdminRequests:
                 why = certificate_text or why
             return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, login_name(self._conf)))
         self._unanswered.answered()
-        if verdict is ErrorVerdict.DENIED:
+        if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)
         return RequestRefused(self.alias, operation, resource, error.code(), error.str())

@@ -15,9 +15,10 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
+from lockstep_protocol.kafka_errors import ErrorMeaning
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
+from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, NotPermitted
 
 __all__ = ["ACTS_WITHIN", "ControlProducer", "ControlTopicLog"]
@@ -178,7 +179,7 @@ class ControlProducer:
             self._stopping.set()
 
     def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
-        if error_verdict(error.code()) is ErrorVerdict.DENIED:
+        if error_verdict(error.code()) is ErrorMeaning.DENIED:
             return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
         return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error.str())
 

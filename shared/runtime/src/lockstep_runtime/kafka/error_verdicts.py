@@ -1,34 +1,18 @@
-"""Which Kafka errors pass by themselves.
+"""What Kafka's error codes mean to whoever asked: a broker's by Kafka's table, librdkafka's own (negative) ones by the
+sets below.
 
-`KafkaError.retriable()` is False for every admin error (librdkafka sets the flag on transactional errors only), so the
-codes are classified here: a broker's by Kafka's table, librdkafka's own (negative) ones by the sets below.
+`KafkaError.retriable()` is False for every admin error: librdkafka sets the flag on transactional errors only.
 """
 
 from __future__ import annotations
 
-from enum import Enum
-
 from confluent_kafka import KafkaError
 
-from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean
+from lockstep_protocol.kafka_errors import ErrorMeaning, meaning_of
 
-__all__ = ["ErrorVerdict", "error_verdict"]
+__all__ = ["error_verdict"]
 
-
-class ErrorVerdict(Enum):
-    """What an error code means to whoever called."""
-
-    UNREACHABLE = "unreachable"
-    """No usable broker answered; nothing is known about the request."""
-    RETRIABLE = "retriable"
-    """The cluster is in between two states (elections, metadata on its way); the same request will pass soon."""
-    DENIED = "denied"
-    """A permission is missing."""
-    FATAL = "fatal"
-    """The same request will be refused again."""
-
-
-UNREACHABLE = codes_that_mean(ErrorMeaning.UNREACHABLE) | {
+UNREACHABLE = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
@@ -43,21 +27,11 @@ UNREACHABLE = codes_that_mean(ErrorMeaning.UNREACHABLE) | {
 of ours.
 """
 
-RETRIABLE = codes_that_mean(ErrorMeaning.RETRIABLE) | {
-    KafkaError._WAIT_COORD,
-    KafkaError._WAIT_CACHE,
-    KafkaError._IN_PROGRESS,
-}
-
-DENIED = codes_that_mean(ErrorMeaning.DENIED)
+RETRIABLE = {KafkaError._WAIT_COORD, KafkaError._WAIT_CACHE, KafkaError._IN_PROGRESS}
 
 
-def error_verdict(code: int) -> ErrorVerdict:
-    """The verdict on a Kafka error code, librdkafka's own (negative) ones included. Unknown codes are FATAL."""
+def error_verdict(code: int) -> ErrorMeaning:
+    """The meaning of a Kafka error code, librdkafka's own (negative) ones included."""
     if code in UNREACHABLE:
-        return ErrorVerdict.UNREACHABLE
-    if code in RETRIABLE:
-        return ErrorVerdict.RETRIABLE
-    if code in DENIED:
-        return ErrorVerdict.DENIED
-    return ErrorVerdict.FATAL
+        return ErrorMeaning.UNREACHABLE
+    return ErrorMeaning.RETRIABLE if code in RETRIABLE else meaning_of(code)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_config.credentials.permissions import Access
+from lockstep_protocol.kafka_errors import ErrorMeaning
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.error_verdicts import ErrorVerdict, error_verdict
+from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.util.stall_detector import LOOK_EVERY, StallDetector
 
@@ -118,7 +119,7 @@ class TopicReader:
                 if not _passes(error):
                     raise
                 self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
-                if error_verdict(error.code()) is ErrorVerdict.UNREACHABLE and self._unanswered.is_due():
+                if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
                     self._connect_anew(error.str())
         return None
 
@@ -146,7 +147,7 @@ class TopicReader:
         """What ended the reading, in words of ours."""
         if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
             return TopicMissing(self._alias, self._topic)
-        if error_verdict(error.code()) is ErrorVerdict.DENIED:
+        if error_verdict(error.code()) is ErrorMeaning.DENIED:
             return NotPermitted(
                 self._alias, "READ", f"topic {self._topic}", self._access.remedy("topic", self._topic, "Read")
             )
@@ -161,7 +162,7 @@ class TopicReader:
             raise ClusterUnreachable(self._alias, self._bootstrap, exc.args[0].str()) from exc
 
     def _complain(self, error: KafkaError) -> None:
-        if error_verdict(error.code()) is ErrorVerdict.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.trouble = error.str()
 
     def _partitions(self) -> list[int]:
@@ -243,4 +244,4 @@ def _passes(error: KafkaError) -> bool:
         return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):
         return False
-    return error_verdict(error.code()) in (ErrorVerdict.UNREACHABLE, ErrorVerdict.RETRIABLE)
+    return error_verdict(error.code()) in (ErrorMeaning.UNREACHABLE, ErrorMeaning.RETRIABLE)
