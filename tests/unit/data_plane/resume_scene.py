@@ -1,0 +1,249 @@
+"""One partition that is to resume: its row, both logs, and everything that the resume does, line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import cast
+
+from lockstep_config import FlowSettings, load
+from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import OWN
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.resume.gap_resolver import HaltPartition
+from lockstep_data_plane.resume.resumer import Resumer
+from lockstep_data_plane.resume.transaction_runner import TransactionRunner
+from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
+from tests.support.flow_context import FILE
+from tests.support.memory_cluster import MemoryCluster, MemoryLog
+from tests.support.skipping_loop import run_skipping_waits
+
+__all__ = ["FIRST_ID", "OTHER", "OURS", "SECOND_ID", "TRANSACTIONS", "Scene", "row", "source_of", "target_of"]
+
+OURS, OTHER = 4000, 4001
+"""The flow's producer id, and the one for records that it passes on."""
+FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+"""The first topic id of each cluster in memory, and the next."""
+TRANSACTIONS = "B.exactly.once.source.support = enabled"
+PROGRESS = "mm2-offsets.A.internal"
+AGAIN_AFTER_S = 31.0
+"""Between two tries: longer than a row is waited for."""
+
+
+def row(**fields_of_it: object) -> PartitionProgress:
+    """Ten records copied, 0 to 9, without anything special; but for these fields."""
+    usual = PartitionProgress(
+        topic="t",
+        partition=0,
+        upstream=9,
+        downstream=9,
+        producer_id=OURS,
+        producer_epoch=1,
+        sequence=9,
+        source_topic_id=FIRST_ID,
+        target_topic_id=FIRST_ID,
+    )
+    return replace(usual, **fields_of_it)  # type: ignore[arg-type]  # each case has fields of its own
+
+
+def source_of(count: int) -> MemoryLog:
+    """Records 0 and so on, each in a batch."""
+    log = MemoryLog()
+    for number in range(count):
+        log.append([number])
+    return log
+
+
+def target_of(count: int, producer: tuple[int, int] = (OURS, 1)) -> MemoryLog:
+    """Copies of records 0 and so on."""
+    log = MemoryLog()
+    return log.append(range(count), producer) if count else log
+
+
+class _Provenance:
+    """Knows these producer ids of the flow, at first without those that another slot gets itself meanwhile."""
+
+    def __init__(self, trail: list[str], others: Iterable[int], meanwhile: Iterable[int]) -> None:
+        self._trail = trail
+        self._others = frozenset(others)
+        self._meanwhile = frozenset(meanwhile)
+
+    async def learn(self, producer_ids: Iterable[int]) -> None:
+        return
+
+    def producer_of(self, batch: Batch) -> int | None:
+        return OWN
+
+    async def own(self, producer_id: int) -> None:
+        self._trail.append(f"fenced {producer_id}")
+
+    async def ours(self) -> frozenset[int]:
+        known, self._others = self._others, self._others | self._meanwhile
+        return known
+
+
+class _Written:
+    """In the place of `ControlTopicWriter`: what is written is a line each; progress lies in the target's log."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    async def write(self, written: Row) -> None:
+        assert isinstance(written, PartitionProgress)
+        self._scene.trail.append(f"row {_differs(written, self._scene.row)}")
+
+    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+        facts = " ".join(f"{name}={value}" for name, value in detail.items())
+        self._scene.trail.append(f"{kind} {text.removeprefix(subject + ': ')} | {facts}")
+
+    async def progress(self, topic: str, partition: int, upstream: int) -> None:
+        self._scene.trail.append(f"progress {upstream}")
+        self._scene.commit(upstream)
+
+
+@dataclass
+class Scene:
+    """`lines`: of the flow's file. `others`: producer ids of the flow besides its own, `meanwhile`: those that come
+    up only while the target's log is read. `committed`: MM2's progress.
+    `remembers`: the slot had the partition already, and this is its own progress. `same_name`: the target's topic has
+    the source's name. `quarantines`: it is drained, and goes on behind these offsets. `later`: what changes before
+    the second try."""
+
+    row: PartitionProgress | None
+    source: MemoryLog
+    target: MemoryLog
+    lines: Iterable[str] = ()
+    others: Iterable[int] = ()
+    meanwhile: Iterable[int] = ()
+    committed: int | None = None
+    remembers: PartitionProgress | None = None
+    misnumbered: bool = False
+    same_name: bool = False
+    by_key: bool = False
+    rests: bool = False
+    quarantines: tuple[tuple[int, int], ...] = ()
+    tombstones_kept_ms: int = 0
+    topic_ids: tuple[str, str] = (FIRST_ID, FIRST_ID)
+    """As topic-sync saw them."""
+    later: Callable[[Scene], None] | None = None
+    trail: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clusters = MemoryCluster("A"), MemoryCluster("B")
+        self.target_topic = "t" if self.same_name else "A.t"
+        self.clusters[0].create("t", self.source)
+        self.clusters[1].create(self.target_topic, self.target)
+        self.progress = MemoryLog()
+        self.clusters[1].create(PROGRESS, self.progress)
+        self.rows: dict[tuple[str, int], PartitionProgress] = {}
+        if self.row is not None:
+            self.rows["t", 0] = self.row
+        if self.committed is not None:
+            self.commit(self.committed)
+
+    def commit(self, upstream: int) -> None:
+        """MM2's progress says so from now on."""
+        key, value = (
+            encode_source_progress("A", "t", 0, upstream)
+            if upstream >= 0
+            else encode_source_progress_reset("A", "t", 0)
+        )
+        self.progress.append_records([PlainRecord(0, 1000, key, value, ())])
+
+    def recreate(self, side: str, log: MemoryLog) -> Scene:
+        """That topic is another one now."""
+        cluster, topic = (self.clusters[0], "t") if side == "source" else (self.clusters[1], self.target_topic)
+        cluster.ids.clear()
+        cluster.create(topic, log)
+        if side == "target":
+            cluster.create(PROGRESS, self.progress)
+        return self
+
+    def play(self) -> list[str]:
+        """Resume, at most twice; what was done, and what came out of it."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "mm2.properties"
+            file.write_text(FILE + "\n".join([*self.lines, ""]))
+            settings = load(file, {}).flow(Flow("A", "B"))
+        run_skipping_waits(self._resume(settings))
+        return self.trail
+
+    async def _resume(self, settings: FlowSettings) -> None:
+        partition = self._partition(settings)
+        source, target = self.clusters
+        writer = cast(ControlTopicWriter, _Written(self))
+        transactions = TransactionRunner(
+            settings, target, on_open=lambda _: None, on_commit=lambda _: None, on_failed=lambda _, why: None
+        )
+        resumer = Resumer(settings, OURS, source, target, writer, self.rows, lambda: [partition], transactions)
+        topic = MirroredTopic(
+            source_topic="t",
+            target_topic=self.target_topic,
+            source_topic_id=self.topic_ids[0],
+            target_topic_id=self.topic_ids[1],
+            partitions=1,
+            target_partitions=1,
+        )
+        for attempt in range(2):
+            if attempt:
+                await asyncio.sleep(AGAIN_AFTER_S)
+                if self.later is not None:
+                    self.later(self)
+            try:
+                found = await self._found(resumer, partition, topic)
+            except RetriableError as exc:
+                self.trail.append(f"again: {exc}")
+                continue
+            except HaltPartition as exc:
+                self.trail.append(f"halted {exc.case.value}: {exc}")
+                found = None
+            else:
+                self._came_out(found)
+            if partition.acked.written != (self.row if found is None else found[0]):
+                self.trail.append(f"written {_differs(partition.acked.written, self.row)}")
+            break
+
+    async def _found(
+        self, resumer: Resumer, partition: PartitionMachine, topic: MirroredTopic
+    ) -> tuple[PartitionProgress, LastAppend] | None:
+        if self.quarantines:
+            row_behind = await resumer.gap_resolver.passing_over(partition, self.quarantines)
+            return None if row_behind is None else (row_behind, LastAppend(row_behind.sequence, row_behind.downstream))
+        return await (resumer.located(partition) if self.rests else resumer.resume(partition, topic))
+
+    def _came_out(self, found: tuple[PartitionProgress, LastAppend] | None) -> None:
+        if found is None:
+            self.trail.append("nothing is found")
+            return
+        self.trail.append(f"from {_differs(found[0], self.row)}")
+        end = found[1]
+        last = "" if end.last is None else f" last={end.last.last_offset} behind={end.behind}"
+        self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
+
+    def _partition(self, settings: FlowSettings) -> PartitionMachine:
+        kind = KeyedMirrorPartition if self.by_key else PartitionMachine
+        partition = kind("t", 0, self.target_topic, settings.data_plane.offset_lag_max)
+        partition.limits = TargetLimits(tombstones_kept_ms=self.tombstones_kept_ms)
+        partition.provenance = _Provenance(self.trail, self.others, self.meanwhile)
+        if self.remembers is not None:
+            partition.resumed(self.remembers, LastAppend(self.remembers.sequence, self.remembers.downstream))
+            partition.misnumbered = self.misnumbered
+        return partition
+
+
+def _differs(written: PartitionProgress, before: PartitionProgress | None) -> str:
+    """The fields that are not as before."""
+    before = PartitionProgress(topic="t", partition=0) if before is None else before
+    named = [f.name for f in fields(written) if getattr(written, f.name) != getattr(before, f.name)]
+    return " ".join(f"{name}={getattr(written, name)}" for name in named) or "as it was"
