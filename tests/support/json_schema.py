@@ -9,7 +9,7 @@ __all__ = ["faults"]
 
 TYPES: dict[str, type] = {"integer": int, "string": str, "array": list, "object": dict, "boolean": bool}
 KNOWN = {"$schema", "title", "description", "type", "const", "required", "properties", "items", "prefixItems"} | {
-    *("minimum", "maximum", "minItems", "maxItems")
+    *("default", "minimum", "maximum", "minItems", "maxItems")
 }
 
 

@@ -14,13 +14,13 @@ import lockstep_data_plane.driver.metrics
 import lockstep_heartbeat.metrics
 import lockstep_runtime.flow.common_metrics
 import lockstep_topic_sync.metrics
-from lockstep_runtime.telemetry.metrics import Metric
+from lockstep_protocol.metric import Metric
 
 __all__ = ["DECLARED", "PAGE", "SERVICES", "WITH_TLS", "declared_by", "filled"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
-SERVICES: Mapping[str, tuple[Metric, ...]] = {
+SERVICES: Mapping[str, Iterable[Metric]] = {
     "topic-sync": lockstep_topic_sync.metrics.METRICS,
     "acl-sync": lockstep_acl_sync.metrics.METRICS,
     "data-plane": lockstep_data_plane.driver.metrics.METRICS,
@@ -28,7 +28,7 @@ SERVICES: Mapping[str, tuple[Metric, ...]] = {
     "heartbeat": lockstep_heartbeat.metrics.METRICS,
 }
 COMMON = lockstep_runtime.flow.common_metrics.METRICS
-DECLARED: Mapping[str, tuple[Metric, ...]] = {"every service": COMMON, **SERVICES}
+DECLARED: Mapping[str, Iterable[Metric]] = {"every service": COMMON, **SERVICES}
 
 WITH_TLS = frozenset(metric.shown_as for metric in lockstep_runtime.flow.common_metrics.OF_TLS)
 """What a page shows beside that where its flows have certificates."""

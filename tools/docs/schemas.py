@@ -101,13 +101,14 @@ def _schema(
 ) -> dict[str, Any]:
     limits = limits or {}
     hints, words = get_type_hints(cls), OF_ALL | dict(_words(cls))
+    needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
     properties: dict[str, Any] = {
         "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
     }
     for field in fields(cls):
+        default = {} if field.name in needed else {"default": _default(field)}
         described = {"description": words[field.name]} if field.name in words else {}
-        properties[field.name] = {**_type(hints[field.name]), **limits.get(field.name, {}), **described}
-    needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
+        properties[field.name] = {**_type(hints[field.name]), **limits.get(field.name, {}), **default, **described}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
@@ -120,6 +121,11 @@ def _schema(
 
 def _has_no_default(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
+
+
+def _default(field: Field[Any]) -> Any:
+    """As JSON has it."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _type(hint: Any) -> dict[str, Any]:

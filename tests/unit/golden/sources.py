@@ -34,7 +34,6 @@ from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
 from lockstep_runtime.kafka import control_topics
 from tools.docs import configuration as configuration_page
-from tools.docs import metrics as metrics_page
 
 Bytes = tuple[bytes, bytes | None]
 
@@ -250,11 +249,6 @@ def client_id(role: str) -> str:
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def metrics_tables() -> str:
-    """The page with the declarations as they are now."""
-    return metrics_page.filled(metrics_page.PAGE.read_text(encoding="utf-8"))
 
 
 def configuration_tables() -> str:

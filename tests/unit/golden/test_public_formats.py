@@ -1,10 +1,13 @@
 """What others rely on stays as it is, to the byte: records, names, keys, commands, JSON, metrics, pages, log and spans.
 
-The golden files beside this say what it is. Where a change is meant, `python -m tests.unit.golden.write` writes them
-anew and prints the difference.
+The golden files beside this say what it is. Two formats have their golden files elsewhere: values of records are as in
+`lockstep_protocol/schemas`, and metrics as in `docs/reference/metrics.md`. Where a change is meant, `python -m
+tests.unit.golden.write` and `make docs` write them anew.
 """
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
@@ -35,6 +38,17 @@ def test_a_record_is_read_as_it_was_written(name: str) -> None:
         key, value = sources.record(name, body)
         assert value is not None
         assert sources.again(name, key, value) == (key, value)
+
+
+@pytest.mark.parametrize("name", sources.schemas())
+def test_a_value_has_all_fields_of_its_schema_in_their_order(name: str) -> None:
+    kind, _, version = name.rpartition(".v")
+    schema = sources.schemas()[name]
+    for body in (filled(schema), least(schema)):
+        _, value = sources.record(kind, body)
+        fields = [(field, body.get(field, about.get("default"))) for field, about in schema["properties"].items()]
+        meant = {**dict(fields), "version": int(version)}
+        assert (value or b"").decode() == json.dumps(meant, separators=(",", ":"), ensure_ascii=False)
 
 
 def test_golden_records_cover_every_kind() -> None:

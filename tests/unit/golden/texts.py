@@ -12,7 +12,7 @@ import click
 
 from tests.unit.golden import programs, sources
 from tests.unit.golden.code import Called, calls, keys_in, texts_like
-from tests.unit.golden.examples import STATUS_ROWS, filled, least
+from tests.unit.golden.examples import STATUS_ROWS, filled
 
 __all__ = ["TEXTS"]
 
@@ -40,24 +40,11 @@ def _bytes(data: bytes | None) -> str:
 # -- control topics ----------------------------------------------------------------------------------------------------
 
 
-def records() -> Iterator[str]:
-    """Key and value of a full and of a minimal record of each kind."""
+def keys() -> Iterator[str]:
+    """Of a record of each kind. Its value is what its schema says."""
     for name, schema in sources.schemas().items():
-        kind = name.rpartition(".v")[0]
-        yield _head(name)
-        for body in (filled(schema), least(schema)):
-            key, value = sources.record(kind, body)
-            yield f"{key.decode()}\n  {'tombstone' if value is None else value.decode()}"
-
-
-def schemas() -> Iterator[str]:
-    """Without what is for people."""
-    for name, schema in sources.schemas().items():
-        yield _head(name)
-        yield from (f"{key}: {_shown(schema[key])}" for key in schema if key not in ("description", "properties"))
-        for field, about in schema["properties"].items():
-            required = " required" if field in schema["required"] else ""
-            yield f"  {field}: {_shown({k: v for k, v in about.items() if k != 'description'})}{required}"
+        key, _ = sources.record(name.rpartition(".v")[0], filled(schema))
+        yield f"{name} {key.decode()}"
 
 
 def events() -> Iterator[str]:
@@ -146,10 +133,6 @@ def client_roles() -> set[str]:
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def metrics() -> Iterator[str]:
-    return _tables(sources.metrics_tables(), "metrics of", left_out=("meaning",))
 
 
 def configuration() -> Iterator[str]:
@@ -315,14 +298,12 @@ def _named_calls(names: Iterable[str]) -> Iterator[str]:
 
 
 FORMATS: Mapping[str, Callable[[], Iterator[str]]] = {
-    "records": records,
-    "schemas": schemas,
+    "keys": keys,
     "events": events,
     "words": words,
     "commands": commands,
     "mirror_records": mirror_records,
     "names": names,
-    "metrics": metrics,
     "configuration": configuration,
     "command_line": command_line,
     "outputs": outputs,

@@ -1,7 +1,7 @@
 """`python -m tests.unit.golden.write` writes the golden files anew and prints what changed.
 
 A difference is a change of a public format: what it breaks for whom has to be known, and stand in CHANGELOG.md. Nothing
-calls it by itself. Names after the command choose the files: `... write metrics.txt`.
+calls it by itself. Names after the command choose the files: `... write events.txt`.
 """
 
 from __future__ import annotations

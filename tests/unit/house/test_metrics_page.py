@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 from lockstep_data_plane.core.gap_policy import GapCase
-from lockstep_runtime.telemetry.metrics import Metric, Type
+from lockstep_protocol.metric import Metric, Type
 from tools.docs.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
 
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]

@@ -1,22 +1,20 @@
 """What topic-sync's page shows beside what every service shows."""
 
-from lockstep_runtime.telemetry.metrics import Metric, Type
+from lockstep_protocol.metric import MetricSet
 
 __all__ = ["METRICS", "MISSING_PARTITIONS", "TOPICS"]
 
-TOPICS = Metric(
+METRICS = MetricSet()
+
+TOPICS = METRICS.gauge(
     "lockstep_topics",
-    Type.GAUGE,
     ("flow", "phase"),
     "Topics of the flow, by phase: `mirrored`, `failing` (mirrored, but partitions are missing or configs fail;"
     " retried), `failed` (not mirrored; retried), `deleted` (gone on the source), `excluded` (no longer selected),"
     " `left-out` (selected, but not mirrored because its name says that it is a copy from the target)",
 )
-MISSING_PARTITIONS = Metric(
+MISSING_PARTITIONS = METRICS.gauge(
     "lockstep_missing_partitions",
-    Type.GAUGE,
     ("flow",),
     "Source partitions that the target does not have and that could not be added: they are not copied",
 )
-
-METRICS = (TOPICS, MISSING_PARTITIONS)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator, ObservedPartition
-from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter
+from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.slot.desired_state import has_failed
 from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
+from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.flow import common_metrics as common
@@ -46,17 +47,14 @@ class SlotRun:
 class _PartitionCounts:
     """What was copied of a partition."""
 
-    records: MonotonicCounter = field(default_factory=MonotonicCounter)
-    bytes: MonotonicCounter = field(default_factory=MonotonicCounter)
-    read: MonotonicCounter = field(default_factory=MonotonicCounter)
+    counters: RowCounters = field(default_factory=lambda: RowCounters(PartitionProgress))
     gaps: dict[str, MonotonicCounter] = field(default_factory=lambda: {case: MonotonicCounter() for case in CASES})
     record_rate: Rate = field(default_factory=Rate)
     byte_rate: Rate = field(default_factory=Rate)
 
     def start_from(self, row: PartitionProgress) -> None:
         """The row speaks of before our time."""
-        for count, value in ((self.records, row.records), (self.bytes, row.bytes), (self.read, row.read_bytes)):
-            count.start_from(row.counts_since, value)
+        self.counters.start_from(row)
         for case, times in row.gaps:
             if case in self.gaps:
                 self.gaps[case].start_from(row.producer_id, times)
@@ -74,7 +72,7 @@ class MetricsCollector:
         self._gaps = dict.fromkeys(CASES, 0)
         self._incoming: dict[int, int] = defaultdict(int)
         self._outgoing: dict[int, int] = defaultdict(int)
-        self._syncs: dict[int, MonotonicCounter] = defaultdict(MonotonicCounter)
+        self._of_slots: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self._estimator = LagEstimator()
@@ -145,16 +143,17 @@ class MetricsCollector:
                 self._count(tally, row)
         elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
-            self._syncs[row.slot].update(row.run, row.syncs)
+            self._of_slots[row.slot].update(row)
 
     def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()
-        if grown := tally.records.update(row.counts_since, row.records):
-            tally.record_rate.add(now, grown)
-        if grown := tally.bytes.update(row.counts_since, row.bytes):
-            tally.byte_rate.add(now, grown)
-            self._outgoing[row.slot] += grown
-        self._incoming[row.slot] += tally.read.update(row.counts_since, row.read_bytes)
+        grown = tally.counters.update(row)
+        if grown["records"]:
+            tally.record_rate.add(now, grown["records"])
+        if grown["bytes"]:
+            tally.byte_rate.add(now, grown["bytes"])
+            self._outgoing[row.slot] += grown["bytes"]
+        self._incoming[row.slot] += grown["read_bytes"]
         for case, times in row.gaps:
             if case in tally.gaps:
                 self._gaps[case] += tally.gaps[case].update(row.producer_id, times)
@@ -193,13 +192,8 @@ class MetricsCollector:
         tp = (row.topic, row.partition)
         ours = (str(flow), row.topic, str(row.partition))
         tally = self._tallies[tp]
-        yield Sample(m.LATENCY, ours, row.latency_ms / 1000)
-        yield Sample(m.UPSTREAM, ours, row.upstream)
-        yield Sample(m.RECORDS, ours, tally.records.total)
-        yield Sample(m.BYTES, ours, tally.bytes.total)
-        yield Sample(m.GIVEN_UP, ours, row.given_up)
-        yield Sample(m.TARGET_LOST, ours, row.target_lost)
-        yield Sample(m.QUARANTINED, ours, row.quarantined)
+        totals = tally.counters.totals()
+        yield from _of_row(row, ours, totals)
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)
         yield Sample(m.PAUSED, ours, tp in self._resting)
@@ -208,9 +202,9 @@ class MetricsCollector:
         mirrored = self._ctx.state.get(MirroredTopic, row.topic)
         remote = mirrored.target_topic if mirrored is not None else row.topic
         theirs = (flow.source, flow.target, remote, str(row.partition))
-        yield Sample(m.RECORD_COUNT, theirs, tally.records.total)
+        yield Sample(m.RECORD_COUNT, theirs, totals["records"])
         yield Sample(m.RECORD_RATE, theirs, tally.record_rate.per_second(now))
-        yield Sample(m.BYTE_COUNT, theirs, tally.bytes.total)
+        yield Sample(m.BYTE_COUNT, theirs, totals["bytes"])
         yield Sample(m.BYTE_RATE, theirs, tally.byte_rate.per_second(now))
         for four, window in ((m.RECORD_AGE, row.age_window), (m.REPLICATION_LATENCY, row.latency_window)):
             for metric, value in zip(four, stats(window, now), strict=True):
@@ -308,9 +302,7 @@ class MetricsCollector:
         consumer = (self._consumer(slot),)
         producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
         yield Sample(m.SLOT_PARTITIONS, ours, partitions)
-        yield Sample(m.HELD_BYTES, ours, status.held_bytes)
-        yield Sample(m.HELD_RECORDS, ours, status.held_records)
-        yield Sample(m.SYNCS, ours, self._syncs[slot].total)
+        yield from _of_row(status, ours, self._of_slots[slot].totals())
         yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
         yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
         yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
@@ -324,3 +316,10 @@ class MetricsCollector:
         """MM2's client id of the task whose number the slot has."""
         flow = self._ctx.flow
         return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
+
+
+def _of_row(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:
+    """What the row's fields declare. `totals`: of those that count since a beginning."""
+    for name, one in row_metrics(type(row)).items():
+        if one.metric is not None:
+            yield Sample(one.metric, labels, totals[name] if one.since else getattr(row, name) / one.divisor)

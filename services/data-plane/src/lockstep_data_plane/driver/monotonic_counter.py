@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-__all__ = ["MonotonicCounter"]
+from lockstep_protocol.metric import row_metrics
+from lockstep_protocol.rows.state_rows import Row
+
+__all__ = ["MonotonicCounter", "RowCounters"]
 
 REMEMBERED = 4
 """Beginnings that may still speak: the present one, and those that do not know yet that they are over."""
@@ -37,3 +40,28 @@ class MonotonicCounter:
             del self._seen[next(iter(self._seen))]
         self.total += value - before
         return value - before
+
+
+class RowCounters:
+    """The counts of a row's fields that begin from 0 again and again (`RowMetric.since`)."""
+
+    def __init__(self, row_class: type[Row]) -> None:
+        self._counters = {
+            name: (one.since, MonotonicCounter()) for name, one in row_metrics(row_class).items() if one.since
+        }
+
+    def start_from(self, row: Row) -> None:
+        """The row was written before our time."""
+        for name, (since, counter) in self._counters.items():
+            counter.start_from(getattr(row, since), getattr(row, name))
+
+    def update(self, row: Row) -> dict[str, int]:
+        """Take over the counts of a row. Returns by how much each total grew."""
+        return {
+            name: counter.update(getattr(row, since), getattr(row, name))
+            for name, (since, counter) in self._counters.items()
+        }
+
+    def totals(self) -> dict[str, int]:
+        """By field."""
+        return {name: counter.total for name, (_, counter) in self._counters.items()}

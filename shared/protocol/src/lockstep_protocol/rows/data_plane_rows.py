@@ -5,11 +5,14 @@ Everybody takes them from `state`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from lockstep_protocol.metric import counted, counter, gauge
 from lockstep_protocol.rows.row import Row, row_kind
 
 __all__ = [
+    "PARTITION",
+    "SLOT",
     "Assignment",
     "LegacyGroup",
     "OffsetRuns",
@@ -17,6 +20,10 @@ __all__ = [
     "PartitionProgress",
     "SlotStatus",
 ]
+
+
+PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
+"""The labels of metrics about one partition, and about one slot."""
 
 
 @row_kind("partition")
@@ -38,7 +45,12 @@ class PartitionProgress(Row):
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
     `target-recreated` | `in-doubt` | `refused`; "" while it copies."""
-    upstream: int = -1
+    upstream: int = field(
+        default=-1,
+        metadata=gauge(
+            "lockstep_upstream_offset", PARTITION, "Last source offset that the target has acknowledged; -1: none"
+        ),
+    )
     """Last upstream offset that is durable downstream, or decided to be passed over (control batches); -1: none."""
     upstream_epoch: int = -1
     """Leader epoch the source's log gave the batch at `upstream`."""
@@ -67,26 +79,64 @@ class PartitionProgress(Row):
     lag_records: int = 0
     lag_ms: int = 0
     """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
-    records: int = 0
+    records: int = field(
+        default=0,
+        metadata=counter("lockstep_records", PARTITION, "Records appended to the target", since="counts_since"),
+    )
     """Records appended since `counts_since`, with the bytes of their batches as stored in the log."""
-    bytes: int = 0
-    read_bytes: int = 0
+    bytes: int = field(
+        default=0,
+        metadata=counter(
+            "lockstep_bytes", PARTITION, "Bytes of the batches appended to the target", since="counts_since"
+        ),
+    )
+    read_bytes: int = field(default=0, metadata=counted("counts_since"))
     """Bytes of batches fetched from the source since `counts_since`."""
     counts_since: int = 0
     """When (Unix milliseconds) the slot took the partition up and counted from 0. Each time has one of its own: a row
     with another one counts anew. 0: by no release that says it."""
     skips: tuple[tuple[int, int], ...] = ()
     """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
-    given_up: int = 0
+    given_up: int = field(
+        default=0,
+        metadata=counter(
+            "lockstep_given_up_offsets",
+            PARTITION,
+            "Source offsets that a policy skipped, since the first copy of the partition",
+        ),
+    )
     """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
-    target_lost: int = 0
+    target_lost: int = field(
+        default=0,
+        metadata=counter(
+            "lockstep_target_lost_offsets",
+            PARTITION,
+            "Target offsets that the target lost and that a policy did not copy again, since the first copy of the"
+            " partition",
+        ),
+    )
     """Downstream offsets that the target lost and policies did not have copied again, in the life of the partition, as
     far as they can be counted."""
-    quarantined: int = 0
+    quarantined: int = field(
+        default=0,
+        metadata=counter(
+            "lockstep_quarantined",
+            PARTITION,
+            "Records, or unreadable batches, written to the quarantine topic, since the first copy of the partition",
+        ),
+    )
     """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
     gaps: tuple[tuple[str, int], ...] = ()
     """How often a policy led the partition on past a case, in its life, as (case, times)."""
-    latency_ms: int = 0
+    latency_ms: int = field(
+        default=0,
+        metadata=gauge(
+            "lockstep_latency_seconds",
+            PARTITION,
+            "From the record timestamp to the target's acknowledgement, last batch",
+            divisor=1000,
+        ),
+    )
     """Record timestamp to acknowledgement, of the last batch."""
     age_window: tuple[int, ...] = ()
     """Record timestamp to fetch, in milliseconds, over the last minute: (Unix milliseconds of the last one, last,
@@ -193,12 +243,18 @@ class SlotStatus(Row):
     """Those it tends."""
     resting: int = 0
     """Those of its assignment that an operator wants to rest."""
-    held_bytes: int = 0
+    held_bytes: int = field(
+        default=0, metadata=gauge("lockstep_held_bytes", SLOT, "Bytes of batches fetched and not yet acknowledged")
+    )
     """Of batches fetched and not yet acknowledged by the target."""
-    held_records: int = 0
+    held_records: int = field(
+        default=0, metadata=gauge("lockstep_held_records", SLOT, "Records fetched and not yet acknowledged")
+    )
     commit_window: tuple[int, ...] = ()
     """How long it took to write progress down, as `PartitionProgress.age_window`."""
-    syncs: int = 0
+    syncs: int = field(
+        default=0, metadata=counter("lockstep_offset_syncs", SLOT, "Offset syncs acknowledged", since="run")
+    )
     """Offset syncs acknowledged in this run."""
     sync_window: tuple[int, ...] = ()
     """How long their acknowledgement took, as `PartitionProgress.age_window`."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lockstep_config.credentials.certificate_expiry import CertificateEnds, first_end
+from lockstep_protocol.metric import Metric, MetricSet
 from lockstep_protocol.names import Flow
-from lockstep_runtime.telemetry.metrics import Metric, Sample, Type
+from lockstep_runtime.telemetry.metrics import Sample
 
 __all__ = [
     "ASSIGNED_TASKS",
@@ -36,96 +37,82 @@ SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnec
 
 CONNECTORS = {"data-plane": SOURCE, "checkpoint": CHECKPOINT, "heartbeat": HEARTBEAT}
 
+OF_ALL, OF_TLS, OF_ROUNDS, OF_TASKS = MetricSet(), MetricSet(), MetricSet(), MetricSet()
+
 STANDING = ("flow", "service")
 
-READY = Metric("lockstep_ready", Type.GAUGE, STANDING, "1 when the flow's control topics have been read to their end")
-ACTING = Metric("lockstep_acting", Type.GAUGE, STANDING, "1 while this replica is the leader of the flow and acts")
-DEGRADED = Metric("lockstep_degraded", Type.GAUGE, STANDING, "1 while something in the flow fails and is retried")
+READY = OF_ALL.gauge("lockstep_ready", STANDING, "1 when the flow's control topics have been read to their end")
+ACTING = OF_ALL.gauge("lockstep_acting", STANDING, "1 while this replica is the leader of the flow and acts")
+DEGRADED = OF_ALL.gauge("lockstep_degraded", STANDING, "1 while something in the flow fails and is retried")
 
-ROUNDS = Metric(
+ROUNDS = OF_ROUNDS.counter(
     "lockstep_rounds",
-    Type.COUNTER,
     (*STANDING, "round"),
     "Rounds of periodic work, including failed ones",
 )
-ROUND_FAILURES = Metric(
+ROUND_FAILURES = OF_ROUNDS.counter(
     "lockstep_round_failures",
-    Type.COUNTER,
     (*STANDING, "round"),
     "Rounds that failed because a cluster refused or did not answer; each is retried with backoff",
 )
 
-MEMORY = Metric(
+MEMORY = OF_ALL.gauge(
     "lockstep_memory_bytes",
-    Type.GAUGE,
     ("service", "part"),
     "Resident memory: `service` is the service's own process, `spark` the processes that it started (the JVM and"
     " the slots of the data plane; shared memory counts for each)",
 )
-CERTIFICATE_EXPIRES = Metric(
+CERTIFICATE_EXPIRES = OF_TLS.gauge(
     "lockstep_certificate_expires_timestamp_seconds",
-    Type.GAUGE,
     ("flow", "cluster", "use"),
     "When the first certificate in use expires, Unix seconds, by use: `keystore` is our own, `truststore`"
     " verifies the brokers, `token-truststore` a token endpoint; absent without TLS, and for the certificates of"
     " the system",
 )
 
-CONNECTOR_COUNT = Metric(
+CONNECTOR_COUNT = OF_ALL.gauge(
     "kafka_connect_worker_connector_count",
-    Type.GAUGE,
     (),
     "Flows for which this process acts as one of MirrorMaker 2's connectors",
     like="kafka.connect:type=connect-worker-metrics connector-count",
 )
-ASSIGNED_CONNECTORS = Metric(
+ASSIGNED_CONNECTORS = OF_ALL.gauge(
     "kafka_connect_coordinator_assigned_connectors",
-    Type.GAUGE,
     (),
     "Same as `kafka_connect_worker_connector_count`",
     like="kafka.connect:type=connect-coordinator-metrics assigned-connectors",
 )
-TASKS = Metric(
+TASKS = OF_TASKS.gauge(
     "kafka_connect_worker_task_count",
-    Type.GAUGE,
     (),
     "Running slots; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-worker-metrics task-count",
 )
-ASSIGNED_TASKS = Metric(
+ASSIGNED_TASKS = OF_TASKS.gauge(
     "kafka_connect_coordinator_assigned_tasks",
-    Type.GAUGE,
     (),
     "Slots that have partitions, running or not; for checkpoint and heartbeat, one for each flow",
     like="kafka.connect:type=connect-coordinator-metrics assigned-tasks",
 )
-REBALANCING = Metric(
+REBALANCING = OF_ALL.gauge(
     "kafka_connect_worker_rebalance_rebalancing",
-    Type.GAUGE,
     (),
     "Flows whose replicas are in a rebalance",
     like="kafka.connect:type=connect-worker-rebalance-metrics rebalancing",
 )
-CONNECTOR_STATUS = Metric(
+CONNECTOR_STATUS = OF_TASKS.gauge(
     "kafka_connect_connector_status",
-    Type.GAUGE,
     ("connector", "task", "status"),
     "1, with the state of a slot, or of checkpoint or heartbeat in a flow, as label: `running`, `failed` while it"
     " is retried, `unassigned` before it has begun; slots also have `paused` and `stopped`",
     like="kafka.connect:type=connector-task-metrics status",
 )
-FAILED_TASKS = Metric(
+FAILED_TASKS = OF_TASKS.gauge(
     "kafka_connect_worker_connector_failed_task_count",
-    Type.GAUGE,
     ("connector",),
     "Tasks of the connector that are `failed`",
     like="kafka.connect:type=connect-worker-metrics connector-failed-task-count",
 )
-
-OF_ALL = (READY, ACTING, DEGRADED, MEMORY, CONNECTOR_COUNT, ASSIGNED_CONNECTORS, REBALANCING)
-OF_TLS = (CERTIFICATE_EXPIRES,)
-OF_ROUNDS = (ROUNDS, ROUND_FAILURES)
-OF_TASKS = (TASKS, ASSIGNED_TASKS, CONNECTOR_STATUS, FAILED_TASKS)
 
 METRICS = (*OF_ALL, *OF_TLS, *OF_ROUNDS, *OF_TASKS)
 

@@ -1,13 +1,10 @@
 """This process's own Prometheus page: nothing global, so that tests and several flows do not meet.
 
-Every metric is declared once, as a `Metric`; a page shows declared ones only, and `metrics.md` is made from the
-same declarations."""
+A page shows declared metrics only (`lockstep_protocol.metric`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -15,31 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-__all__ = ["CONTENT_TYPE_LATEST", "Metric", "Metrics", "Sample", "Series", "Type"]
+from lockstep_protocol.metric import Metric, Type
 
-
-class Type(Enum):
-    COUNTER = "counter"
-    """Only grows while the process lives; shown with `_total` behind its name."""
-    GAUGE = "gauge"
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """What a page may show under one name. `meaning` is a sentence for people, without its stop."""
-
-    name: str
-    """Without `_total`."""
-    type: Type
-    labels: tuple[str, ...]
-    meaning: str
-    like: str = field(default="", kw_only=True)
-    """The metric of MirrorMaker 2, or of Kafka Connect, that it stands for, by its JMX name."""
-
-    @property
-    def shown_as(self) -> str:
-        """The name of its samples."""
-        return f"{self.name}_total" if self.type is Type.COUNTER else self.name
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics", "Sample", "Series"]
 
 
 class Sample(NamedTuple):
