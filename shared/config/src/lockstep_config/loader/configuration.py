@@ -75,16 +75,13 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
 
 def _read(path: Path, document: str) -> PropertiesText:
     data = bytes_of(path)
-    if not is_resource(data, path):
-        text = read_properties(data, path)
-        if not is_connector(text.entries):
-            return text
-        from lockstep_config.strimzi.standalone import read_connector
+    text = None if is_resource(data, path) else read_properties(data, path)
+    if text is not None and not is_connector(text.entries):
+        return text
+    # Here, for it brings PyYAML along, which most never need.
+    from lockstep_config.strimzi.resource import read_connector, read_resource
 
-        return read_connector(text, path)
-    from lockstep_config.strimzi.resource import read_resource  # not for who has no resource: it costs each start
-
-    return read_resource(data, path, document)
+    return read_resource(data, path, document) if text is None else read_connector(text, path)
 
 
 def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:

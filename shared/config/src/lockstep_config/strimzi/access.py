@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
-from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.connection_fields import AUTHENTICATION
+from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.text.default_providers import STRIMZI_SECRETS
 
 __all__ = ["add_connection"]
@@ -23,43 +24,18 @@ _JAAS_MODULES = MappingProxyType(
         "oauth": ("OAUTHBEARER", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"),
     }
 )
-_OAUTH_TEXTS: Mapping[str, str] = MappingProxyType(
-    {
-        "clientId": "oauth.client.id",
-        "tokenEndpointUri": "oauth.token.endpoint.uri",
-        "scope": "oauth.scope",
-        "audience": "oauth.audience",
-        "username": "oauth.password.grant.username",
-        "grantType": "oauth.client.credentials.grant.type",
-        "accessTokenLocation": "oauth.access.token.location",
-        "clientAssertionLocation": "oauth.client.assertion.location",
-        "clientAssertionType": "oauth.client.assertion.type",
-        "maxTokenExpirySeconds": "oauth.max.token.expiry.seconds",
-        "connectTimeoutSeconds": "oauth.connect.timeout.seconds",
-        "readTimeoutSeconds": "oauth.read.timeout.seconds",
-        "httpRetries": "oauth.http.retries",
-        "httpRetryPauseMs": "oauth.http.retry.pause.millis",
-    }
-)
-_OAUTH_SECRETS: Mapping[str, str] = MappingProxyType(
-    {
-        "clientSecret": "oauth.client.secret",
-        "accessToken": "oauth.access.token",
-        "refreshToken": "oauth.refresh.token",
-        "clientAssertion": "oauth.client.assertion",
-    }
-)
-_ONLY_ONE = frozenset({"type"})
+_PASSWORD = frozenset({"type", "username", "passwordSecret"})
 _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "tls": _ONLY_ONE | {"certificateAndKey"},
-        "plain": _ONLY_ONE | {"username", "passwordSecret"},
-        "scram-sha-256": _ONLY_ONE | {"username", "passwordSecret"},
-        "scram-sha-512": _ONLY_ONE | {"username", "passwordSecret"},
-        "custom": _ONLY_ONE | {"sasl", "config"},
-        "oauth": _ONLY_ONE
-        | {*_OAUTH_TEXTS, *_OAUTH_SECRETS, "passwordSecret", "saslExtensions", "tlsTrustedCertificates"}
-        | {"disableTlsHostnameVerification", "accessTokenIsJwt", "includeAcceptHeader", "enableMetrics"},
+        "tls": frozenset({"type", "certificateAndKey"}),
+        "plain": _PASSWORD,
+        "scram-sha-256": _PASSWORD,
+        "scram-sha-512": _PASSWORD,
+        "custom": frozenset({"type", "sasl", "config"}),
+        "oauth": _PASSWORD
+        | {name for name, field in AUTHENTICATION.items() if field.option}
+        | {"saslExtensions", "tlsTrustedCertificates", "disableTlsHostnameVerification"}
+        | {"accessTokenIsJwt", "includeAcceptHeader", "enableMetrics"},
     }
 )
 _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
@@ -68,8 +44,7 @@ _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
 def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
     """The lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
     # Where it is missing the line is empty, and its own check says what to write.
-    path, line = cluster.at("bootstrapServers"), cluster.line_of("bootstrapServers")
-    lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), path, line)
+    lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
     sasl = kind in _JAAS_MODULES or (
@@ -79,16 +54,15 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
         protocol = ("SASL_" if sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
         why = authentication if sasl and authentication is not None else tls
         assert why is not None
-        lines.add(f"{alias}.security.protocol", protocol, why.path, why.line)
+        lines.add(f"{alias}.security.protocol", protocol, why)
     if tls is not None and (trusted := _certificates(tls, "trustedCertificates", namespace, lines)):
-        path, line = tls.at("trustedCertificates"), tls.line_of("trustedCertificates")
-        lines.add(f"{alias}.ssl.truststore.type", "PEM", path, line)
-        lines.add(f"{alias}.ssl.truststore.certificates", trusted, path, line)
+        lines.add(f"{alias}.ssl.truststore.type", "PEM", tls.place("trustedCertificates"))
+        lines.add(f"{alias}.ssl.truststore.certificates", trusted, tls.place("trustedCertificates"))
     if authentication is None or kind not in _OF_TYPE:
         return
     for name in authentication.node.items:
         if name not in _OF_TYPE[kind]:
-            lines.without_effect(authentication.at(name), authentication.line_of(name), f"type {kind} does not use it")
+            lines.without_effect(authentication.place(name), f"type {kind} does not use it")
     if kind == "tls":
         _add_client_certificate(authentication, tls, alias, namespace, lines)
     elif kind == "custom":
@@ -100,13 +74,13 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
             else _password_options(authentication, kind, namespace, lines)
         )
         mechanism, module = _JAAS_MODULES[kind]
-        lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.at("type"), authentication.line_of("type"))
+        lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.place("type"))
         if kind == "oauth":
             handler = f"{alias}.{HANDLER}"
-            lines.add(handler, STRIMZIS_HANDLER, authentication.at("type"), authentication.line_of("type"))
+            lines.add(handler, STRIMZIS_HANDLER, authentication.place("type"))
         if options:
             jaas = " ".join([module, "required", *(f'{name}="{value}"' for name, value in options.items())]) + ";"
-            lines.add(f"{alias}.sasl.jaas.config", jaas, authentication.path, authentication.line)
+            lines.add(f"{alias}.sasl.jaas.config", jaas, authentication)
 
 
 def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
@@ -123,7 +97,7 @@ def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:
         keys = [key for key in ("certificate", "pattern") if secret.text(key)]
         if len(keys) != 1:
             what = "has both certificate and pattern: keep one" if keys else "needs certificate or pattern"
-            lines.problem(secret.path, secret.line, what)
+            lines.problem(secret, what)
         elif reference := _reference(secret, keys[0], namespace):
             found.append(reference)
     return "\n".join(found)
@@ -132,32 +106,27 @@ def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:
 def _add_client_certificate(of: Part, tls: Part | None, alias: str, namespace: str, lines: Lines) -> None:
     secret = of.part("certificateAndKey")
     if secret is None:
-        lines.problem(of.at("certificateAndKey"), of.line, "is missing: type tls needs the secret with both")
+        lines.problem(of.place("certificateAndKey"), "is missing: type tls needs the secret with both")
         return
     if tls is None:
         lines.note(
-            of.path,
-            of.line,
+            of,
             "is tls, but the cluster has no tls section, so it is spoken to in the clear, as Strimzi does",
         )
         return
     chain, key = _reference(secret, "certificate", namespace), _reference(secret, "key", namespace)
     if chain and key:
-        lines.add(f"{alias}.ssl.keystore.type", "PEM", secret.path, secret.line)
-        lines.add(
-            f"{alias}.ssl.keystore.certificate.chain", chain, secret.at("certificate"), secret.line_of("certificate")
-        )
-        lines.add(f"{alias}.ssl.keystore.key", key, secret.at("key"), secret.line_of("key"))
+        lines.add(f"{alias}.ssl.keystore.type", "PEM", secret)
+        lines.add(f"{alias}.ssl.keystore.certificate.chain", chain, secret.place("certificate"))
+        lines.add(f"{alias}.ssl.keystore.key", key, secret.place("key"))
 
 
 def _password_options(of: Part, kind: str, namespace: str, lines: Lines) -> dict[str, str]:
     secret = of.part("passwordSecret")
     if not of.text("username"):
-        lines.problem(of.at("username"), of.line, f"is missing: type {kind} needs it")
+        lines.problem(of.place("username"), f"is missing: type {kind} needs it")
     if secret is None:
-        lines.problem(
-            of.at("passwordSecret"), of.line, f"is missing: type {kind} needs it, with secretName and password"
-        )
+        lines.problem(of.place("passwordSecret"), f"is missing: type {kind} needs it, with secretName and password")
         return {}
     password = _reference(secret, "password", namespace)
     return (
@@ -167,23 +136,23 @@ def _password_options(of: Part, kind: str, namespace: str, lines: Lines) -> dict
 
 def _oauth_options(of: Part, namespace: str, lines: Lines) -> dict[str, str]:
     """The options of Strimzi's own OAuth login, under its names."""
-    options = {option: _quotable(of.text(name)) for name, option in _OAUTH_TEXTS.items() if of.text(name)}
+    options = {
+        field.option: _quotable(of.text(name))
+        for name, field in AUTHENTICATION.items()
+        if field.option and not field.fields and of.text(name)
+    }
     if of.flag("disableTlsHostnameVerification"):
         options["oauth.ssl.endpoint.identification.algorithm"] = ""
     if of.flag("accessTokenIsJwt") is False:
         options["oauth.access.token.is.jwt"] = "false"
     if of.flag("includeAcceptHeader") is False:
         options["oauth.include.accept.header"] = "false"
-    options |= {
-        f"oauth.sasl.extension.{key}": _quotable(text_of(leaf)) for key, leaf, _, _ in of.settings("saslExtensions")
-    }
-    for name, option in _OAUTH_SECRETS.items():
+    options |= {f"oauth.sasl.extension.{one.key}": _quotable(one.value) for one in of.settings("saslExtensions")}
+    secrets = [(name, "key", field.option) for name, field in AUTHENTICATION.items() if field.option and field.fields]
+    for name, name_of_key, option in (*secrets, ("passwordSecret", "password", "oauth.password.grant.password")):
         secret = of.part(name)
-        if secret is not None and (reference := _reference(secret, "key", namespace)):
+        if secret is not None and (reference := _reference(secret, name_of_key, namespace)):
             options[option] = reference
-    password = of.part("passwordSecret")
-    if password is not None and (reference := _reference(password, "password", namespace)):
-        options["oauth.password.grant.password"] = reference
     if trusted := _certificates(of, "tlsTrustedCertificates", namespace, lines):
         options["oauth.ssl.truststore.type"] = "PEM"
         options["oauth.ssl.truststore.certificates"] = trusted.replace("\n", " ")
@@ -200,16 +169,16 @@ def _check_oauth(of: Part, lines: Lines) -> None:
         lacking.append("clientSecret, refreshToken, clientAssertion or passwordSecret")
     if lacking:
         message = f"is oauth, which needs accessToken, or else also {' and '.join(lacking)}"
-        lines.problem(of.at("type"), of.line_of("type"), message)
+        lines.problem(of.place("type"), message)
 
 
 def _add_custom(of: Part, alias: str, lines: Lines) -> None:
-    for key, leaf, path, line in of.settings():
-        if not key.startswith(_CUSTOM_PREFIXES):
+    for one in of.settings():
+        if not one.key.startswith(_CUSTOM_PREFIXES):
             allowed = " and ".join(f"{prefix}*" for prefix in _CUSTOM_PREFIXES)
-            lines.note(path, line, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
+            lines.note(one, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
         else:
-            lines.add(f"{alias}.{key}", text_of(leaf), path, line)
+            lines.add(f"{alias}.{one.key}", one.value, one)
 
 
 def _quotable(value: str) -> str:

@@ -19,9 +19,9 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve.precedence import ALIAS, LEGAL_IN_TOPIC, SIDES
 from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
-from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
 from lockstep_config.text.values import list_of
-from lockstep_config.text.yaml_nodes import Leaf, MapNode, Node
+from lockstep_config.text.yaml_nodes import MapNode, Node
 from lockstep_protocol.names import Flow
 
 __all__ = [
@@ -61,14 +61,14 @@ class ConnectorResource:
     name: str
     worker: str = ""
     of_strimzi: bool = False
-    settings: Mapping[str, tuple[Leaf, str, int]] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, ConfigSetting] = field(default_factory=dict, repr=False)
 
     def text(self, key: str) -> str:
-        return text_of(self.settings[key][0]).strip() if key in self.settings else ""
+        return self.settings[key].value.strip() if key in self.settings else ""
 
-    def place(self, key: str) -> tuple[str, int]:
-        """Path and line of a setting, or of where it is missing."""
-        return self.settings[key][1:] if key in self.settings else (self.part.in_config(key), self.part.line)
+    def place(self, key: str) -> Placed:
+        """The setting, or where it is missing."""
+        return self.settings.get(key) or Place(self.part.in_config(key), self.part.line)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -85,26 +85,24 @@ class ConnectorResource:
 
 def recognise_connector(root: Part) -> ConnectorResource | None:
     """What a mapping is, in whatever form; None where it is no connector of MM2."""
-    metadata, spec = root.part("metadata"), root.part("spec")
+    spec, config = root.part("spec"), root.part("config")
     if root.text("kind") == "KafkaConnector" and spec is not None:
-        labels = metadata.part("labels") if metadata else None
-        worker = next((labels.text(one) for one in _CLUSTER_LABELS if labels.has(one)), "") if labels else ""
-        return _made(spec, spec.text("class"), metadata.text("name") if metadata else "", worker, of_strimzi=True)
-    config = root.part("config")
+        worker = next(filter(None, (root.text("metadata", "labels", label) for label in _CLUSTER_LABELS)), "")
+        return _made(spec, spec.text("class"), root.text("metadata", "name"), worker, of_strimzi=True)
     if config is not None and config.has("connector.class"):
         return _made(root, config.text("connector.class"), root.text("name") or config.text("name"))
     if root.has("connector.class"):
         items: Mapping[str, Node] = {"config": root.node}
-        flat = Part(MapNode(items, {"config": root.line}, root.line), root.path, root.line, config_at=root.path)
+        flat = replace(root, node=MapNode(items, {"config": root.line}, root.line), config_at=root.path)
         return _made(flat, root.text("connector.class"), root.text("name"))
     return None
 
 
 def connectors_by_name(root: Part) -> Iterator[Part]:
     """The connectors of `GET /connectors?expand=info`, a map by their names; nothing where it is none."""
-    found = [part.part("info") for name in root.node.items if (part := root.part(name)) is not None]
-    if found and len(found) == len(root.node.items) and all(found):
-        yield from (one for one in found if one is not None)
+    found = [info for name in root.node.items if (part := root.part(name)) and (info := part.part("info"))]
+    if len(found) == len(root.node.items):
+        yield from found
 
 
 def nearest_class(java: str) -> str:
@@ -124,7 +122,7 @@ def _made(part: Part, java: str, name: str, worker: str = "", *, of_strimzi: boo
     kind = next((kind for kind, known in CLASSES.items() if known == simple), None)
     if kind is None:
         return None
-    settings = {key: (leaf, path, line) for key, leaf, path, line in part.settings()}
+    settings = {one.key: one for one in part.settings()}
     return ConnectorResource(kind, part, name.strip(), worker, of_strimzi, settings)
 
 
@@ -142,15 +140,14 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
             message = (
                 f"is another one than of {alike.shown}, and neither can name a cluster: give each flow its own file"
             )
-            lines.problem(*one.place(ALIAS_KEYS[0]), message)
+            lines.problem(one.place(ALIAS_KEYS[0]), message)
         elif first is not one:
             message = f"is a second {CLASSES[one.kind]} of {flow}, after {first.shown}: a flow has one of each"
-            lines.problem(*one.place("connector.class"), message)
+            lines.problem(one.place("connector.class"), message)
     aliases = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
     if not flows:
         return
-    path, line = connectors[0].part.path, connectors[0].part.line
-    lines.add("clusters", ", ".join(aliases), path, line)
+    lines.add("clusters", ", ".join(aliases), connectors[0].part)
     for flow, present in flows.items():
         for kind in CLASSES:
             if kind in present:
@@ -158,7 +155,7 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
                 _add_aliases(present[kind], flow, lines)
         _add_flow(flow, present, workers, lines)
     # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add("emit.heartbeats.enabled", "false", path, line)
+    lines.add("emit.heartbeats.enabled", "false", connectors[0].part)
 
 
 def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
@@ -167,13 +164,13 @@ def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
     for side, key, alias in zip(SIDES, ALIAS_KEYS, one.aliases, strict=True):
         if not LEGAL_IN_TOPIC.fullmatch(alias):
             message = f"is {alias!r}: an alias may hold letters, digits, '.', '_' and '-' only"
-            lines.problem(*one.place(key), message)
+            lines.problem(one.place(key), message)
             return None
         named[side] = alias if ALIAS.fullmatch(alias) and alias not in named.values() else side
     flow = Flow(named["source"], named["target"])
     if flow.source == flow.target:
         message = f"is {flow.target!r}, as source.cluster.alias is: give them different names"
-        lines.problem(*one.place(ALIAS_KEYS[1]), message)
+        lines.problem(one.place(ALIAS_KEYS[1]), message)
         return None
     return flow
 
@@ -184,11 +181,10 @@ def _add_flow(
     source = present.get("source")
     if source is not None:
         if not source.name:
-            path, line = source.place("name")
-            lines.problem(path, line, "is missing: Kafka Connect keeps the connector's progress under its name")
+            message = "is missing: Kafka Connect keeps the connector's progress under its name"
+            lines.problem(source.place("name"), message)
         else:
-            name = f"{flow}.lockstep.progress.connector"
-            lines.add(name, source.name, *source.place("name"))
+            lines.add(f"{flow}.lockstep.progress.connector", source.name, source.place("name"))
         _add_worker(source, flow, workers, lines)
     parts = {}
     for kind in CLASSES:
@@ -197,12 +193,12 @@ def _add_flow(
         one = present[kind]
         own = f"{flow}.{prefix_of(kind)}"
         if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
-            lines.add(f"{own}tasks.max", one.text("tasks.max"), *one.place("tasks.max"))
+            lines.add(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
         if "clusters" in one.settings:
-            lines.without_effect(*one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
+            lines.without_effect(one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
         state = one.part.text("initial_state").lower()
         if state in KEYS[STATE].choices and state != "running":
-            lines.add(f"{own}{STATE}", state, one.part.at("initial_state"), one.part.line_of("initial_state"))
+            lines.add(f"{own}{STATE}", state, one.part.place("initial_state"))
         parts[kind] = _without(one)
     first = next(iter(parts.values()))
     add_flow(Connectors(parts, CLASSES, CLASSES, first.line), flow, lines)
@@ -227,48 +223,48 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
     their clients'."""
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
-        for key, (leaf, path, line) in one.settings.items():
+        for key, setting in one.settings.items():
             name = key.removeprefix(f"{side}.cluster.")
             if name in (ALIAS_OF_CLUSTER, key):
                 continue
-            value, cluster = text_of(leaf), lines.entries.get(f"{alias}.{name}")
+            value, cluster = setting.value, lines.entries.get(f"{alias}.{name}")
             if name not in CONNECTION and any(name in known for known in CLIENT.values()):
                 instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
-                lines.without_effect(path, line, f"MirrorMaker reads only the connection there: {instead}")
+                lines.without_effect(setting, f"MirrorMaker reads only the connection there: {instead}")
             elif name not in CONNECTION:
-                lines.add(f"{flow}.{side}.cluster.{name}", value, path, line)
+                lines.add(f"{flow}.{side}.cluster.{name}", value, setting)
             elif cluster is None:
-                lines.add(f"{alias}.{name}", value, path, line)
+                lines.add(f"{alias}.{name}", value, setting)
             elif name == "bootstrap.servers":
                 if set(list_of(value)).isdisjoint(list_of(cluster.value)):
                     message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
-                    lines.problem(path, line, f"{message}: give each cluster an alias of its own")
+                    lines.problem(setting, f"{message}: give each cluster an alias of its own")
             elif value.strip() != cluster.value.strip():
                 own = f"{flow}." if one.kind == "source" else f"{flow}.{prefix_of(one.kind)}"
                 for client in CLIENT:
-                    lines.add(f"{own}{side}.{client}.{name}", value, path, line)
+                    lines.add(f"{own}{side}.{client}.{name}", value, setting)
 
 
 def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Those that are no names of clusters here."""
     for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
         if alias != cluster:
-            lines.add(f"{flow}.{key}", alias, *one.place(key))
+            lines.add(f"{flow}.{key}", alias, one.place(key))
 
 
 def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
     """Where Connect's workers keep progress. The connector's own topic counts before theirs (KIP-618)."""
     key = f"{flow.target}.{OFFSETS}"
     if own := source.text("offsets.storage.topic"):
-        lines.add(key, own, *source.place("offsets.storage.topic"))
-    worker = next((one for one in workers if _name(one) == source.worker), None)
+        lines.add(key, own, source.place("offsets.storage.topic"))
+    worker = next((one for one in workers if one.text("metadata", "name") == source.worker), None)
     spec = worker.part("spec") if worker else None
     if spec is not None:
-        for name, leaf, path, line in spec.settings():
-            if name in _OF_WORKER or name.startswith("producer."):
-                lines.add(f"{flow.target}.{name}", text_of(leaf), path, line)
+        for one in spec.settings():
+            if one.key in _OF_WORKER or one.key.startswith("producer."):
+                lines.add(f"{flow.target}.{one.key}", one.value, one)
         named = spec.text("offsetStorageTopic") or _WORKER_DEFAULT
-        lines.add(key, named, spec.in_config(OFFSETS), spec.line)
+        lines.add(key, named, Place(spec.in_config(OFFSETS), spec.line))
     if key not in lines.entries:
         lines.lacks(
             key,
@@ -278,11 +274,6 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
     _check_records_go_there(source, flow, lines)
 
 
-def _name(worker: Part) -> str:
-    metadata = worker.part("metadata")
-    return metadata.text("name") if metadata else ""
-
-
 def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
     elsewhere; then its progress is not on the target."""
@@ -290,13 +281,12 @@ def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines)
     servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
     if not servers:
         return
-    path, line = source.place(key)
     if target and set(list_of(servers)).isdisjoint(list_of(target)):
-        lines.problem(path, line, f"is another cluster than target.cluster.bootstrap.servers, {target}: which is it?")
+        message = f"is another cluster than target.cluster.bootstrap.servers, {target}: which is it?"
+        lines.problem(source.place(key), message)
         return
     lines.note(
-        path,
-        line,
+        source.place(key),
         f"says that Kafka Connect's workers are on another cluster than {flow.target}: their {OFFSETS} has to be on "
         f"{flow.target} for progress to be found, else `lockstep offsets alter` puts it there",
     )

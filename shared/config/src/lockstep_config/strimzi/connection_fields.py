@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
 
 from lockstep_config.strimzi.api_versions import BETA_ON
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
-__all__ = [
-    "AUTHENTICATION",
-    "CLUSTER",
-    "NUMBER",
-    "TLS",
-    "chart_field",
-    "list_field",
-    "object_field",
-    "text_field",
-    "unused_field",
-]
+__all__ = ["AUTHENTICATION", "CLUSTER", "chart_field", "list_field", "object_field", "text_field", "unused_field"]
 
 
-def text_field(becomes: str, **more: object) -> Field:
-    return Field(form=Form.TEXT, becomes=becomes, **more)  # type: ignore[arg-type]  # keywords of Field
+text_field = partial(Field, Form.TEXT)
+object_field = partial(Field, Form.MAP)
+list_field = partial(Field, Form.LIST)
+chart_field = partial(Field, use=Use.CHART)
+unused_field = partial(Field, use=Use.WITHOUT_EFFECT)
 
 
-def object_field(becomes: str, fields: Fields, **more: object) -> Field:
-    return Field(form=Form.MAP, becomes=becomes, fields=fields, **more)  # type: ignore[arg-type]  # as above
+def _option(name: str, form: Form = Form.TEXT, *, secret: bool = False, minimum: int | None = None) -> Field:
+    fields = _SECRET_KEY if secret else {}
+    return Field(Form.MAP if secret else form, f"`{name}`", fields, minimum=minimum, option=name)
 
 
-def list_field(becomes: str, fields: Fields, **more: object) -> Field:
-    return Field(form=Form.LIST, becomes=becomes, fields=fields, **more)  # type: ignore[arg-type]  # as above
-
-
-def chart_field(form: Form = Form.ANY, fields: Fields | None = None, **more: object) -> Field:
-    return Field(form=form, use=Use.CHART, fields=fields or {}, **more)  # type: ignore[arg-type]  # as above
-
-
-def unused_field(why: str, form: Form = Form.ANY, **more: object) -> Field:
-    return Field(form=form, use=Use.WITHOUT_EFFECT, why=why, **more)  # type: ignore[arg-type]  # as above
-
-
-NUMBER = Field(form=Form.NUMBER)
 _SECRET_NAME = Field(form=Form.NAME, becomes="name the secret", required=True)
 _SECRET_KEY = MappingProxyType(
     {"secretName": _SECRET_NAME, "key": text_field("name the key in the secret", required=True)}
@@ -74,33 +56,33 @@ AUTHENTICATION: Fields = MappingProxyType(
                 "key": text_field("name the key with the private key", required=True),
             },
         ),
-        "username": text_field("the user of `ALIAS.sasl.jaas.config`"),
+        "username": text_field("the user of `ALIAS.sasl.jaas.config`", option="oauth.password.grant.username"),
         "passwordSecret": object_field("the password of `ALIAS.sasl.jaas.config`", _PASSWORD),
-        "clientId": text_field("`oauth.client.id` of `ALIAS.sasl.jaas.config`"),
-        "clientSecret": object_field("`oauth.client.secret`", _SECRET_KEY),
-        "accessToken": object_field("`oauth.access.token`", _SECRET_KEY),
-        "accessTokenLocation": text_field("`oauth.access.token.location`"),
-        "refreshToken": object_field("`oauth.refresh.token`", _SECRET_KEY),
-        "tokenEndpointUri": text_field("`oauth.token.endpoint.uri`"),
-        "scope": text_field("`oauth.scope`"),
-        "audience": text_field("`oauth.audience`"),
-        "grantType": text_field("`oauth.client.credentials.grant.type`"),
-        "clientAssertion": object_field("`oauth.client.assertion`", _SECRET_KEY),
-        "clientAssertionLocation": text_field("`oauth.client.assertion.location`"),
-        "clientAssertionType": text_field("`oauth.client.assertion.type`"),
+        "clientId": text_field("`oauth.client.id` of `ALIAS.sasl.jaas.config`", option="oauth.client.id"),
+        "clientSecret": _option("oauth.client.secret", secret=True),
+        "accessToken": _option("oauth.access.token", secret=True),
+        "accessTokenLocation": _option("oauth.access.token.location"),
+        "refreshToken": _option("oauth.refresh.token", secret=True),
+        "tokenEndpointUri": _option("oauth.token.endpoint.uri"),
+        "scope": _option("oauth.scope"),
+        "audience": _option("oauth.audience"),
+        "grantType": _option("oauth.client.credentials.grant.type"),
+        "clientAssertion": _option("oauth.client.assertion", secret=True),
+        "clientAssertionLocation": _option("oauth.client.assertion.location"),
+        "clientAssertionType": _option("oauth.client.assertion.type"),
         "saslExtensions": Field(form=Form.CONFIG, becomes="`oauth.sasl.extension.NAME`"),
         "tlsTrustedCertificates": list_field("`oauth.ssl.truststore.certificates`", _CERTIFICATES),
         "disableTlsHostnameVerification": Field(
             form=Form.FLAG, becomes="true: an empty `oauth.ssl.endpoint.identification.algorithm`"
         ),
         "accessTokenIsJwt": Field(form=Form.FLAG, becomes="false: `oauth.access.token.is.jwt=false`"),
-        "maxTokenExpirySeconds": Field(form=Form.NUMBER, becomes="`oauth.max.token.expiry.seconds`"),
-        "connectTimeoutSeconds": Field(form=Form.NUMBER, minimum=1, becomes="`oauth.connect.timeout.seconds`"),
-        "readTimeoutSeconds": Field(form=Form.NUMBER, minimum=1, becomes="`oauth.read.timeout.seconds`"),
-        "httpRetries": Field(form=Form.NUMBER, minimum=0, becomes="`oauth.http.retries`"),
-        "httpRetryPauseMs": Field(form=Form.NUMBER, minimum=0, becomes="`oauth.http.retry.pause.millis`"),
+        "maxTokenExpirySeconds": _option("oauth.max.token.expiry.seconds", Form.NUMBER),
+        "connectTimeoutSeconds": _option("oauth.connect.timeout.seconds", Form.NUMBER, minimum=1),
+        "readTimeoutSeconds": _option("oauth.read.timeout.seconds", Form.NUMBER, minimum=1),
+        "httpRetries": _option("oauth.http.retries", Form.NUMBER, minimum=0),
+        "httpRetryPauseMs": _option("oauth.http.retry.pause.millis", Form.NUMBER, minimum=0),
         "includeAcceptHeader": Field(form=Form.FLAG, becomes="false: `oauth.include.accept.header=false`"),
-        "enableMetrics": unused_field("there are no OAuth metrics", Form.FLAG),
+        "enableMetrics": unused_field(Form.FLAG, why="there are no OAuth metrics"),
         "sasl": Field(form=Form.FLAG, becomes="with custom: whether SASL is spoken"),
         "config": Field(form=Form.CONFIG, becomes="with custom: `ALIAS.KEY`, of `ssl.keystore.` and `sasl.` only"),
     }

@@ -7,7 +7,7 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, is_ow
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
 from lockstep_config.text.values import string
 from lockstep_protocol.names import Flow
 
@@ -41,14 +41,6 @@ _MUST_AGREE = (
 Heartbeats' topic has the same name under every policy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    connector: ConnectorName
-    value: str
-    path: str
-    line: int
-
-
 class AliasesOf(Enum):
     """Where a connector's `source.cluster.alias` is another than its cluster's: which of the two Strimzi takes."""
 
@@ -59,9 +51,10 @@ class AliasesOf(Enum):
 
 def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = AliasesOf.CONNECTOR) -> None:
     """The lines of a flow of a KafkaMirrorMaker2. A connector that is absent does not run."""
-    present = {name: part for name in CONNECTORS if (part := _connector(mirror, name)) is not None}
+    # `sourceConnector:` with nothing behind it is there too, as an empty one.
+    present = {name: part for name in CONNECTORS if (part := mirror.part(CONNECTOR_FIELDS[name])) is not None}
     if not present:
-        lines.note(mirror.path, mirror.line, f"has no connector, so nothing runs for {flow}")
+        lines.note(mirror, f"has no connector, so nothing runs for {flow}")
     absent = {name: mirror.at(called) for name, called in CONNECTOR_FIELDS.items()}
     add_flow(Connectors(present, CONNECTOR_FIELDS, absent, mirror.line, aliases), flow, lines, mirror)
 
@@ -80,59 +73,52 @@ class Connectors:
 
 def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | None = None) -> None:
     """The lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
-    present, line = connectors.present, connectors.line
+    present = connectors.present
     runs = "source" in present or "checkpoint" in present
-    lines.add(f"{flow}.enabled", str(runs).lower(), patterns.path if patterns else "", line)
+    lines.add(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
     for name in CONNECTORS:
-        if name not in present and runs and name != "heartbeat":
-            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", connectors.absent[name], line)
-    if "heartbeat" not in present:
-        lines.add(f"{flow}.emit.heartbeats.enabled", "false", connectors.absent["heartbeat"], line)
+        place = Place(connectors.absent[name], connectors.line)
+        if name not in present and name == "heartbeat":
+            lines.add(f"{flow}.emit.heartbeats.enabled", "false", place)
+        elif name not in present and runs:
+            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", place)
     for name, part in present.items():
         _add_own(name, part, flow, lines)
     if patterns is not None:
         _add_patterns(patterns, flow, lines)
-    said: dict[str, list[_Said]] = {}
+    said: dict[str, dict[ConnectorName, ConfigSetting]] = {}
     for name, part in present.items():
-        for key, one in _settings(name, part, connectors, flow, lines):
-            said.setdefault(key, []).append(one)
+        for one in _settings(name, part, connectors, flow, lines):
+            said.setdefault(one.key, {})[name] = one
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
     # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
     if (heartbeat := present.get("heartbeat")) is not None:
-        lines.add(f"{flow}.emit.heartbeats.enabled", "true", heartbeat.path, heartbeat.line)
-
-
-def _connector(mirror: Part, name: ConnectorName) -> Part | None:
-    """`sourceConnector:` with nothing behind it is there too, as an empty one."""
-    return mirror.part(CONNECTOR_FIELDS[name])
+        lines.add(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
 
 
 def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
     own = f"{flow}.{prefix_of(name)}"
     tasks = part.number("tasksMax")
     if tasks is not None:
-        path, line = part.at("tasksMax"), part.line_of("tasksMax")
-        if name == "heartbeat":
-            if tasks > 1:
-                lines.without_effect(path, line, "heartbeats need one task")
-        else:
-            lines.add(f"{own}tasks.max", str(tasks), path, line)
+        if name != "heartbeat":
+            lines.add(f"{own}tasks.max", str(tasks), part.place("tasksMax"))
+        elif tasks > 1:
+            lines.without_effect(part.place("tasksMax"), "heartbeats need one task")
     restart = part.part("autoRestart")
     if restart is not None:
         most = restart.number("maxRestarts")
         enabled = restart.flag("enabled") is not False and most != 0
-        lines.add(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart.path, restart.line)
+        lines.add(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
         if most and enabled:
-            path, line = restart.at("maxRestarts"), restart.line_of("maxRestarts")
-            lines.add(f"{own}lockstep.auto.restart.max", str(most), path, line)
+            lines.add(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
     state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is told about as such
     if part.flag("pause") is not None and state:
-        lines.without_effect(part.at("pause"), part.line_of("pause"), "state counts, as in Strimzi")
+        lines.without_effect(part.place("pause"), "state counts, as in Strimzi")
     if state:
-        lines.add(f"{own}{STATE}", state, part.at("state"), part.line_of("state"))
+        lines.add(f"{own}{STATE}", state, part.place("state"))
     elif part.flag("pause"):
-        lines.add(f"{own}{STATE}", "paused", part.at("pause"), part.line_of("pause"))
+        lines.add(f"{own}{STATE}", "paused", part.place("pause"))
 
 
 def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
@@ -144,73 +130,65 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
     ):
         named = [name for name in (field, old) if name and mirror.leaf(name) is not None]
         if len(named) == 2:
-            lines.without_effect(mirror.at(old), mirror.line_of(old), f"{field} counts, as in Strimzi")
+            lines.without_effect(mirror.place(old), f"{field} counts, as in Strimzi")
         if named:
-            lines.add(f"{flow}.{key}", mirror.text(named[0]), mirror.at(named[0]), mirror.line_of(named[0]))
+            lines.add(f"{flow}.{key}", mirror.text(named[0]), mirror.place(named[0]))
 
 
 def _settings(
     name: ConnectorName, part: Part, connectors: Connectors, flow: Flow, lines: Lines
-) -> list[tuple[str, _Said]]:
+) -> Iterator[ConfigSetting]:
     """What a connector's `config` says that it reads and that others may read too; the rest is added or told."""
-    found, called = [], connectors.called
-    for key, leaf, path, line in part.settings():
-        value = text_of(leaf)
-        said = _Said(name, value, path, line)
+    called = connectors.called
+    for one in part.settings():
+        key = one.key
         if key in _SET_BY_STRIMZI:
             instead = ": write tasksMax" if key == "tasks.max" else ""
-            lines.note(path, line, f"is ignored, as Strimzi does: it sets it itself{instead}")
+            lines.note(one, f"is ignored, as Strimzi does: it sets it itself{instead}")
         elif "->" in key:
-            _tell_of_arrow(key.partition("->")[2].partition(".")[2], said, part, lines)
+            _tell_of_arrow(key.partition("->")[2].partition(".")[2], name, one, part, lines)
         elif _is_client(key):
-            _add_client(name, key, said, flow, lines)
+            _add_client(name, one, flow, lines)
         elif name not in readers_of(key):
             others = " and ".join(f"{called[other]}.config" for other in readers_of(key))
-            lines.without_effect(path, line, f"{called[name]} does not read it: write it into {others}")
+            lines.without_effect(one, f"{called[name]} does not read it: write it into {others}")
+        elif key == "enabled" and name == "heartbeat":
+            lines.without_effect(one, "heartbeats do not depend on it: write emit.heartbeats.enabled")
         elif key == "enabled":
-            _add_enabled(said, flow, lines)
-        elif key in ALIAS_KEYS and not _counts(key, said, flow, connectors.aliases, lines):
+            lines.add(f"{flow}.{prefix_of(name)}enabled", one.value, one)
+        elif key in ALIAS_KEYS and not _counts(one, flow, connectors.aliases, lines):
             continue
-        elif f"{flow}.{key}" in lines.entries:
-            counts = lines.entries[f"{flow}.{key}"]
-            lines.without_effect(path, line, f"{counts.shown} counts, as in Strimzi")
+        elif (counts := lines.entries.get(f"{flow}.{key}")) is not None:
+            lines.without_effect(one, f"{counts.shown} counts, as in Strimzi")
         else:
-            found.append((key, said))
-    return found
+            yield one
 
 
-def _tell_of_arrow(key: str, said: _Said, part: Part, lines: Lines) -> None:
+def _tell_of_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
     """A line of an mm2.properties among a connector's own: Connect leaves it out, so nothing comes of what it says."""
     why = "a line of an mm2.properties, which no connector reads"
-    reads = key in KEYS and key != "enabled" and said.connector in readers_of(key)
-    states = any(key == one for one, *_ in part.settings())
+    reads = key in KEYS and key != "enabled" and name in readers_of(key)
+    states = any(key == one.key for one in part.settings())
     if reads and not states and string(said.value) != KEYS[key].default:
-        lines.problem(said.path, said.line, f"is {why}: write {key}, or remove it")
+        lines.problem(said, f"is {why}: write {key}, or remove it")
     else:
-        lines.without_effect(said.path, said.line, f"it is {why}")
+        lines.without_effect(said, f"it is {why}")
 
 
-def _add_enabled(said: _Said, flow: Flow, lines: Lines) -> None:
-    if said.connector == "heartbeat":
-        lines.without_effect(said.path, said.line, "heartbeats do not depend on it: write emit.heartbeats.enabled")
-    else:
-        lines.add(f"{flow}.{prefix_of(said.connector)}enabled", said.value, said.path, said.line)
-
-
-def _counts(key: str, said: _Said, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
+def _counts(said: ConfigSetting, flow: Flow, aliases: AliasesOf, lines: Lines) -> bool:
     """Whether a connector's alias of a cluster is read at all; what is not certain is a problem."""
-    clusters = flow.source if key == ALIAS_KEYS[0] else flow.target
+    clusters = flow.source if said.key == ALIAS_KEYS[0] else flow.target
     if aliases is AliasesOf.CONNECTOR or said.value == clusters:
         return aliases is AliasesOf.CONNECTOR
     if aliases is AliasesOf.CLUSTER:
-        lines.without_effect(said.path, said.line, f"the cluster's alias {clusters!r} counts, as in Strimzi")
+        lines.without_effect(said, f"the cluster's alias {clusters!r} counts, as in Strimzi")
         return False
     message = (
         f"is {said.value!r}, but the cluster's alias is {clusters!r}. Of this form older versions of Strimzi take the "
         "cluster's and newer ones this line. If the copies on the target are named after the cluster, remove this "
         "line; else write the form of apiVersion v1, with spec.target, in which this line counts"
     )
-    lines.problem(said.path, said.line, message)
+    lines.problem(said, message)
     return False
 
 
@@ -219,57 +197,64 @@ def _is_client(key: str) -> bool:
     return key.startswith(tuple(prefixes)) and key not in KEYS
 
 
-def _add_client(name: ConnectorName, key: str, said: _Said, flow: Flow, lines: Lines) -> None:
+def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lines) -> None:
     """A property of the connector's clients. The source connector's stand where mm2.properties has them."""
     own = f"{flow}." if name == "source" else f"{flow}.{prefix_of(name)}"
-    kind, _, inner = key.partition(".")
+    kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:
         # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
         for side in ("source", "target"):
-            lines.add(f"{own}{side}.{key}", said.value, said.path, said.line)
+            lines.add(f"{own}{side}.{said.key}", said.value, said)
     else:
-        lines.add(f"{own}{key}", said.value, said.path, said.line)
+        lines.add(f"{own}{said.key}", said.value, said)
 
 
 def _add_shared(
-    key: str, said: Sequence[_Said], present: Mapping[ConnectorName, Part], flow: Flow, lines: Lines
+    key: str,
+    said: Mapping[ConnectorName, ConfigSetting],
+    present: Mapping[ConnectorName, Part],
+    flow: Flow,
+    lines: Lines,
 ) -> None:
-    first = said[0]
-    differing = [other for other in said[1:] if string(other.value) != string(first.value)]
+    first, *others = said.values()
+    differing = [other for other in others if string(other.value) != string(first.value)]
     if is_own(key) and (differing or len(said) < len(present)):
-        for one in said:
-            lines.add(f"{flow}.{prefix_of(one.connector)}{key}", one.value, one.path, one.line)
+        for name, one in said.items():
+            lines.add(f"{flow}.{prefix_of(name)}{key}", one.value, one)
         return
     for other in differing:
         message = (
             f"is {other.value.strip()!r}, but {first.path} in line {first.line} is {first.value.strip()!r}: "
             "both connectors must have the same, or one does not find what the other wrote"
         )
-        lines.problem(other.path, other.line, message)
+        lines.problem(other, message)
     if not differing:
         default = KEYS[key].default if key in KEYS else None
         if key in ALIAS_KEYS:
             default = flow.source if key == ALIAS_KEYS[0] else flow.target
-        _check_left_out(key, default, said, present, lines)
-    lines.add(f"{flow}.{key}", first.value, first.path, first.line)
+        _check_left_out(first, default, said.keys(), present, lines)
+    lines.add(f"{flow}.{key}", first.value, first)
 
 
 def _check_left_out(
-    key: str, default: str | None, said: Sequence[_Said], present: Mapping[ConnectorName, Part], lines: Lines
+    said: ConfigSetting,
+    default: str | None,
+    setting: Collection[ConnectorName],
+    present: Mapping[ConnectorName, Part],
+    lines: Lines,
 ) -> None:
-    first = said[0]
+    key, must_agree = said.key, said.key in _MUST_AGREE
     # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
-    lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if key in _MUST_AGREE else ("source",)
+    lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if must_agree else ("source",)
     lacking = CONNECTORS if key in ALIAS_KEYS else lacking
-    if string(first.value) == default or (key not in _MUST_AGREE and readers_of(key) == CONNECTORS):
+    if string(said.value) == default or (not must_agree and readers_of(key) == CONNECTORS):
         return
-    setting = {one.connector for one in said}
     for name in lacking:
         if name in present and name not in setting and name in readers_of(key):
             part = present[name]
             message = (
-                f"is not set, so it would be {default}, but {first.path} in line {first.line} is "
-                f"{first.value.strip()!r}: write the same here"
+                f"is not set, so it would be {default}, but {said.path} in line {said.line} is "
+                f"{said.value.strip()!r}: write the same here"
             )
-            why = ", or one does not find what the other wrote" if key in _MUST_AGREE else ""
-            lines.problem(part.in_config(key), part.line, message + why)
+            why = ", or one does not find what the other wrote" if must_agree else ""
+            lines.problem(Place(part.in_config(key), part.line), message + why)

@@ -7,12 +7,11 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 
-from lockstep_config.text.config_errors import Problem
-from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
+from lockstep_config.strimzi.lines import Lines, Part, Place
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, join_path
 
-__all__ = ["Field", "FieldFinding", "Fields", "Use", "check_config", "check_fields", "join_path"]
+__all__ = ["Field", "Fields", "Use", "check_config", "check_fields"]
 
 LIKENESS = 0.6
 """difflib's ratio from which on a known field is worth naming beside an unknown one."""
@@ -39,97 +38,84 @@ class Form(Enum):
     LIST = "a list"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Field:
     """One field. `becomes` says for people what it turns into. `versions` empty: every API version has it.
 
     `fields` are those of a mapping, or of each element of a list; a list without them holds anything. A field that is
-    not `USED` is told about once: `why` is the reason. `choices` are the only values; limits are inclusive.
+    not `USED` is told about once: `why` is the reason. `choices` are the only values; limits are inclusive. `option`:
+    of Strimzi's own OAuth login, that the value of the field, or of the secret that it names, is.
     """
 
-    form: Form = Form.TEXT
+    form: Form
     becomes: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
     required: bool = False
     versions: frozenset[str] = frozenset()
     use: Use = Use.USED
     why: str = ""
     choices: tuple[str, ...] = ()
     minimum: int | None = None
-    fields: Mapping[str, Field] = field(default_factory=dict)
+    option: str = ""
 
 
 Fields = Mapping[str, Field]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldFinding:
-    """What came of judging a resource: mistakes, and what is there without effect here. `chart`: path and line of what
-    is there for the Helm chart, and has nothing more to be said of."""
-
-    problems: list[Problem] = field(default_factory=list)
-    unused: list[Problem] = field(default_factory=list)
-    chart: list[tuple[str, int]] = field(default_factory=list)
-
-
-def join_path(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
-
-
-def check_fields(node: MapNode, fields: Fields, *, path: str, version: str, file: Path, found: FieldFinding) -> None:
-    """Judge a mapping that stands at `path` of a resource of an API `version`."""
-    for name, value in node.items.items():
-        here, line = join_path(path, name), node.lines[name]
-        known = fields.get(name)
+def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list[Place]:
+    """Judge a mapping of a resource of an API `version`. Returns what is there for the Helm chart, and has nothing more
+    to be said of."""
+    chart = []
+    for name, value in part.node.items.items():
+        place, known = part.place(name), fields.get(name)
         if known is None:
-            found.problems.append(Problem(file, line, here, _unknown(name, fields, version, path)))
+            lines.problem(place, _unknown(name, fields, version, part.path))
         elif known.versions and version not in known.versions:
-            found.problems.append(Problem(file, line, here, _of_other_version(known, version)))
+            lines.problem(place, _of_other_version(known, version))
         else:
-            _check_field(value, known, path=here, line=line, version=version, file=file, found=found)
+            chart += _check_field(value, known, place, version, lines)
     for name, known in fields.items():
-        missing = name not in node.items or _is_empty(node.items[name])
+        missing = not part.has(name) or _is_empty(part.node.items[name])
         if known.required and missing and (not known.versions or version in known.versions):
-            found.problems.append(Problem(file, node.line, join_path(path, name), f"is missing: {known.becomes}"))
+            lines.problem(Place(part.at(name), part.node.line), f"is missing: {known.becomes}")
+    return chart
 
 
-def _check_field(
-    node: Node, known: Field, *, path: str, line: int, version: str, file: Path, found: FieldFinding
-) -> None:
+def _check_field(node: Node, known: Field, place: Place, version: str, lines: Lines) -> list[Place]:
     if _is_empty(node):
-        return
+        return []
+    chart = []
     if known.use is Use.CHART and not known.why:
-        found.chart.append((path, line))
+        chart.append(place)
     elif known.use is not Use.USED:
-        whose = "is the Helm chart's" if known.use is Use.CHART else "has no effect"
-        found.unused.append(Problem(file, line, path, f"{whose}: {known.why}"))
-    wrong = _wrong_form(node, known)
-    if wrong:
-        found.problems.append(Problem(file, line, path, wrong))
+        lines.without_effect(place, known.why, "is the Helm chart's" if known.use is Use.CHART else "has no effect")
+    if wrong := _wrong_form(node, known):
+        lines.problem(place, wrong)
     elif isinstance(node, MapNode) and known.form is Form.CONFIG:
-        check_config(node, path, file, found)
+        check_config(Part(node, *place), lines)
     elif isinstance(node, MapNode) and known.fields:
-        check_fields(node, known.fields, path=path, version=version, file=file, found=found)
+        chart += check_fields(Part(node, *place), known.fields, version, lines)
     elif isinstance(node, ListNode) and known.fields:
         for index, item in enumerate(node.items):
-            at = f"{path}[{index}]"
+            at = Place(f"{place.path}[{index}]", item.line)
             if isinstance(item, MapNode):
-                check_fields(item, known.fields, path=at, version=version, file=file, found=found)
+                chart += check_fields(Part(item, *at), known.fields, version, lines)
             else:
-                found.problems.append(Problem(file, item.line, at, f"is {_named(item)}, but takes a mapping"))
+                lines.problem(at, f"is {_named(item)}, but takes a mapping")
+    return chart
 
 
-def check_config(node: MapNode, path: str, file: Path, found: FieldFinding) -> None:
+def check_config(config: Part, lines: Lines) -> None:
     """Judge a mapping of settings, whose values are all texts, numbers, true or false."""
-    for key, value in node.items.items():
-        at, line = join_path(path, key), node.lines[key]
+    for key, value in config.node.items.items():
         if isinstance(value, ListNode):
-            found.problems.append(Problem(file, line, at, "is a list: write its elements between commas, as one text"))
+            lines.problem(config.place(key), "is a list: write its elements between commas, as one text")
         elif isinstance(value, MapNode):
             names = ", ".join(f"{key}.{name}" for name in list(value.items)[:3])
             what = _placeholder(value) or f"is a mapping: write its keys whole ({names or key})"
-            found.problems.append(Problem(file, line, at, what))
+            lines.problem(config.place(key), what)
         elif value.value is None:
-            found.problems.append(Problem(file, line, at, 'has no value: write one ("" for the empty text)'))
+            lines.problem(config.place(key), 'has no value: write one ("" for the empty text)')
 
 
 def _placeholder(node: Node) -> str:

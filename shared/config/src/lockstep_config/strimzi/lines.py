@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from lockstep_config.strimzi.fields import join_path
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
-from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, join_path
 
-__all__ = ["Lines", "Part", "forbidden", "text_of"]
+__all__ = ["SET_BY_STRIMZI", "ConfigSetting", "Lines", "Part", "Place", "Placed", "forbidden"]
 
 FORBIDDEN_EXCEPT = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols"}
 )
 """What Strimzi lets through of the prefixes that it keeps for itself."""
+SET_BY_STRIMZI = "is ignored, as Strimzi does: it sets what begins so itself, from the other fields"
 
 
 def forbidden(key: str, prefixes: tuple[str, ...]) -> bool:
@@ -23,11 +24,28 @@ def forbidden(key: str, prefixes: tuple[str, ...]) -> bool:
     return key.lower().startswith(prefixes) and key not in FORBIDDEN_EXCEPT
 
 
-def text_of(leaf: Leaf) -> str:
+def _text_of(leaf: Leaf) -> str:
     """A value as it would stand in a properties file."""
     if isinstance(leaf.value, bool):
         return str(leaf.value).lower()
     return str(leaf.value) if isinstance(leaf.value, int) else leaf.text
+
+
+class Place(NamedTuple):
+    """Where something is written, or is missing."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSetting:
+    """A setting of a `config`, with its place."""
+
+    key: str
+    value: str = field(repr=False)
+    path: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +58,16 @@ class Part:
     config_at: str | None = None
     """Where its settings stand, if not under `config`."""
 
+    @classmethod
+    def root(cls, node: MapNode) -> Part:
+        return cls(node, "", node.line)
+
     def at(self, name: str) -> str:
         return join_path(self.path, name)
 
-    def line_of(self, name: str) -> int:
-        return self.node.lines.get(name, self.line)
+    def place(self, name: str) -> Place:
+        """Of a field; where there is none, the line is that of the mapping."""
+        return Place(self.at(name), self.node.lines.get(name, self.line))
 
     def has(self, name: str) -> bool:
         """Whether something stands there, be it empty."""
@@ -54,14 +77,17 @@ class Part:
         found = self.node.items.get(name)
         return found if isinstance(found, Leaf) and found.value is not None else None
 
-    def text(self, name: str) -> str:
-        """ "" where nothing is set."""
-        found = self.leaf(name)
-        return text_of(found) if found else ""
+    def text(self, *names: str) -> str:
+        """Of a field, or of one in a mapping by the names that lead to it; "" where nothing is set."""
+        *outer, name = names
+        part: Part | None = self
+        for one in outer:
+            part = part.part(one) if part else None
+        found = part.leaf(name) if part else None
+        return _text_of(found) if found else ""
 
     def flag(self, name: str) -> bool | None:
-        found = self.leaf(name)
-        return {"true": True, "false": False}.get(text_of(found).lower()) if found else None
+        return {"true": True, "false": False}.get(self.text(name).lower())
 
     def number(self, name: str) -> int | None:
         found = self.leaf(name)
@@ -69,7 +95,7 @@ class Part:
 
     def part(self, name: str) -> Part | None:
         found = self.node.items.get(name)
-        return Part(found, self.at(name), self.line_of(name)) if isinstance(found, MapNode) else None
+        return Part(found, *self.place(name)) if isinstance(found, MapNode) else None
 
     def parts(self, name: str) -> list[Part]:
         """The mappings of a list."""
@@ -85,21 +111,18 @@ class Part:
         """The path of a setting."""
         return join_path(self.at("config") if self.config_at is None else self.config_at, key)
 
-    def settings(self, name: str = "config") -> list[tuple[str, Leaf, str, int]]:
-        """Of a mapping of settings: each key with its value, its path and its line."""
+    def settings(self, name: str = "config") -> list[ConfigSetting]:
+        """Of a mapping of settings."""
         inner = self.part(name)
         if inner is None:
             return []
         path = self.in_config if name == "config" else inner.at
-        return [(key, leaf, path(key), inner.line_of(key)) for key, leaf in _leaves(inner.node)]
+        found = ((key, inner.leaf(key), inner.place(key).line) for key in inner.node.items)
+        return [ConfigSetting(key, _text_of(leaf), path(key), line) for key, leaf, line in found if leaf is not None]
 
 
-def _leaves(node: MapNode) -> list[tuple[str, Leaf]]:
-    found: list[tuple[str, Leaf]] = []
-    for key, value in node.items.items():
-        if isinstance(value, Leaf) and value.value is not None:
-            found.append((key, value))
-    return found
+Placed = Part | ConfigSetting | Place
+"""What has a path in the resource, and a line of the file."""
 
 
 @dataclass(slots=True)
@@ -113,17 +136,17 @@ class Lines:
     unused: list[Problem] = field(default_factory=list)
     lacking: list[Problem] = field(default_factory=list)
 
-    def add(self, key: str, value: str, written: str, line: int) -> None:
-        self.entries.setdefault(key, Entry(key, value, line, written=written))
+    def add(self, key: str, value: str, at: Placed) -> None:
+        self.entries.setdefault(key, Entry(key, value, at.line, written=at.path))
 
-    def problem(self, path: str, line: int, message: str) -> None:
-        self.problems.append(Problem(self.file, line, path, message))
+    def problem(self, at: Placed, message: str) -> None:
+        self.problems.append(Problem(self.file, at.line, at.path, message))
 
-    def note(self, path: str, line: int, message: str) -> None:
-        self.notes.append(Problem(self.file, line, path, message))
+    def note(self, at: Placed, message: str) -> None:
+        self.notes.append(Problem(self.file, at.line, at.path, message))
 
-    def without_effect(self, path: str, line: int, why: str) -> None:
-        self.unused.append(Problem(self.file, line, path, f"has no effect: {why}"))
+    def without_effect(self, at: Placed, why: str, whose: str = "has no effect") -> None:
+        self.unused.append(Problem(self.file, at.line, at.path, f"{whose}: {why}"))
 
     def lacks(self, key: str, message: str) -> None:
         """A line that the settings beside the file may still bring."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
-from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.lines import Lines, Part
 
 __all__ = ["add_logging"]
 
@@ -19,18 +19,17 @@ def add_logging(spec: Part, lines: Lines) -> None:
     if logging.text("type") == "external":
         _add_external(logging, lines)
         return
-    stated = {key: (text_of(leaf), path, line) for key, leaf, path, line in logging.settings("loggers")}
-    levels, unknown, wrong = log4j_levels({key: text for key, (text, _, _) in stated.items()})
+    stated = {one.key: one for one in logging.settings("loggers")}
+    levels, unknown, wrong = log4j_levels({key: one.value for key, one in stated.items()})
     for key in wrong:
-        text, path, line = stated[key]
-        lines.problem(path, line, f"is {text!r}: it takes {', '.join(LEVELS)}")
-    path, line = logging.at("loggers"), logging.line_of("loggers")
+        lines.problem(stated[key], f"is {stated[key].value!r}: it takes {', '.join(LEVELS)}")
+    place = logging.place("loggers")
     if levels.root:
-        lines.add(LEVEL_KEY, levels.root, path, line)
+        lines.add(LEVEL_KEY, levels.root, place)
     for service, level in levels.by_service.items():
-        lines.add(level_key(service), level, path, line)
+        lines.add(level_key(service), level, place)
     if unknown:
-        lines.without_effect(path, line, f"no logger here is called {' or '.join(unknown)}")
+        lines.without_effect(place, f"no logger here is called {' or '.join(unknown)}")
 
 
 def _add_external(logging: Part, lines: Lines) -> None:
@@ -38,7 +37,7 @@ def _add_external(logging: Part, lines: Lines) -> None:
     reference = reference.part("configMapKeyRef") if reference else None
     name, key = (reference.text("name"), reference.text("key")) if reference else (logging.text("name"), OLD_KEY)
     if name and key:
-        lines.add(LOGGING_FILE_KEY, f"{name}/{key}", logging.path, logging.line)
+        lines.add(LOGGING_FILE_KEY, f"{name}/{key}", logging)
     else:
         message = "names no ConfigMap: write valueFrom.configMapKeyRef with name and key"
-        lines.problem(logging.path, logging.line, message)
+        lines.problem(logging, message)

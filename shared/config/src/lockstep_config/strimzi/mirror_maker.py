@@ -8,7 +8,7 @@ from lockstep_config.keys.client_keys import CONNECTION
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
 from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.strimzi.access import add_connection
-from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
+from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, forbidden
 
 __all__ = ["add_mirror_maker"]
 
@@ -20,10 +20,10 @@ _FORBIDDEN = {
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
-    lines.add("clusters", f"{FLOW.source}, {FLOW.target}", spec.path, spec.line)
-    lines.add(f"{FLOW}.enabled", "true", spec.path, spec.line)
+    lines.add("clusters", f"{FLOW.source}, {FLOW.target}", spec)
+    lines.add(f"{FLOW}.enabled", "true", spec)
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec.path, spec.line)
+    lines.add(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
@@ -34,7 +34,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
         ):
             _add_field(consumer, field, key, lines)
         for key, value in names_of(consumer.text("groupId"), FLOW).items():
-            lines.add(key, value, consumer.at("groupId"), consumer.line_of("groupId"))
+            lines.add(key, value, consumer.place("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
         _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
@@ -43,32 +43,29 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
 
 def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
     if part.text(field):
-        lines.add(f"{FLOW}.{key}", part.text(field), part.at(field), part.line_of(field))
+        lines.add(f"{FLOW}.{key}", part.text(field), part.place(field))
 
 
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
     alias = FLOW.source if kind == "consumer" else FLOW.target
     add_connection(part, alias, namespace, lines)
-    for key, leaf, path, line in part.settings():
-        if forbidden(key, _FORBIDDEN[kind]):
-            lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")
-        elif key in CONNECTION:
-            lines.add(f"{alias}.{key}", text_of(leaf), path, line)
+    for one in part.settings():
+        if forbidden(one.key, _FORBIDDEN[kind]):
+            lines.note(one, SET_BY_STRIMZI)
         else:
-            lines.add(f"{alias}.{kind}.{key}", text_of(leaf), path, line)
+            lines.add(f"{alias}.{one.key}" if one.key in CONNECTION else f"{alias}.{kind}.{one.key}", one.value, one)
 
 
 def _add_topics(spec: Part, lines: Lines) -> None:
     named = [name for name in ("include", "whitelist") if spec.leaf(name) is not None]
     if not named:
         lines.problem(
-            spec.at("whitelist"), spec.line, "is missing: write a regular expression for topics, or * for every topic"
+            spec.place("whitelist"), "is missing: write a regular expression for topics, or * for every topic"
         )
         return
     if len(named) == 2:
-        lines.without_effect(spec.at("whitelist"), spec.line_of("whitelist"), "include counts, as in Strimzi")
-    path, line = spec.at(named[0]), spec.line_of(named[0])
-    topics = included(spec.text(named[0]))
+        lines.without_effect(spec.place("whitelist"), "include counts, as in Strimzi")
+    place, topics = spec.place(named[0]), included(spec.text(named[0]))
     if not topics:
-        lines.problem(path, line, "names no topic: write a regular expression, or * for every topic")
-    lines.add(f"{FLOW}.topics", topics, path, line)
+        lines.problem(place, "names no topic: write a regular expression, or * for every topic")
+    lines.add(f"{FLOW}.topics", topics, place)

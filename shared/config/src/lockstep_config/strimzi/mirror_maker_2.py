@@ -18,7 +18,7 @@ from lockstep_config.resolve.precedence import ALIAS
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.api_versions import OLD
 from lockstep_config.strimzi.connectors import AliasesOf, add_connectors
-from lockstep_config.strimzi.lines import Lines, Part, forbidden, text_of
+from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, Place, forbidden
 from lockstep_protocol.names import Flow
 from lockstep_protocol.versions import NEWEST, OLDEST
 
@@ -67,7 +67,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
         for cluster in (one.source, one.target):
             clusters.setdefault(cluster.text("alias"), cluster)
     where = "mirrors" if in_mirrors else "clusters"
-    lines.add("clusters", ", ".join(clusters), spec.at(where), spec.line_of(where))
+    lines.add("clusters", ", ".join(clusters), spec.place(where))
     targets = {one.flow.target for one in mirrors}
     for alias, cluster in clusters.items():
         if alias not in targets:
@@ -78,11 +78,11 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
             _add_worker(worker, alias, in_mirrors, lines)
     _add_version(spec, lines)
     # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add("emit.heartbeats.enabled", "false", spec.at("mirrors"), spec.line_of("mirrors"))
+    lines.add("emit.heartbeats.enabled", "false", spec.place("mirrors"))
     for one in mirrors:
         flow = one.flow
         name = f"{flow}.MirrorSourceConnector"
-        lines.add(f"{flow}.lockstep.progress.connector", name, one.mirror.path, one.mirror.line)
+        lines.add(f"{flow}.lockstep.progress.connector", name, one.mirror)
         add_connectors(one.mirror, flow, lines, aliases)
 
 
@@ -90,17 +90,17 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
     """The mirrors where each has its own source and all have one target."""
     for name in ("connectCluster", "clusters"):
         if spec.has(name):
-            lines.problem(spec.at(name), spec.line_of(name), f"stands beside {spec.at('target')}: keep one of the two")
+            lines.problem(spec.place(name), f"stands beside {spec.at('target')}: keep one of the two")
     found = []
     for mirror in spec.parts("mirrors"):
         for name in ("sourceCluster", "targetCluster"):
             if mirror.has(name):
                 message = f"stands beside {spec.at('target')}: write the cluster into {mirror.at('source')}"
-                lines.problem(mirror.at(name), mirror.line_of(name), message)
+                lines.problem(mirror.place(name), message)
         source = mirror.part("source")
         if source is None:
             if not mirror.has("source"):
-                lines.problem(mirror.at("source"), mirror.line, "is missing: it says which cluster is mirrored")
+                lines.problem(mirror.place("source"), "is missing: it says which cluster is mirrored")
         elif target is not None:
             found.append(_Mirror(mirror, source, target))
     return found
@@ -112,16 +112,18 @@ def _with_aliases(spec: Part, worker: Part | None, lines: Lines) -> list[_Mirror
     found = []
     used = {worker.text("alias") if worker else ""}
     for mirror in spec.parts("mirrors"):
-        sides = [_side(mirror, name, clusters, spec, lines) for name in ("sourceCluster", "targetCluster")]
+        source, target = (
+            _named(mirror, name, clusters, spec, "name a cluster of spec.clusters", lines)
+            for name in ("sourceCluster", "targetCluster")
+        )
         used |= {mirror.text("sourceCluster"), mirror.text("targetCluster")}
-        source, target = sides
         if source is not None and target is not None:
             one = _Mirror(mirror, source, target)
             if _is_target(one, worker, lines):
                 found.append(one)
     for alias, cluster in clusters.items():
         if alias not in used:
-            lines.note(cluster.path, cluster.line, f"is the cluster {alias!r}, which no mirror names")
+            lines.note(cluster, f"is the cluster {alias!r}, which no mirror names")
     return found
 
 
@@ -131,34 +133,30 @@ def _clusters(spec: Part, lines: Lines) -> dict[str, Part]:
         alias = cluster.text("alias")
         if alias in clusters:
             first = clusters[alias].at("alias")
-            lines.problem(cluster.at("alias"), cluster.line_of("alias"), f"is {alias!r}, as {first} is already")
+            lines.problem(cluster.place("alias"), f"is {alias!r}, as {first} is already")
         elif alias:
             clusters[alias] = cluster
     if not spec.has("clusters"):
-        message = "is missing: list the clusters, each with alias and bootstrapServers"
-        lines.problem(spec.at("clusters"), spec.line, message)
+        lines.problem(spec.place("clusters"), "is missing: list the clusters, each with alias and bootstrapServers")
     return clusters
 
 
-def _side(mirror: Part, name: str, clusters: dict[str, Part], spec: Part, lines: Lines) -> Part | None:
-    alias = mirror.text(name)
+def _named(part: Part, name: str, clusters: dict[str, Part], spec: Part, what: str, lines: Lines) -> Part | None:
+    """The cluster that a field names; `what` says what to write where it names none."""
+    alias = part.text(name)
     if not alias:
-        lines.problem(mirror.at(name), mirror.line, "is missing: name a cluster of spec.clusters")
+        lines.problem(part.place(name), f"is missing: {what}")
     elif clusters and alias not in clusters:
+        nearest = difflib.get_close_matches(alias, list(clusters), 1)
+        instead = f": did you mean {nearest[0]!r}?" if nearest else ""
         message = f"is {alias!r}, which is not in {spec.at('clusters')} ({', '.join(clusters)})"
-        lines.problem(mirror.at(name), mirror.line_of(name), message + _nearest(alias, clusters))
+        lines.problem(part.place(name), message + instead)
     return clusters.get(alias)
 
 
 def _connect_cluster(spec: Part, lines: Lines) -> Part | None:
-    alias = spec.text("connectCluster")
     clusters = {cluster.text("alias"): cluster for cluster in spec.parts("clusters")}
-    if not alias:
-        lines.problem(spec.at("connectCluster"), spec.line, "is missing: name the alias of the mirrors' target")
-    elif alias not in clusters and clusters:
-        message = f"is {alias!r}, which is not in {spec.at('clusters')} ({', '.join(clusters)})"
-        lines.problem(spec.at("connectCluster"), spec.line_of("connectCluster"), message + _nearest(alias, clusters))
-    return clusters.get(alias)
+    return _named(spec, "connectCluster", clusters, spec, "name the alias of the mirrors' target", lines)
 
 
 def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
@@ -173,7 +171,7 @@ def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
         f"is {target!r}, but spec.connectCluster is {connect!r}: Kafka Connect writes to one cluster, so it must be "
         "the target of every mirror; a resource for each target does the rest"
     )
-    lines.problem(one.mirror.at("targetCluster"), one.mirror.line_of("targetCluster"), message)
+    lines.problem(one.mirror.place("targetCluster"), message)
     return False
 
 
@@ -182,7 +180,7 @@ def _is_new(one: _Mirror, mirrors: Sequence[_Mirror], lines: Lines) -> bool:
     if first is one or not one.flow.source:
         return True
     message = f"mirrors {one.flow} again, after {first.mirror.path} in line {first.mirror.line}: keep one"
-    lines.problem(one.mirror.path, one.mirror.line, message)
+    lines.problem(one.mirror, message)
     return False
 
 
@@ -194,14 +192,11 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
             message = (
                 f"is {alias!r}: an alias may hold letters, digits, '_' and '-' only, for topics are named after it"
             )
-            problem = (cluster.at("alias"), cluster.line_of("alias"), message)
-            if all((p.key, p.message) != (problem[0], message) for p in lines.problems):
-                lines.problem(*problem)
+            if all((p.key, p.message) != (cluster.at("alias"), message) for p in lines.problems):
+                lines.problem(cluster.place("alias"), message)
         wrong = wrong or not alias or not ALIAS.fullmatch(alias)
     if not wrong and one.flow.source == one.flow.target:
-        lines.problem(
-            one.mirror.path, one.mirror.line, f"leads from {one.flow.source} to itself: it needs two clusters"
-        )
+        lines.problem(one.mirror, f"leads from {one.flow.source} to itself: it needs two clusters")
         return False
     return not wrong
 
@@ -209,40 +204,36 @@ def _has_names(one: _Mirror, lines: Lines) -> bool:
 def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     """Strimzi hands it to the connectors as `source.cluster.KEY`, above what `tls` and `authentication` say. MM2 reads
     connection properties there and nothing else."""
-    for key, leaf, path, line in cluster.settings():
-        if key in CONNECTION or key == ALIAS_OF_CLUSTER:
-            lines.add(f"{alias}.{key}", text_of(leaf), path, line)
-        elif key in KEYS and KeyLevel.CLUSTER in KEYS[key].scopes:
-            lines.without_effect(path, line, "it is a setting of Kafka Connect, which has the target's config only")
+    for one in cluster.settings():
+        if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
+            lines.add(f"{alias}.{one.key}", one.value, one)
+        elif one.key in KEYS and KeyLevel.CLUSTER in KEYS[one.key].scopes:
+            lines.without_effect(one, "it is a setting of Kafka Connect, which has the target's config only")
         else:
-            where = (
-                "sourceConnector.config"
-                if key.startswith(("consumer.", "producer.", "admin."))
-                else "a connector's config"
-            )
-            lines.without_effect(path, line, f"of a source's config only its connection counts: write it into {where}")
+            of_client = one.key.startswith(("consumer.", "producer.", "admin."))
+            where = "sourceConnector.config" if of_client else "a connector's config"
+            lines.without_effect(one, f"of a source's config only its connection counts: write it into {where}")
 
 
 def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> None:
     """The target's `config`: Kafka Connect's own."""
-    for key, leaf, path, line in worker.settings():
-        value = text_of(leaf)
+    for one in worker.settings():
+        key = one.key
         if forbidden(key, FORBIDDEN):
-            lines.note(path, line, "is ignored, as Strimzi does: it sets what begins so itself, from the other fields")
+            lines.note(one, SET_BY_STRIMZI)
         elif key == "config.providers" or key.startswith("config.providers."):
-            lines.add(key, value, path, line)
+            lines.add(key, one.value, one)
         elif key.startswith(("consumer.", "admin.")):
-            where = "write it into a connector's config"
-            lines.without_effect(path, line, f"MirrorMaker's clients are its connectors': {where}")
-        elif _is_connectors(key):
-            lines.without_effect(path, line, "Kafka Connect does not read it: write it into a connector's config")
+            lines.without_effect(one, "MirrorMaker's clients are its connectors': write it into a connector's config")
+        elif key in KEYS and KeyLevel.CLUSTER not in KEYS[key].scopes:
+            lines.without_effect(one, "Kafka Connect does not read it: write it into a connector's config")
         else:
-            lines.add(f"{alias}.{key}", value, path, line)
+            lines.add(f"{alias}.{key}", one.value, one)
     if in_mirrors:
         _add_worker_fields(worker, alias, lines)
         return
     for key, default in WORKER_DEFAULTS.items():
-        lines.add(f"{alias}.{key}", default, f"{worker.path}.config.{key}", worker.line)
+        lines.add(f"{alias}.{key}", default, Place(worker.in_config(key), worker.line))
 
 
 def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
@@ -252,14 +243,9 @@ def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
         if not value:
             continue
         if written is not None:
-            lines.without_effect(written.written, written.line, f"{worker.at(field)} counts")
+            lines.without_effect(Place(written.written, written.line), f"{worker.at(field)} counts")
             del lines.entries[f"{alias}.{key}"]
-        lines.add(f"{alias}.{key}", value, worker.at(field), worker.line_of(field))
-
-
-def _is_connectors(key: str) -> bool:
-    known = KEYS.get(key)
-    return known is not None and KeyLevel.CLUSTER not in known.scopes
+        lines.add(f"{alias}.{key}", value, worker.place(field))
 
 
 def _add_version(spec: Part, lines: Lines) -> None:
@@ -267,13 +253,12 @@ def _add_version(spec: Part, lines: Lines) -> None:
     if not version:
         return
     rules, why = _nearest_rules(version)
-    path, line = spec.at("version"), spec.line_of("version")
-    leaf = spec.leaf("version")
+    place, leaf = spec.place("version"), spec.leaf("version")
     if leaf is not None and isinstance(leaf.value, float) and str(leaf.value) != version:
-        lines.problem(path, line, f"is the number {version}, which to YAML is {leaf.value}: put it in quotes")
+        lines.problem(place, f"is the number {version}, which to YAML is {leaf.value}: put it in quotes")
     if why:
-        lines.note(path, line, why)
-    lines.add("lockstep.mm2.version", rules, path, line)
+        lines.note(place, why)
+    lines.add("lockstep.mm2.version", rules, place)
 
 
 def _nearest_rules(version: str) -> tuple[str, str]:
@@ -286,8 +271,3 @@ def _nearest_rules(version: str) -> tuple[str, str]:
             known = f"{bound[0]}.{bound[1]}"
             return known, f"is {version!r}: the rules of {known} hold, the {word} that are known here"
     return version, ""
-
-
-def _nearest(alias: str, aliases: dict[str, Part]) -> str:
-    nearest = difflib.get_close_matches(alias, list(aliases), 1)
-    return f": did you mean {nearest[0]!r}?" if nearest else ""

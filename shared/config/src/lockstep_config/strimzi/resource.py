@@ -21,8 +21,8 @@ from lockstep_config.strimzi.connect import (
     nearest_class,
     recognise_connector,
 )
-from lockstep_config.strimzi.fields import FieldFinding, check_config, check_fields
-from lockstep_config.strimzi.lines import Lines, Part, text_of
+from lockstep_config.strimzi.fields import check_config, check_fields
+from lockstep_config.strimzi.lines import Lines, Part, Place
 from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
@@ -32,9 +32,9 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.default_providers import with_usual_providers
 from lockstep_config.text.json_nodes import read_json
 from lockstep_config.text.properties import Entry, PropertiesText
-from lockstep_config.text.yaml_nodes import ListNode, MapNode, Node, read_yaml
+from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, read_yaml
 
-__all__ = ["read_resource"]
+__all__ = ["read_connector", "read_resource", "resource_of"]
 
 _ANNOTATIONS = {
     "restart-connector": "`lockstep restart FILE connector:NAME` does this",
@@ -53,7 +53,7 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
     resources, `document` is the name of the one that is meant."""
     documents, problems, form = _documents(data, file)
     lines = Lines(file, problems=list(problems))
-    add_documents(documents, lines, form, document)
+    _add_documents(documents, lines, form, document)
     lines.entries = with_usual_providers(lines.entries)
     return lines.text()
 
@@ -61,7 +61,7 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
 def resource_of(data: bytes, file: Path, document: str = "") -> MapNode | None:
     """The one resource of a text whose lines `read_resource` took without a problem; None where it has connectors."""
     found = _sorted(_documents(data, file)[0], Lines(file))
-    return next(iter(_meant(found.ours, document)), None)
+    return next((one.node for one in _meant(found.ours, document)), None)
 
 
 def _documents(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...], str]:
@@ -70,20 +70,29 @@ def _documents(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem
     return *read_yaml(data, file), "YAML"
 
 
-def add_documents(documents: Sequence[Node], lines: Lines, form: str, document: str = "") -> None:
+def read_connector(text: PropertiesText, file: Path) -> PropertiesText:
+    """The properties file of one connector, as `connect-standalone` takes it; `text` is what it says."""
+    items: dict[str, Node] = {entry.key: Leaf(entry.value, entry.value, entry.line) for entry in text.entries}
+    lines = Lines(file, problems=list(text.problems), notes=list(text.notes))
+    _add_documents([MapNode(items, {entry.key: entry.line for entry in text.entries}, 1)], lines, "a connector")
+    return replace(lines.text(), entries=tuple(with_usual_providers(lines.entries).values()))
+
+
+def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document: str = "") -> None:
     """The lines of a text's documents, which are written in `form`."""
     found = _sorted(documents, lines)
     ours = _meant(found.ours, document)
     if not found.ours and not found.connectors and not lines.problems:
-        lines.problem("", 0, _none_of_ours(found.others, form))
+        lines.problem(Place("", 0), _none_of_ours(found.others, form))
     if document and not ours and not lines.problems:
         names = ", ".join(_names(found.ours)) or "none"
-        lines.problem("metadata.name", 0, f"no {' or '.join(KINDS)} is called {document!r}: there is {names}")
+        message = f"no {' or '.join(KINDS)} is called {document!r}: there is {names}"
+        lines.problem(Place("metadata.name", 0), message)
     elif len(ours) > 1:
-        lines.problem("kind", ours[1].line, _several(ours))
+        lines.problem(Place("kind", ours[1].line), _several(ours))
     elif ours and found.connectors:
         message = f"stands beside {found.connectors[0].shown}: keep one of the two"
-        lines.problem("kind", ours[0].line, message)
+        lines.problem(Place("kind", ours[0].line), message)
     elif ours:
         _add(ours[0], lines)
     elif found.connectors:
@@ -91,48 +100,44 @@ def add_documents(documents: Sequence[Node], lines: Lines, form: str, document: 
     left = [one for one in found.ours if one not in ours]
     for one in (*found.others, *left) if ours or found.connectors else ():
         if near := nearest_class(_java(one)):
-            lines.problem("connector.class", one.line, f"is {_java(one)!r}, which there is not; did you mean {near}?")
+            message = f"is {_java(one)!r}, which there is not; did you mean {near}?"
+            lines.problem(Place("connector.class", one.line), message)
         else:
-            lines.note("kind", one.line, f"is {_kind(one) or 'missing'}, which is not read here")
+            what = _java(one) or one.text("kind") or "missing"
+            lines.note(Place("kind", one.line), f"is {what}, which is not read here")
 
 
-def _meant(ours: Sequence[MapNode], document: str) -> list[MapNode]:
-    return [one for one in ours if not document or document in (_name(one), _full_name(one))]
+def _meant(ours: Sequence[Part], document: str) -> list[Part]:
+    return [one for one in ours if not document or document in (one.text("metadata", "name"), _full_name(one))]
 
 
-def _several(ours: Sequence[MapNode]) -> str:
+def _several(ours: Sequence[Part]) -> str:
     names = _names(ours)
     shown = zip(ours, names, strict=True)
-    kinds = " and ".join(f"{_text(one, 'kind')} {name or 'without a name'} in line {one.line}" for one, name in shown)
+    kinds = " and ".join(f"{one.text('kind')} {name or 'without a name'} in line {one.line}" for one, name in shown)
     message = f"is a second one: the file holds {kinds}; give each a file of its own"
     if len(set(names) - {""}) < len(names):
         return message
     return f"{message} (lockstep config convert --to resource --document {names[0]} prints one)"
 
 
-def _names(ours: Sequence[MapNode]) -> list[str]:
+def _names(ours: Sequence[Part]) -> list[str]:
     """How each is told from the others: its name, with the namespace where the name alone does not tell."""
-    names = [_name(one) for one in ours]
+    names = [one.text("metadata", "name") for one in ours]
     return [_full_name(one) if names.count(name) > 1 else name for one, name in zip(ours, names, strict=True)]
 
 
-def _full_name(one: MapNode) -> str:
-    metadata = Part(one, "", one.line).part("metadata")
-    namespace = metadata.text("namespace") if metadata else ""
-    return f"{namespace}/{_name(one)}" if namespace else _name(one)
-
-
-def _name(one: MapNode) -> str:
-    metadata = Part(one, "", one.line).part("metadata")
-    return metadata.text("name") if metadata else ""
+def _full_name(one: Part) -> str:
+    namespace, name = one.text("metadata", "namespace"), one.text("metadata", "name")
+    return f"{namespace}/{name}" if namespace else name
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    ours: list[MapNode] = field(default_factory=list)
+    ours: list[Part] = field(default_factory=list)
     connectors: list[ConnectorResource] = field(default_factory=list)
     workers: list[Part] = field(default_factory=list)
-    others: list[MapNode] = field(default_factory=list)
+    others: list[Part] = field(default_factory=list)
 
 
 def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
@@ -140,14 +145,14 @@ def _sorted(documents: Sequence[Node], lines: Lines) -> _Found:
     for document in documents:
         for part in _items(document, lines):
             if part.text("kind") in KINDS:
-                found.ours.append(part.node)
+                found.ours.append(Part.root(part.node))
             elif (connector := recognise_connector(part)) is not None:
                 _check_connector(part, connector, lines)
                 found.connectors.append(connector)
             elif is_worker(part):
                 found.workers.append(part)
             else:
-                found.others.append(part.node)
+                found.others.append(Part.root(part.node))
     return found
 
 
@@ -158,36 +163,32 @@ def _items(document: Node, lines: Lines) -> Iterator[Part]:
             if isinstance(item, MapNode):
                 yield Part(item, f"[{index}]", item.line)
             else:
-                lines.problem("", item.line, NO_RESOURCE)
+                lines.problem(Place("", item.line), NO_RESOURCE)
         return
     if not isinstance(document, MapNode):
-        lines.problem("", document.line, NO_RESOURCE)
+        lines.problem(Place("", document.line), NO_RESOURCE)
         return
-    root = Part(document, "", document.line)
+    root = Part.root(document)
     if root.text("kind").endswith("List"):  # `kubectl get` without a name prints one
-        yield from (Part(part.node, "", part.line) for part in root.parts("items"))
+        yield from (Part.root(part.node) for part in root.parts("items"))
     else:
         yield from list(connectors_by_name(root)) or [root]
 
 
 def _check_connector(root: Part, connector: ConnectorResource, lines: Lines) -> None:
     if connector.of_strimzi:
-        found = FieldFinding(lines.problems, lines.unused)
-        check_fields(root.node, KAFKA_CONNECTOR, path=root.path, version=V1, file=lines.file, found=found)
-        return
-    config = connector.part.node.items["config"]
-    if isinstance(config, MapNode):
-        path = connector.part.in_config("")
-        check_config(config, path.removesuffix("."), lines.file, FieldFinding(lines.problems, lines.unused))
+        check_fields(root, KAFKA_CONNECTOR, V1, lines)
+    elif (config := connector.part.part("config")) is not None:
+        check_config(replace(config, path=connector.part.in_config("").removesuffix(".")), lines)
 
 
-def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
+def _none_of_ours(others: Sequence[Part], form: str) -> str:
     for one in others:
         if near := nearest_class(_java(one)):
             return f"has the connector.class {_java(one)!r}; did you mean {near}?"
-    if form == "JSON" and not any(_text(one, "kind") for one in others):
+    if form == "JSON" and not any(one.text("kind") for one in others):
         return f"is {form}, but no connector of MirrorMaker 2 (by its connector.class) and no KafkaMirrorMaker2"
-    kinds = [kind for one in others if (kind := _text(one, "kind"))]
+    kinds = [kind for one in others if (kind := one.text("kind"))]
     nearest = [near for kind in kinds for near in difflib.get_close_matches(kind, list(KINDS), 1)]
     wanted = " or ".join(KINDS)
     if nearest:
@@ -195,27 +196,23 @@ def _none_of_ours(others: Sequence[MapNode], form: str) -> str:
     return f"has {', '.join(kinds)}, but no {wanted}" if kinds else f"has no kind: write {wanted}"
 
 
-def _add(document: MapNode, lines: Lines) -> None:
-    kind, found = _text(document, "kind"), FieldFinding(lines.problems, lines.unused)
-    root = Part(document, "", document.line)
+def _add(root: Part, lines: Lines) -> None:
+    kind = root.text("kind")
     version = _version(root, kind, lines)
-    own = {name: value for name, value in document.items.items() if name not in CHART_VALUES}
-    check_fields(replace(document, items=own), KINDS[kind], path="", version=version, file=lines.file, found=found)
-    found.chart.extend((name, root.line_of(name)) for name in document.items if name in CHART_VALUES)
-    if found.chart:
-        (first, line), *others = found.chart
-        too = f", as {'is' if len(others) == 1 else 'are'} {', '.join(path for path, _ in others)}" if others else ""
-        lines.unused.append(
-            Problem(lines.file, line, first, f"is the Helm chart's{too}: lockstep run starts processes, not pods")
-        )
-    metadata, spec = root.part("metadata"), root.part("spec")
-    _add_annotations(metadata, lines)
+    own = {name: value for name, value in root.node.items.items() if name not in CHART_VALUES}
+    chart = check_fields(replace(root, node=replace(root.node, items=own)), KINDS[kind], version, lines)
+    chart += [root.place(name) for name in root.node.items if name in CHART_VALUES]
+    if chart:
+        first, *others = chart
+        too = f", as {'is' if len(others) == 1 else 'are'} {', '.join(one.path for one in others)}" if others else ""
+        lines.without_effect(first, "lockstep run starts processes, not pods", f"is the Helm chart's{too}")
+    _add_annotations(root.part("metadata"), lines)
+    spec, namespace = root.part("spec"), root.text("metadata", "namespace")
     if spec is None:
         return
     _add_tracing(spec, lines)
     before = len(lines.problems)
     add_logging(spec, lines)
-    namespace = metadata.text("namespace") if metadata else ""
     if kind == MIRROR_MAKER_2:
         add_mirror_maker_2(spec, namespace, lines, version)
     else:
@@ -224,10 +221,10 @@ def _add(document: MapNode, lines: Lines) -> None:
         # No mirror can be understood: what is wrong was told, and everything else would be told in vain.
         lines.entries.clear()
         if len(lines.problems) == before and not lines.problems:
-            lines.problem("spec.mirrors", spec.line_of("mirrors"), "is empty: write at least one mirror")
+            lines.problem(spec.place("mirrors"), "is empty: write at least one mirror")
         return
-    for key, leaf, path, line in root.settings("settings"):  # of the chart's values file: they count there as well
-        lines.entries[key] = Entry(key, text_of(leaf), line, written=path)
+    for one in root.settings("settings"):  # of the chart's values file: they count there as well
+        lines.entries[one.key] = Entry(one.key, one.value, one.line, written=one.path)
 
 
 def _version(root: Part, kind: str, lines: Lines) -> str:
@@ -240,7 +237,7 @@ def _version(root: Part, kind: str, lines: Lines) -> str:
         what = f"is {text!r}" if text else "is missing"
         versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
         message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"
-        lines.problem("apiVersion", root.line_of("apiVersion"), message)
+        lines.problem(root.place("apiVersion"), message)
     version, spec = text.rpartition("/")[2], root.part("spec")
     if version in VERSIONS[kind]:
         return version
@@ -254,33 +251,21 @@ def _add_annotations(metadata: Part | None, lines: Lines) -> None:
     for name in annotations.node.items:
         operator, _, what = name.partition("/")
         if operator in _ANNOTATED_BY and what in _ANNOTATIONS:
-            lines.without_effect(annotations.at(name), annotations.line_of(name), _ANNOTATIONS[what])
+            lines.without_effect(annotations.place(name), _ANNOTATIONS[what])
 
 
 def _add_tracing(spec: Part, lines: Lines) -> None:
     tracing = spec.part("tracing")
-    if tracing is None:
-        return
-    path, line = tracing.at("type"), tracing.line_of("type")
-    if tracing.text("type") == "opentelemetry":
-        lines.add(TRACING, "opentelemetry", path, line)
-    elif tracing.text("type") == "jaeger":
-        lines.without_effect(path, line, "jaeger is not spoken any more, by Strimzi neither: write opentelemetry")
+    kind = tracing.text("type") if tracing else ""
+    if tracing is not None and kind == "opentelemetry":
+        lines.add(TRACING, kind, tracing.place("type"))
+    elif tracing is not None and kind == "jaeger":
+        why = "jaeger is not spoken any more, by Strimzi neither: write opentelemetry"
+        lines.without_effect(tracing.place("type"), why)
 
 
-def _kind(node: MapNode) -> str:
-    """What people call it."""
-    return _java(node) or _text(node, "kind")
-
-
-def _java(node: MapNode) -> str:
+def _java(one: Part) -> str:
     """The class of a connector; "" where it is none."""
-    root = Part(node, "", node.line)
-    config, spec = root.part("config"), root.part("spec")
-    if spec and root.text("kind") == "KafkaConnector":
-        return spec.text("class")
-    return (config.text("connector.class") if config else "") or root.text("connector.class")
-
-
-def _text(node: MapNode, name: str) -> str:
-    return Part(node, "", node.line).text(name)
+    if one.has("spec") and one.text("kind") == "KafkaConnector":
+        return one.text("spec", "class")
+    return one.text("config", "connector.class") or one.text("connector.class")

@@ -46,9 +46,9 @@ _CONNECTOR: Fields = MappingProxyType(
         ),
         "pause": Field(form=Form.FLAG, becomes="true: `state: paused`", versions=BEFORE_V1, why="write state: paused"),
         "state": text_field("`lockstep.state` of the connector", choices=KEYS[STATE].choices, versions=BETA_ON),
-        "version": unused_field("no plugin is loaded here", Form.TEXT, versions=BETA_ON),
-        "listOffsets": unused_field(_OFFSETS, Form.MAP, versions=BETA_ON),
-        "alterOffsets": unused_field(_OFFSETS, Form.MAP, versions=BETA_ON),
+        "version": unused_field(Form.TEXT, why="no plugin is loaded here", versions=BETA_ON),
+        "listOffsets": unused_field(Form.MAP, why=_OFFSETS, versions=BETA_ON),
+        "alterOffsets": unused_field(Form.MAP, why=_OFFSETS, versions=BETA_ON),
     }
 )
 _OF_BEFORE = "write spec.target and spec.mirrors[].source"
@@ -121,16 +121,16 @@ _POD: Fields = MappingProxyType(
         "image": chart_field(Form.NAME),
         "resources": chart_field(
             Form.MAP,
-            {"limits": Field(form=Form.MAP), "requests": Field(form=Form.MAP), "claims": Field(form=Form.LIST)},
+            fields={"limits": Field(form=Form.MAP), "requests": Field(form=Form.MAP), "claims": Field(form=Form.LIST)},
         ),
-        "livenessProbe": chart_field(Form.MAP, _PROBE),
-        "readinessProbe": chart_field(Form.MAP, _PROBE),
-        "jvmOptions": chart_field(Form.MAP, _JVM),
+        "livenessProbe": chart_field(Form.MAP, fields=_PROBE),
+        "readinessProbe": chart_field(Form.MAP, fields=_PROBE),
+        "jvmOptions": chart_field(Form.MAP, fields=_JVM),
         "logging": object_field(
             "`lockstep.log.level` and `lockstep.log.level.SERVICE`, or `lockstep.log.file`", _LOGGING
         ),
-        "metrics": unused_field("each service has its metrics page always", Form.MAP, versions=OLD),
-        "metricsConfig": unused_field("each service has its metrics page always", Form.MAP),
+        "metrics": unused_field(Form.MAP, why="each service has its metrics page always", versions=OLD),
+        "metricsConfig": unused_field(Form.MAP, why="each service has its metrics page always"),
         "template": chart_field(Form.MAP),
         "tracing": object_field(
             "spans; [more](tracing.md)",
@@ -167,7 +167,7 @@ _MM2_SPEC: Fields = MappingProxyType(
         "mirrors": list_field("the flows: write at least one", _MIRROR, required=True),
         "rack": chart_field(
             Form.MAP,
-            {
+            fields={
                 "topologyKey": text_field("a label of nodes"),
                 "type": text_field("where the rack stands", choices=("topology-label", "environment-variable")),
                 "envVarName": text_field("an environment variable"),
@@ -175,9 +175,9 @@ _MM2_SPEC: Fields = MappingProxyType(
             why="it reads a node's label; without Kubernetes write consumer.client.rack into sourceConnector.config",
         ),
         "clientRackInitImage": chart_field(Form.NAME),
-        "jmxOptions": unused_field(_NO_JMX, Form.MAP),
+        "jmxOptions": unused_field(Form.MAP, why=_NO_JMX),
         "externalConfiguration": chart_field(
-            Form.MAP, {"env": Field(form=Form.LIST), "volumes": Field(form=Form.LIST)}, versions=BEFORE_V1
+            Form.MAP, fields={"env": Field(form=Form.LIST), "volumes": Field(form=Form.LIST)}, versions=BEFORE_V1
         ),
         **_POD,
     }
@@ -188,7 +188,7 @@ _SIDE: Fields = MappingProxyType(
 )
 _MM1_SPEC: Fields = MappingProxyType(
     {
-        "version": unused_field("MirrorMaker 1 is the same in every version", Form.TEXT),
+        "version": unused_field(Form.TEXT, why="MirrorMaker 1 is the same in every version"),
         "consumer": object_field(
             "the cluster `source`: its connection is needed",
             {

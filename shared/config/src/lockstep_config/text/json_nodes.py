@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from lockstep_config.text.config_errors import Problem
-from lockstep_config.text.yaml_nodes import MOST_BYTES, MOST_DEPTH, Leaf, ListNode, MapNode, Node
+from lockstep_config.text.yaml_nodes import MOST_BYTES, MOST_DEPTH, Leaf, ListNode, MapNode, Node, join_path
 
 __all__ = ["read_json"]
 
@@ -96,7 +96,7 @@ class _Reader:
             if self._peek() != ":":
                 raise self._wrong(f"a colon is missing behind {key!r}")
             self._at += 1
-            where = f"{path}.{key}" if path else key
+            where = join_path(path, key)
             value = self._value(where, depth + 1)
             if key in items:
                 message = f"is set twice, first in line {lines[key]}: keep one"

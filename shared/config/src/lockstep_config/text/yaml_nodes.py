@@ -18,7 +18,7 @@ from yaml.composer import Composer
 
 from lockstep_config.text.config_errors import Problem
 
-__all__ = ["Leaf", "ListNode", "MapNode", "Node", "read_yaml"]
+__all__ = ["Leaf", "ListNode", "MapNode", "Node", "join_path", "read_yaml"]
 
 MOST_BYTES = 2 * 1024 * 1024
 """More than Kubernetes stores of one resource (1.5 MiB)."""
@@ -67,6 +67,10 @@ class ListNode:
 
 
 Node = Leaf | MapNode | ListNode
+
+
+def join_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def read_yaml(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
@@ -177,7 +181,7 @@ class _Document:
             if not isinstance(name, Leaf):
                 self._problem(at, place, "has a key that is no text: write a name")
             key = name.text if isinstance(name, Leaf) else "?"
-            where = f"{place}.{key}" if place else key
+            where = join_path(place, key)
             value = self.read(valued, where)
             if key == "<<":
                 several = value.items if isinstance(value, ListNode) else (value,)
