@@ -13,7 +13,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import AclBinding as ConfluentAcl
 
-from lockstep_acl_sync.app import build
+from lockstep_acl_sync.app import AclSync
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_acl_sync.binding_ownership import LOOKS_APART
 from lockstep_config import load
@@ -173,7 +173,7 @@ async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:
         before = rows(scene)
 
     async with leading(scene, "lockstep.acls.delete = true") as ctx:
-        sync = asyncio.create_task(build(ctx).run())
+        sync = asyncio.create_task(AclSync(ctx).run())
         while ctx.state.get(AclStatus, "sync") is None and not sync.done():
             await ctx.state.changed(ctx.state.position)
         sync.cancel()

@@ -164,6 +164,10 @@ def logged() -> Iterator[tuple[str, object]]:
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
+BUILDS = {"acl-sync": "AclSync", "checkpoint": "CheckpointFlow", "heartbeat": "Heartbeats", "topic-sync": "TopicSync"}
+"""What makes a service for a flow, in its `app.py`."""
+
+
 def _processes() -> Iterator[service.Process]:
     """One of each service, as it is before it runs."""
     with a_file() as file:
@@ -177,7 +181,7 @@ def _processes() -> Iterator[service.Process]:
                 configuration,
                 lambda: configuration,
                 [flow],
-                app.build,
+                getattr(app, BUILDS.get(name, "build")),
                 service.Instance("host-1", AccessPolicy()),
                 divided=name == "checkpoint",
                 pauses_itself=name == "data-plane",

@@ -33,7 +33,11 @@ class Desk:
         return Answer("OffsetsListed", {"offsets": []})
 
     async def judged(self, verb: str, subject: str, **more: Any) -> tuple[str, str, Mapping[str, object]]:
-        return await self.desk._judge(Command(id="c", verb=verb, subject=subject, **more))
+        try:
+            answer = await self.desk._answer(Command(id="c", verb=verb, subject=subject, **more))
+        except ValueError as refused:
+            return "CommandRefused", str(refused), {}
+        return answer.kind, "", answer.detail
 
     def takes(self, verb: str, subject: str = "", *, service: str = "", partition: int = 0) -> bool:
         command = Command(id=f"{verb} {subject} {service} {partition}", verb=verb, subject=subject, service=service)

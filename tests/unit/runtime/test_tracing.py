@@ -223,7 +223,7 @@ async def test_each_round_of_a_service_is_a_work(collector: Collector, tmp_path:
         async def round_() -> None:
             done.set()
 
-        task = asyncio.create_task(ctx.every("topic refresh", timedelta(hours=1), round_))
+        task = asyncio.create_task(ctx.rounds.every("topic refresh", timedelta(hours=1), round_))
         await done.wait()
         await asyncio.sleep(0)
         task.cancel()

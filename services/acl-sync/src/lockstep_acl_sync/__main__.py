@@ -18,7 +18,7 @@ Several replicas may run: one acts in each flow, the others stand by.
 main = service_command(
     "acl-sync",
     ABOUT,
-    build="lockstep_acl_sync.app:build",
+    build="lockstep_acl_sync.app:AclSync",
     needs=lambda settings: settings.enabled and settings.acl_sync.enabled,
 )
 

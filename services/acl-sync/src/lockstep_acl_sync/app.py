@@ -24,7 +24,7 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 
-__all__ = ["AclSync", "build"]
+__all__ = ["AclSync"]
 
 ROUND = "ACL sync"
 
@@ -63,7 +63,7 @@ class AclSync:
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
-        await self._ctx.every(ROUND, self._asked.every, self._round)
+        await self._ctx.rounds.every(ROUND, self._asked.every, self._round)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -229,8 +229,3 @@ def _detail(binding: AclBinding) -> dict[str, Any]:
         "resource": binding.resource,
         "pattern": binding.pattern,
     }
-
-
-def build(ctx: FlowContext) -> AclSync:
-    """The service of one flow, for `lockstep_runtime.service.service`."""
-    return AclSync(ctx)

@@ -18,7 +18,7 @@ while nobody is in it. Which groups: `groups` and `groups.exclude`. Several repl
 main = service_command(
     "checkpoint",
     ABOUT,
-    build="lockstep_checkpoint.app:build",
+    build="lockstep_checkpoint.app:CheckpointFlow",
     needs=lambda settings: settings.checkpoint.enabled,
     divided=True,
 )

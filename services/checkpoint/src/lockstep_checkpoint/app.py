@@ -46,7 +46,7 @@ from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import happened, note
 from lockstep_runtime.util.asyncio_util import cancelled
 
-__all__ = ["CheckpointFlow", "build"]
+__all__ = ["CheckpointFlow"]
 
 QUESTIONS_A_TASK = 4
 QUESTIONS = 16
@@ -165,14 +165,14 @@ class CheckpointFlow:
         await self._memory.loaded()
         works = [self._emissions()]
         if self._settings.sync_group_offsets:
-            works.append(self._ctx.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
+            works.append(self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
         await run_together(*works)
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
         if self._opposite is not None:
             await self._opposite.judged()
-        await self._ctx.every(EMISSION, self._settings.emit_every, self._emit)
+        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
@@ -336,8 +336,3 @@ async def run_together(*works: Awaitable[None]) -> None:
         await asyncio.gather(*tasks)
     finally:
         await cancelled(tasks)
-
-
-def build(ctx: FlowContext) -> CheckpointFlow:
-    """The service of one flow, for `lockstep_runtime.service.service`."""
-    return CheckpointFlow(ctx)

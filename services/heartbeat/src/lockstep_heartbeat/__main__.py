@@ -15,7 +15,7 @@ emit.heartbeats.enabled is false for the pair. Several replicas may run: one act
   lockstep-heartbeat --config mm2.properties --flow 'A->B' --port 9404"""
 
 main = service_command(
-    "heartbeat", ABOUT, build="lockstep_heartbeat.app:build", needs=lambda settings: settings.heartbeat.enabled
+    "heartbeat", ABOUT, build="lockstep_heartbeat.app:Heartbeats", needs=lambda settings: settings.heartbeat.enabled
 )
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_t
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["Heartbeats", "build"]
+__all__ = ["Heartbeats"]
 
 LOOKED_EVERY = timedelta(seconds=60)
 """How often the target is asked which heartbeats there are: a list of all its topics."""
@@ -54,8 +54,8 @@ class Heartbeats:
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(ctx.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
-                tasks.create_task(ctx.every("upstream heartbeats", LOOKED_EVERY, self._measure_upstream))
+                tasks.create_task(ctx.rounds.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
+                tasks.create_task(ctx.rounds.every("upstream heartbeats", LOOKED_EVERY, self._measure_upstream))
         finally:
             await self._listener.stop()
             self._listener, self._upstreams = None, ()
@@ -138,8 +138,3 @@ class Heartbeats:
 
     def _age(self) -> float:
         return -1.0 if self._last_at is None else self._ctx.clock.monotonic() - self._last_at
-
-
-def build(ctx: FlowContext) -> Heartbeats:
-    """The service of one flow, for `lockstep_runtime.service.service`."""
-    return Heartbeats(ctx)

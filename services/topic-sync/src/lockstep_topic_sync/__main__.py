@@ -16,7 +16,7 @@ other services follow. Several replicas may run: one acts in each flow, the othe
   lockstep-topic-sync --config mm2.properties --flow 'A->B' --port 9404"""
 
 main = service_command(
-    "topic-sync", ABOUT, build="lockstep_topic_sync.app:build", needs=lambda settings: settings.data_plane.enabled
+    "topic-sync", ABOUT, build="lockstep_topic_sync.app:TopicSync", needs=lambda settings: settings.data_plane.enabled
 )
 
 if __name__ == "__main__":

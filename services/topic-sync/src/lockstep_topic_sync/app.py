@@ -46,7 +46,7 @@ from lockstep_topic_sync.plan import (
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 from lockstep_topic_sync.topic_creator import TopicCreator
 
-__all__ = ["TopicSync", "build"]
+__all__ = ["TopicSync"]
 
 LOOK_EVERY = timedelta(seconds=2)
 """How soon a new topic is noticed; MM2's refresh.topics.interval.seconds (ten minutes) is the longest time here, not
@@ -104,8 +104,8 @@ class TopicSync:
         settings = self._settings
         every = min(LOOK_EVERY, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.every(REFRESH, every, self._refresh, rest=LOOK_REST))
-            tasks.create_task(self._ctx.every(CONFIGS, self._configs.every, self._sync_configs))
+            tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=LOOK_REST))
+            tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return None
@@ -340,8 +340,3 @@ class TopicSync:
 
     async def _write_again(self, topics: Mapping[str, str]) -> None:
         await self._write(topics, set(topics.values()), set())
-
-
-def build(ctx: FlowContext) -> TopicSync:
-    """The service of one flow, for `lockstep_runtime.service.service`."""
-    return TopicSync(ctx)

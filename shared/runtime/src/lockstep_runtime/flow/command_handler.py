@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol.commands import command_vocabulary
@@ -103,30 +104,23 @@ class CommandHandler:
                 raise command
             if command.id in self._answered:
                 continue
+            reason = ""
             try:
-                kind, reason, detail = await self._judge(command)
-            except (ClusterError, ClassFailed) as trouble:
-                kind, reason, detail = "CommandRefused", str(trouble), {}
+                answer = await self._answer(command)
+            except (ClusterError, ClassFailed, ValueError) as trouble:
+                answer, reason = Answer("CommandRefused"), str(trouble)
             text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
-            extra = {"reason": reason} if reason else {}
+            extra: dict[str, Any] = {"reason": reason} if reason else {}
             await self._ctx.event(
-                kind,
+                answer.kind,
                 command.subject,
                 text,
                 answers=command.id,
                 loud=bool(reason),
-                quiet=False,
                 verb=command.verb,
                 **extra,
-                **detail,
+                **answer.detail,
             )
-
-    async def _judge(self, command: Command) -> tuple[str, str, dict[str, object]]:
-        try:
-            answer = await self._answer(command)
-        except ValueError as exc:
-            return "CommandRefused", str(exc), {}
-        return answer.kind, "", dict(answer.detail)
 
     async def _answer(self, command: Command) -> Answer:
         ctx, verb = self._ctx, command.verb

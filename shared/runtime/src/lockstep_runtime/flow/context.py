@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lockstep_config import FlowSettings
@@ -53,7 +52,7 @@ class Answer:
 
 
 class FlowService(Protocol):
-    """One service's work in one flow; built once per flow by `build(ctx)`, which must not do I/O."""
+    """One service's work in one flow; made once for each flow with its `FlowContext`, which must not do I/O."""
 
     wants: ClassVar[frozenset[type[Row]]]
     """The kinds of state rows that the service reads; all others are absent from `ctx.state`."""
@@ -240,13 +239,6 @@ class FlowContext:
         if self._acts is None:
             raise LeadershipLost("the target has not been reached yet")
         return ControlTopicLog(self._acts, topic)
-
-    async def every(
-        self, name: str, interval: timedelta, round_: Callable[[], Awaitable[None]], *, rest: float = 0.0
-    ) -> None:
-        """Do a round now and then each `interval`, for ever; at once when a `refresh` command comes. See
-        `PeriodicTasks.every`."""
-        await self.rounds.every(name, interval, round_, rest=rest)
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)

@@ -13,10 +13,13 @@ from lockstep_protocol.rows.state_rows import Restarts, Row, Wanted
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.leadership import leader_label
+from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
 
 __all__ = ["MainLoop"]
+
+EXPECTED = (ClusterError, LeadershipLost, asyncio.CancelledError)
 
 
 class MainLoop:
@@ -50,7 +53,8 @@ class MainLoop:
             try:
                 await self._until_unwanted(asked)
             except BaseException as exc:
-                if (trouble := _trouble_in(exc)) is not None:
+                trouble = next((one for one in errors_in(exc) if isinstance(one, ClusterError)), None)
+                if trouble is not None:
                     await self._count(ctx.clock.monotonic() - began, str(trouble))
                 raise
             ctx.rounds.reset()
@@ -129,22 +133,9 @@ class MainLoop:
 
 
 async def _drained(running: asyncio.Future[None]) -> None:
-    """End it and wait. A mistake of ours on the way out gets out, whatever ended it."""
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    if not running.cancelled() and (left := running.exception()) is not None and not _expected(left):
+    """End it and wait. A mistake of ours on the way out gets out, whatever ended it. A drain that could not say goodbye
+    is none: the cluster is away, or somebody else leads."""
+    await cancelled([running])
+    left = None if running.cancelled() else running.exception()
+    if left is not None and not all(isinstance(one, EXPECTED) for one in errors_in(left)):
         raise left
-
-
-def _trouble_in(exc: BaseException) -> ClusterError | None:
-    """The trouble that ended a main loop, also one of its tasks."""
-    if isinstance(exc, BaseExceptionGroup):
-        return next((found for one in exc.exceptions if (found := _trouble_in(one)) is not None), None)
-    return exc if isinstance(exc, ClusterError) else None
-
-
-def _expected(left: BaseException) -> bool:
-    """A drain that could not say goodbye: the cluster is away, or somebody else leads."""
-    if isinstance(left, BaseExceptionGroup):
-        return all(map(_expected, left.exceptions))
-    return isinstance(left, ClusterError | LeadershipLost | asyncio.CancelledError)

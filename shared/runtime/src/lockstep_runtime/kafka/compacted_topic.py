@@ -17,7 +17,7 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_t
 from lockstep_runtime.kafka.topic_follower import Record, TopicFollower
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.asyncio_util import set_within, unless_set
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
 
@@ -174,19 +174,8 @@ class CompactedTopic(ABC, Generic[F]):
             self._troubles.over(self._name)
             self._judged.set()
             self._log.debug(f"{self._name} read", f"{self.topic} on {self._admin.alias}")
-            await self._until_it_ends(follower.failed())
+            await unless_set(self._changed, follower.failed())
         raise LogTruncated(self._admin.alias, self.topic, PARTITION, position)
-
-    async def _until_it_ends(self, failed: Awaitable[None]) -> None:
-        ends = asyncio.ensure_future(failed)
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((ends, changed), return_when=asyncio.FIRST_COMPLETED)
-            if ends.done():
-                await ends
-        finally:
-            ends.cancel()
-            changed.cancel()
 
     def _fail(self, trouble: ClusterError) -> None:
         denied = isinstance(trouble, NotPermitted)

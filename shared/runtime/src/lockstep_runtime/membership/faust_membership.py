@@ -16,7 +16,7 @@ from lockstep_runtime.kafka.topic_follower import Record
 from lockstep_runtime.membership.faust_app import build_app
 from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
-from lockstep_runtime.util.asyncio_util import done_within
+from lockstep_runtime.util.asyncio_util import done_within, unless_set
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
 
 __all__ = ["FaustMembership"]
@@ -56,12 +56,7 @@ class FaustMembership:
             raise self._trouble(exc) from exc
 
     async def ended(self) -> None:
-        waits = [asyncio.ensure_future(wait) for wait in (self._app.wait_until_stopped(), self._name_taken.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await unless_set(self._name_taken, self._app.wait_until_stopped())
         raise self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:

@@ -22,10 +22,10 @@ from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, target_follower
-from lockstep_runtime.membership.lead import TICK, Lead, first_error
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.membership.lead import TICK, Lead
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.errors import ClusterError, errors_in
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
@@ -156,11 +156,11 @@ class FlowRunner:
                     pulse = tasks.create_task(self._pulse())
                     try:
                         await self._apply_settings()
-                        await self._live()
+                        await unless_set(self._renewing, self._life())
                     finally:
                         pulse.cancel()
             except* ClusterError as group:
-                trouble = first_error(group)
+                trouble = next(errors_in(group))
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
                 if isinstance(trouble, InstanceTaken):
@@ -168,7 +168,9 @@ class FlowRunner:
                     self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
             except* StoresUnusable as group:
                 self._failures += 1
-                self.ctx.rounds.troubles.began("target", ClusterError(self.ctx.target.alias, str(first_error(group))))
+                self.ctx.rounds.troubles.began(
+                    "target", ClusterError(self.ctx.target.alias, str(next(errors_in(group))))
+                )
             await self._wait(self._backoff.next())
 
     async def _apply_settings(self) -> None:
@@ -184,19 +186,6 @@ class FlowRunner:
         self._backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None
-
-    async def _live(self) -> None:
-        """A life, or as much of it as there is before other settings are to be used. Raises what it raises."""
-        life = asyncio.ensure_future(self._life())
-        asked = asyncio.ensure_future(self._renewing.wait())
-        try:
-            await asyncio.wait({life, asked}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            asked.cancel()
-            life.cancel()
-            await asyncio.gather(life, return_exceptions=True)
-        if not life.cancelled():
-            life.result()
 
     async def _pulse(self) -> None:
         while True:
@@ -257,7 +246,7 @@ class FlowRunner:
                     tasks.create_task(self._lead.keep(tasks))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
-                self.ctx.rounds.troubles.began("target", first_error(group))
+                self.ctx.rounds.troubles.began("target", next(errors_in(group)))
                 raise
             finally:
                 await self._lead.stand_down()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from lockstep_protocol.names import commands_topic, events_topic
 from lockstep_protocol.rows.state_rows import Leader
@@ -16,9 +15,9 @@ from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
 
-__all__ = ["TICK", "Lead", "first_error"]
+__all__ = ["TICK", "Lead"]
 
 TICK = 1.0
 """Seconds between two checks of our own lead when nothing happens."""
@@ -120,10 +119,10 @@ class Lead:
                     tasks.create_task(self._work.run_forever())
             except* LeadershipLost as group:
                 # `keep` cancels us, unless the group is heard from again before it looks.
-                self.ctx.log.debug("stood down", str(first_error(group)))
+                self.ctx.log.debug("stood down", str(next(errors_in(group))))
                 self._nudged.set()
             except* ClusterError as group:
-                ended = first_error(group)
+                ended = next(errors_in(group))
                 self.ctx.rounds.troubles.began(self._whole, ended)
             self.acting_since = float("inf")
             backoff.worked(self.ctx.clock.monotonic() - began)
@@ -142,9 +141,3 @@ class Lead:
             await handler.serve()
         finally:
             self._handler = None
-
-
-def first_error(group: BaseExceptionGroup[Any]) -> Any:
-    """The first error in a group of errors, however deep."""
-    inner = group.exceptions[0]
-    return first_error(inner) if isinstance(inner, BaseExceptionGroup) else inner

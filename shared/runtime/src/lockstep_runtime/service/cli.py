@@ -70,7 +70,7 @@ def service_command(
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> click.Command:
-    """The command of `service`. `about` is its help; `build` names the function `module:function` that makes a
+    """The command of `service`. `about` is its help; `build` names the class or function `module:name` that makes a
     FlowService of a FlowContext, imported only when the service really starts; `needs` says which flows of a file it
     serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded;
     `divided` and `pauses_itself` are those of `service.serve`."""

@@ -34,7 +34,7 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing import NO_TRACING
 from lockstep_runtime.telemetry.tracing_start import start_tracing
-from lockstep_runtime.util.errors import ShutdownRequested
+from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
 __all__ = ["Instance", "serve"]
@@ -180,19 +180,13 @@ class Process:
         stop.set()
 
     def _crash(self, exc: BaseException | None) -> int:
-        if (requested := _shutdown_requested(exc)) is not None:
-            self.log.info("ended as configured", str(requested), level=logging.ERROR)
-            return TOLD
-        while isinstance(exc, BaseExceptionGroup):
-            exc = exc.exceptions[0]
-        self.log.failed("crashed", exc or RuntimeError("the flows ended by themselves"))
+        errors = list(errors_in(exc))
+        for requested in errors:
+            if isinstance(requested, ShutdownRequested):
+                self.log.info("ended as configured", str(requested), level=logging.ERROR)
+                return TOLD
+        self.log.failed("crashed", errors[0] if errors else RuntimeError("the flows ended by themselves"))
         return CRASHED
-
-
-def _shutdown_requested(exc: BaseException | None) -> ShutdownRequested | None:
-    if isinstance(exc, BaseExceptionGroup):
-        return next((found for one in exc.exceptions if (found := _shutdown_requested(one)) is not None), None)
-    return exc if isinstance(exc, ShutdownRequested) else None
 
 
 def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:

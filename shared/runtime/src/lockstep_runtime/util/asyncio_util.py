@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "share_kept_s", "to_next_tick"]
+__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "share_kept_s", "to_next_tick", "unless_set"]
 
 T = TypeVar("T")
 
@@ -52,7 +52,18 @@ async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
             task.cancel()
 
 
-async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
+    """Work until it is done, or the event is set; it has ended when this returns. Raises what it raises."""
+    working, asked = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancelled([working, asked])
+    if not working.cancelled():
+        working.result()
+
+
+async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Cancel them all; returns once the last has ended, and raises nothing of theirs."""
     ending = list(tasks)
     for task in ending:

@@ -6,6 +6,9 @@ mistake in Lockstep, and ends the process.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_protocol.errors import RetriableError
 
@@ -21,7 +24,17 @@ __all__ = [
     "ShutdownRequested",
     "TopicDeleted",
     "TopicMissing",
+    "errors_in",
 ]
+
+
+def errors_in(exc: BaseException | None) -> Iterator[Any]:
+    """The errors in a group of errors, however deep, in order; an error that is no group by itself."""
+    if isinstance(exc, BaseExceptionGroup):
+        for one in exc.exceptions:
+            yield from errors_in(one)
+    elif exc is not None:
+        yield exc
 
 
 class ClusterError(RetriableError):
