@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
-from lockstep_runtime.telemetry.tracing import Attribute, NoTracing
+from lockstep_runtime.telemetry.tracing import Attribute, Tracing
 
 S = 1_000_000_000
 
 
 @dataclass
-class Kept(NoTracing):
+class Kept(Tracing):
     spans: list[tuple[str, int, int, str, dict[str, Any]]] = field(default_factory=list)
 
     def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:

@@ -40,7 +40,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ControlTopic, offset_syncs_topic
+from lockstep_runtime.kafka.control_topics import ControlTopic
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import happened, note
@@ -83,7 +83,7 @@ class CheckpointFlow:
             ControlTopic(settings.checkpoints_topic, 1, self._settings.topic_replication_factor),
         )
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
-        self._syncs = self._offset_syncs()
+        self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
@@ -145,21 +145,6 @@ class CheckpointFlow:
         for why, count in self._report.held_for().items():
             yield Sample(metrics.HELD, (flow, why), count)
         yield from self._latencies.samples(ctx.clock.wall_ms())
-
-    def _offset_syncs(self) -> OffsetSyncFollower:
-        settings = self._ctx.settings
-        plane = settings.data_plane
-        return OffsetSyncFollower(
-            self._ctx.source if plane.offset_syncs_location == "source" else self._ctx.target,
-            lambda: client_settings.offset_syncs_consumer(
-                self._ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
-            ),
-            offset_syncs_topic(settings),
-            self._ctx.log,
-            self._ctx.rounds.troubles,
-            create=plane.emit_offset_syncs,
-            keep_only_newest=lambda: self._memory.is_denied,
-        )
 
     async def _rounds(self) -> None:
         await self._memory.loaded()

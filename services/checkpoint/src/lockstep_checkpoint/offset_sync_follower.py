@@ -5,16 +5,15 @@ MirrorMaker 2 goes on without translating and without a word while the topic is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
-from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.control_topics import offset_syncs_topic
 from lockstep_runtime.kafka.topic_follower import Record
-from lockstep_runtime.telemetry.failure_tracker import FailureTracker
-from lockstep_runtime.telemetry.log import FlowLog
 
 __all__ = ["OffsetSyncFollower"]
 
@@ -22,18 +21,19 @@ __all__ = ["OffsetSyncFollower"]
 class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
     """Keeps a store in step with one offset-syncs topic."""
 
-    def __init__(
-        self,
-        admin: Admin,
-        conf: Callable[[], Mapping[str, str]],
-        topic: ControlTopic,
-        log: FlowLog,
-        troubles: FailureTracker,
-        *,
-        create: bool,
-        keep_only_newest: Callable[[], bool],
-    ) -> None:
-        super().__init__(admin, conf, topic, log, troubles, name="offset syncs", create=create)
+    def __init__(self, ctx: FlowContext, keep_only_newest: Callable[[], bool]) -> None:
+        plane = ctx.settings.data_plane
+        super().__init__(
+            ctx.source if plane.offset_syncs_location == "source" else ctx.target,
+            lambda: client_settings.offset_syncs_consumer(
+                ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
+            ),
+            offset_syncs_topic(ctx.settings),
+            ctx.log,
+            ctx.rounds.troubles,
+            name="offset syncs",
+            create=plane.emit_offset_syncs,
+        )
         self._keep_only_newest = keep_only_newest
         self.malformed = 0
 

@@ -4,7 +4,7 @@ command counts as done when an event answers it."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lockstep_protocol.rows.row import NewerVersion
@@ -32,18 +32,7 @@ class Event:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key (the subject) and value as they lie in the topic."""
-        body = {
-            "version": VERSION,
-            "kind": self.kind,
-            "service": self.service,
-            "flow": self.flow,
-            "subject": self.subject,
-            "at_ms": self.at_ms,
-            "term": self.term,
-            "instance": self.instance,
-            "answers": self.answers,
-            "detail": self.detail,
-        }
+        body = {"version": VERSION, **asdict(self)}
         return self.subject.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -62,5 +51,4 @@ def decode_event(value: bytes) -> Event:
         raise NewerVersion(f"event {body.get('kind')}", version, VERSION)
     if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("kind", "service", "flow")):
         raise ValueError("not an event: a JSON object with the texts kind, service and flow is expected")
-    names = ("kind", "service", "flow", "subject", "at_ms", "term", "instance", "answers", "detail")
-    return Event(**{name: body[name] for name in names if name in body})
+    return Event(**{one.name: body[one.name] for one in fields(Event) if one.name in body})

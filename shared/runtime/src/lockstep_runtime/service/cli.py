@@ -73,7 +73,7 @@ def service_command(
     """The command of `service`. `about` is its help; `build` names the class or function `module:name` that makes a
     FlowService of a FlowContext, imported only when the service really starts; `needs` says which flows of a file it
     serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded;
-    `divided` and `pauses_itself` are those of `service.serve`."""
+    `divided` and `pauses_itself` are those of `service.Process`."""
 
     @click.command(name=f"lockstep-{service}", help=about, epilog=EPILOG, context_settings={"max_content_width": 100})
     @click.option(
@@ -145,22 +145,15 @@ def service_command(
             _log.warning("%s", remark)
         if first:
             _named(first)(settings)
-        from lockstep_runtime.service.service import Instance, serve  # Faust takes half a second: not for --help
+        # Faust takes half a second: not for --help.
+        from lockstep_runtime.service.service import Instance, Process, serve
 
         builder = _named(build)
         place = Instance(instance, replace(access, port=port))
         memory.collect_seldom()
         _dump_stacks()
-        code = serve(
-            service,
-            configuration,
-            settings,
-            builder,
-            place,
-            reload=lambda: seen(read()),
-            divided=divided,
-            pauses_itself=pauses_itself,
-        )
+        flags = {"divided": divided, "pauses_itself": pauses_itself}
+        code = serve(lambda: Process(service, configuration, lambda: seen(read()), settings, builder, place, **flags))
         logging.shutdown()
         sys.stdout.flush()
         # A library's thread that waits for a broker which is gone must not keep the process from ending in time.

@@ -37,7 +37,7 @@ from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
-__all__ = ["Instance", "serve"]
+__all__ = ["Instance", "Process", "serve"]
 
 CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
 
@@ -74,6 +74,9 @@ class Process:
         divided: bool,
         pauses_itself: bool,
     ) -> None:
+        """`reload` loads the configuration again, as it is by then. `divided`: replicas divide the work by commands
+        partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
+        connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots)."""
         self.service = service
         self.place = place
         self.metrics = Metrics()
@@ -202,33 +205,14 @@ def _thread_ended(ended: threading.ExceptHookArgs) -> None:
     logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=ended.exc_value)
 
 
-def serve(
-    service: str,
-    configuration: Configuration,
-    flows: Sequence[FlowSettings],
-    build: Callable[[FlowContext], FlowService],
-    place: Instance,
-    *,
-    reload: Callable[[], Configuration],
-    divided: bool = False,
-    pauses_itself: bool = False,
-) -> int:
-    """Run `service` for `flows` until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start,
-    3 the configuration asks to end (`ShutdownRequested`).
-
-    The first signal ends it within 10 s, a second SIGINT at once. `reload` loads the configuration again, as it is by
-    then. `divided`: replicas divide the work by commands
-    partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
-    connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots).
-    """
+def serve(make: Callable[[], Process]) -> int:
+    """Run a process until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start, 3 the
+    configuration asks to end (`ShutdownRequested`). The first signal ends it within 10 s, a second SIGINT at once."""
 
     threading.excepthook = _thread_ended
     renew_sessions()
 
     async def main() -> int:
-        process = Process(
-            service, configuration, reload, flows, build, place, divided=divided, pauses_itself=pauses_itself
-        )
-        return await process.run()
+        return await make().run()
 
     return asyncio.run(main())

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, within
+from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, Tracing, within
 from lockstep_runtime.telemetry.tracing_config import TracingConfig
 from lockstep_runtime.util.errors import LeadershipLost
 
@@ -27,8 +27,8 @@ SHOWN = 500
 """Characters of a text that a span may bear."""
 
 
-class Spans:
-    """A `Tracing`. Make it where its process, or its Spark worker, is the one that works: threads do not outlive a
+class Spans(Tracing):
+    """Make it where its process, or its Spark worker, is the one that works: threads do not outlive a
     fork."""
 
     def __init__(self, choice: TracingConfig, instance: str, log: FlowLog) -> None:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
-__all__ = ["NO_TRACING", "Attribute", "NoTracing", "SpanContext", "Tracing", "happened", "note", "step", "within"]
+__all__ = ["NO_TRACING", "Attribute", "SpanContext", "Tracing", "happened", "note", "step", "within"]
 
 Attribute = str | int | float | bool
 
@@ -33,12 +33,13 @@ class SpanContext(Protocol):
         """An event of its span."""
 
 
-class Tracing(Protocol):
-    """Where a process's spans go. Safe to use from the event loop: nothing waits for anybody."""
+class Tracing:
+    """Where a process's spans go; here nowhere. Safe to use from the event loop: nothing waits for anybody."""
 
     def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
         """A span for what is done within, the present `SpanContext` meanwhile. What is raised is recorded, and gets
         out."""
+        return nullcontext()
 
     def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
         """A span for what was done between two times (Unix nanoseconds), with what was wrong."""
@@ -47,20 +48,7 @@ class Tracing(Protocol):
         """Send what has not been sent, in at most so many seconds. To be called once; blocks."""
 
 
-class NoTracing:
-    """Nobody traces."""
-
-    def work(self, name: str, **attributes: Attribute) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def stretch(self, name: str, began_ns: int, ended_ns: int, error: str = "", **attributes: Attribute) -> None:
-        return
-
-    def end(self, within_s: float) -> None:
-        return
-
-
-NO_TRACING = NoTracing()
+NO_TRACING = Tracing()
 
 _present: ContextVar[SpanContext | None] = ContextVar("work", default=None)
 """Tasks that a piece of work starts belong to it."""
