@@ -93,13 +93,13 @@ from pathlib import Path
 from lockstep_config import load
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_data_plane.spark.session import Spark, in_thread, job_group
+from lockstep_data_plane.spark.session import SparkSession, in_thread, job_group
 from lockstep_protocol.names import Flow
 
 async def main():
     settings = load(Path(sys.argv[1]), {}).flow(Flow("A", "B"))
     silent, other = (SlotSpec(settings=settings, slot=slot, run="run", producer_id=1) for slot in range(2))
-    spark = Spark(SparkSettings(), 1)
+    spark = SparkSession(SparkSettings(), 1)
     spark.start()
     context = await spark.context()
 

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -30,6 +30,8 @@ from lockstep_data_plane.spark.secrets import secret_conf_file
 __all__ = ["SlotFailed", "SparkNotStarted", "SparkSession", "job_group"]
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 _BOTH_AGAIN = "this process ends too, and its supervisor starts both again"
 
@@ -127,27 +129,25 @@ class SparkSession:
     async def run_slot(self, spec: SlotSpec) -> int:
         """Run a slot as a Spark job until it ends. Returns how many records it appended. Raises SlotFailed and
         SparkNotStarted."""
-        context = await self.context()
-        appended: int = await in_thread(job_group(spec), lambda: _run_job(context, spec))
-        return appended
+        return await self._call(job_group(spec), lambda context: _run_job(context, spec))
 
     async def cancel(self, spec: SlotSpec) -> None:
         """End a slot's job at once; its Python worker is killed within two seconds. Nothing is lost: a chain of appends
         continues from the target's log."""
-        context = await self.context()
-        await in_thread("cancel", lambda: _cancel_job(context, spec))
+        await self._call("cancel", lambda context: _cancel_job(context, spec))
 
     async def is_at_work(self, spec: SlotSpec) -> bool:
         """Whether an executor has begun a slot's task, which need not have said anything yet."""
-        context = await self.context()
-        found: bool = await in_thread("at work", lambda: _is_at_work(context, spec))
-        return found
+        return await self._call("at work", lambda context: _answer(lambda: _is_at_work(context, spec), False))
 
     async def occupancy(self) -> str:
         """How much of Spark is in use, for a slot that waits for a place."""
+        master = self.master
+        return await self._call("occupancy", lambda context: _answer(lambda: _occupancy(context, master), master))
+
+    async def _call(self, name: str, call: Callable[[Any], R]) -> R:
         context = await self.context()
-        found: str = await in_thread("occupancy", lambda: _occupancy(context, self.master))
-        return found
+        return await in_thread(name, lambda: call(context))
 
     async def address(self) -> str:
         """Where Spark's own pages are; empty when they are off."""
@@ -197,10 +197,17 @@ def _this_pod() -> Pod:
 def _start_daemon(context: Any) -> None:
     """The first task of all starts the daemon that forks the slots' workers. If it fails, so does the first slot, and
     says why."""
+    _answer(lambda: context.parallelize([0], 1).mapPartitions(list).count(), None)
+
+
+def _answer(ask: Callable[[], R], otherwise: R) -> R:
+    """What the JVM answers; `otherwise` where it does not: whoever runs a slot hears that it has ended."""
     from py4j.protocol import Py4JError
 
-    with contextlib.suppress(Py4JError, OSError):
-        context.parallelize([0], 1).mapPartitions(list).count()
+    try:
+        return ask()
+    except (Py4JError, OSError):
+        return otherwise
 
 
 def _run_job(context: Any, spec: SlotSpec) -> int:
@@ -215,7 +222,7 @@ def _run_job(context: Any, spec: SlotSpec) -> int:
     except (Py4JNetworkError, OSError) as exc:
         raise SparkNotStarted(_how_the_jvm_ended(context)) from exc
     except Py4JError as exc:
-        if _has_stopped(context):
+        if _answer(lambda: bool(context._jsc.sc().isStopped()), True):  # its master has gone, or thrown it out
             raise SparkNotStarted(
                 f"Spark ended its own driver ({_java_cause(str(exc))}), and the slots with it; {_BOTH_AGAIN}"
             ) from exc
@@ -233,38 +240,18 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
 
 
 def _is_at_work(context: Any, spec: SlotSpec) -> bool:
-    from py4j.protocol import Py4JError
-
-    try:
-        tracker = context.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
-        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-    except (Py4JError, OSError):
-        return False  # no JVM, no job: whoever runs the slot hears of it
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
     return any(stage.numActiveTasks for stage in stages if stage is not None)
 
 
 def _occupancy(context: Any, master: str) -> str:
-    from py4j.protocol import Py4JError
-
-    try:
-        infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
-        tasks = sum(info.numRunningTasks() for info in infos)
-    except (Py4JError, OSError):
-        return master
+    infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
+    tasks = sum(info.numRunningTasks() for info in infos)
     # On a cluster the driver is among them, and runs nothing.
     executors = len(infos) if master.startswith("local") else len(infos) - 1
     return f"{master} has executors: {executors}, running tasks: {tasks}"
-
-
-def _has_stopped(context: Any) -> bool:
-    """Whether the context can run nothing any more: its master has gone, or thrown it out."""
-    from py4j.protocol import Py4JError
-
-    try:
-        return bool(context._jsc.sc().isStopped())
-    except (Py4JError, OSError):
-        return True
 
 
 def _exit_status(gateway: Any, within: float = 5.0) -> int | None:
@@ -310,27 +297,15 @@ def copy(specs: Iterator[SlotSpec]) -> Iterator[int]:
         yield run_slot(spec)
 
 
-async def in_thread(name: str, call: Any) -> Any:
+async def in_thread(name: str, call: Callable[[], R]) -> R:
     """Run a blocking call in a daemon thread of its own: a slot's job blocks for months, a pool would run dry."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+    result: Future[R] = Future()
 
     def run() -> None:
-        result, error = None, None
         try:
-            result = call()
+            result.set_result(call())
         except BaseException as exc:  # noqa: BLE001  # handed to whoever awaits, whatever it is
-            error = exc
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
+            result.set_exception(exc)
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await future
+    return await asyncio.shield(asyncio.wrap_future(result))
