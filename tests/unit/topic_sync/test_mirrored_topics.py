@@ -161,9 +161,9 @@ def test_a_topic_that_came_back_under_another_id_was_recreated() -> None:
 
 def test_each_topic_is_retried_at_its_own_time() -> None:
     retries = RetrySchedule()
-    retries.failed("a", "no", 0.0)
-    retries.failed("b", "no", 0.0)
-    retries.failed("b", "still no", 1.0)
+    retries.failed_for("a", "no", 0.0)
+    retries.failed_for("b", "no", 0.0)
+    retries.failed_for("b", "still no", 1.0)
     assert retries.reasons == {"a": "no", "b": "still no"}
     assert retries.waiting(0.5) == {"a", "b"}
     assert retries.ready(0.5) == frozenset()

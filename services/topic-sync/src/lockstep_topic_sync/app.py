@@ -233,7 +233,7 @@ class TopicSync:
 
     def _failed(self, failures: Mapping[str, str]) -> None:
         for topic, reason in failures.items():
-            self._retries.failed(topic, reason, self._ctx.clock.monotonic())
+            self._retries.failed_for(topic, reason, self._ctx.clock.monotonic())
 
     def _failed_remotes(self, topics: Mapping[str, str]) -> set[str]:
         return {topics[topic] for topic in self._retries.reasons if topic in topics}

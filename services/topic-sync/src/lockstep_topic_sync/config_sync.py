@@ -189,7 +189,7 @@ class ConfigSync:
         for topic, reason in failures.items():
             if self.failure(topic) != reason:
                 self._stale.add(topic)
-            self._retries.failed(topic, reason, self._ctx.clock.monotonic())
+            self._retries.failed_for(topic, reason, self._ctx.clock.monotonic())
 
     def _succeeded(self, topic: str) -> None:
         if self.failure(topic):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.backoff import KeyedBackoff
 
 __all__ = ["RetrySchedule"]
 
@@ -12,35 +12,24 @@ FIRST, LIMIT = 1.0, 60.0
 """Seconds until the first retry of a topic, and between retries in the long run."""
 
 
-class RetrySchedule:
-    """Topics whose last attempt failed, until one succeeds."""
+class RetrySchedule(KeyedBackoff[str]):
+    """Topics whose last attempt failed, and why, until one succeeds."""
 
     def __init__(self) -> None:
+        super().__init__(FIRST, LIMIT)
         self.reasons: dict[str, str] = {}
         """Why, by topic."""
-        self._backoffs: dict[str, Backoff] = {}
-        self._again: dict[str, float] = {}
 
-    def failed(self, topic: str, reason: str, now: float) -> None:
+    def failed_for(self, topic: str, reason: str, now: float) -> None:
         """An attempt at `now` failed."""
         self.reasons[topic] = reason
-        backoff = self._backoffs.setdefault(topic, Backoff(first=FIRST, limit=LIMIT))
-        self._again[topic] = now + backoff.next()
+        self.failed(topic, now)
 
     def succeeded(self, topic: str) -> None:
-        """Nothing is wrong with the topic (any more)."""
-        for known in (self.reasons, self._backoffs, self._again):
-            known.pop(topic, None)
+        super().succeeded(topic)
+        self.reasons.pop(topic, None)
 
     def only(self, topics: Container[str]) -> None:
         """Forget all but these."""
         for topic in [t for t in self.reasons if t not in topics]:
             self.succeeded(topic)
-
-    def waiting(self, now: float) -> frozenset[str]:
-        """Topics whose time has not come yet."""
-        return frozenset(topic for topic, at in self._again.items() if at > now)
-
-    def ready(self, now: float) -> frozenset[str]:
-        """Topics whose time has come."""
-        return frozenset(topic for topic, at in self._again.items() if at <= now)

@@ -19,7 +19,7 @@ from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
 
-from lockstep_runtime.kafka.reconnect_backoff import ReconnectBackoff
+from lockstep_runtime.util.backoff import KeyedBackoff
 
 __all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "WAITS_S", "SessionConnection", "login_after", "renew_sessions"]
 
@@ -150,8 +150,10 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return super().close(reason, exc)
 
 
-_refusing = ReconnectBackoff()
-"""aiokafka connects ten times a second to a broker that is away, with each of its loops: nothing in it backs off."""
+_refusing: KeyedBackoff[tuple[str, int]] = KeyedBackoff(first=0.05, limit=1.0)
+"""By address, with the pauses of Kafka's own clients (`reconnect.backoff.ms` and `reconnect.backoff.max.ms` are 50 and
+1000 there). aiokafka connects ten times a second to a broker that is away, with each of its loops: nothing in it backs
+off."""
 
 
 def renew_sessions() -> None:
@@ -167,9 +169,9 @@ async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
     try:
         await connection.connect()
     except Exception:
-        _refusing.refused((host, port), time.monotonic())
+        _refusing.failed((host, port), time.monotonic())
         raise
-    _refusing.opened((host, port))
+    _refusing.succeeded((host, port))
     return connection
 
 

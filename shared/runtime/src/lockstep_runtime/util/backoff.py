@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["AWAY_AT_MOST_S", "Backoff"]
+__all__ = ["AWAY_AT_MOST_S", "Backoff", "KeyedBackoff"]
+
+K = TypeVar("K", bound=Hashable)
 
 AWAY_AT_MOST_S = 5.0
 """Between two questions to a cluster that is away: one costs next to nothing, and all waits for its return."""
@@ -41,3 +45,34 @@ class Backoff:
         """Forget one failure for each `each` seconds that it went well: what fails now and then is tried again soon
         every time, what fails at once waits longer and longer."""
         self.failures = max(0, self.failures - int(seconds // each))
+
+
+class KeyedBackoff(Generic[K]):
+    """What failed and is tried again, each with a back-off of its own, which ends when it succeeds. `now`: seconds of a
+    clock that does not go back."""
+
+    def __init__(self, first: float, limit: float) -> None:
+        self._first, self._limit = first, limit
+        self._failing: dict[K, tuple[Backoff, float]] = {}
+
+    def failed(self, key: K, now: float) -> None:
+        """An attempt at `now` failed."""
+        backoff, _ = self._failing.get(key, (Backoff(self._first, self._limit), now))
+        self._failing[key] = backoff, now + backoff.next()
+
+    def succeeded(self, key: K) -> None:
+        """Nothing is wrong with it (any more)."""
+        self._failing.pop(key, None)
+
+    def wait_s(self, key: K, now: float) -> float:
+        """Seconds to wait before the next attempt, 0 where the last one succeeded."""
+        _, until = self._failing.get(key, (None, now))
+        return min(max(0.0, until - now), self._limit)  # `until` is rounded, so the difference can be above
+
+    def waiting(self, now: float) -> frozenset[K]:
+        """Those whose time has not come yet."""
+        return frozenset(key for key, (_, until) in self._failing.items() if until > now)
+
+    def ready(self, now: float) -> frozenset[K]:
+        """Those whose time has come."""
+        return frozenset(self._failing.keys() - self.waiting(now))
