@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from lockstep_checkpoint.metrics import LATENCY
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.names import Flow
+from lockstep_protocol.sliding_window import Window, stats
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.util.sliding_window import Window, stats
 
 __all__ = ["CheckpointLatencies"]
 

@@ -16,11 +16,11 @@ from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
 from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.sliding_window import Rate, stats
 from lockstep_runtime.flow import common_metrics as common
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.util.sliding_window import Rate, stats
 
 __all__ = ["MetricsCollector", "SlotRun"]
 

@@ -23,13 +23,13 @@ from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
+from lockstep_protocol.sliding_window import Window
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
-from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["PROGRESS", "ControlTopicWriter"]
 

@@ -15,7 +15,7 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from lockstep_runtime.util.sliding_window import Window
+from lockstep_protocol.sliding_window import Window
 
 __all__ = ["LatencyStats"]
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from lockstep_protocol.mm2_codec import encode_offset_sync
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.sliding_window import Window
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
-from lockstep_runtime.util.sliding_window import Window
 
 __all__ = ["OffsetSyncWriter"]
 

@@ -2,7 +2,7 @@
 
 import math
 
-from lockstep_runtime.util.sliding_window import SAMPLE_MS, WINDOW_MS, Rate, Window, stats
+from lockstep_protocol.sliding_window import SAMPLE_MS, WINDOW_MS, Rate, Window, stats
 
 T = 1_700_000_000_000
 
