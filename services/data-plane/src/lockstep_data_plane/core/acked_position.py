@@ -4,25 +4,17 @@ clock)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
+from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["AckedPosition", "CopyCounters"]
-
-
-@dataclass(slots=True)
-class CopyCounters:
-    """What this run of the slot has done with the partition."""
-
-    records: int = 0
-    bytes: int = 0
-    skipped: int = 0
+__all__ = ["AckedPosition"]
 
 
 class AckedPosition:
@@ -42,8 +34,7 @@ class AckedPosition:
         self.others: tuple[tuple[int, int], ...] = ()
         self.source_end = -1
         self.last_timestamp = -1
-        self.latency_ms = 0
-        self.counters = CopyCounters()
+        self.stats = CopyStats()
         self.syncs = OffsetSyncRule(offset_lag_max)
         self.runs = RunLog(offset_lag_max)
 
@@ -101,8 +92,7 @@ class AckedPosition:
 
     def count(self, piece: OutgoingBatch, size: int) -> None:
         """The target has the piece, which was sent in so many bytes."""
-        self.counters.records += piece.count
-        self.counters.bytes += size
+        self.stats.add(records=piece.count, bytes=size)
 
     def _ends_as(self, append_sequence: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = (
@@ -123,12 +113,12 @@ class AckedPosition:
         """Differs from what it was before whenever `row` would."""
         return (
             *(self.written, self.upstream, self.upstream_epoch, self.downstream, self.sequence, self.source_end),
-            *(self.counters.records, self.counters.bytes, self.counters.skipped, self.latency_ms),
+            *self.stats.state,
         )
 
     def row(self, *, has_resumed: bool) -> PartitionProgress:
         """Progress as it is to be written down."""
-        return replace(
+        row = replace(
             self.written,
             skips=tuple(s for s in self.written.skips if s[1] > self.upstream),
             upstream=self.upstream,
@@ -139,7 +129,5 @@ class AckedPosition:
             open_run=self.runs.open_run if has_resumed else self.written.open_run,
             source_end=self.source_end,
             lag_records=self.lag,
-            records=self.counters.records,
-            bytes=self.counters.bytes,
-            latency_ms=self.latency_ms,
         )
+        return self.stats.in_row(row)

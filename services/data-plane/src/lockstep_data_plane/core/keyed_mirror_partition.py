@@ -128,7 +128,6 @@ class KeyedMirrorPartition(PartitionMachine):
         elsewhere = self.provenance.producer_of(batch) is None
         action, why = classify(batch, position, self.limits, aborted=in_aborted, elsewhere=elsewhere)
         if action is BatchAction.SKIP or wholly_skipped(batch, position, self._skips):
-            self.acked.counters.skipped += 1
             gathering.cover(batch.last_offset, batch.leader_epoch)
             return
         if action is BatchAction.REFUSE:

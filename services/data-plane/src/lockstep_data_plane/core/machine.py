@@ -221,7 +221,6 @@ class PartitionMachine(PhaseState):
                 self.position = batch.last_offset + 1
                 self.append_sequence.enqueue(as_outgoing(batch), -1 if producer is None else producer)
             elif action is BatchAction.SKIP:
-                self.acked.counters.skipped += 1
                 self._pass_over(batch.last_offset, batch.leader_epoch)
             elif action is BatchAction.REFUSE:
                 raise BatchRejected(
@@ -263,7 +262,6 @@ class PartitionMachine(PhaseState):
         ):
             return False
         if wholly_skipped(batch, self.position, self._skips):
-            self.acked.counters.skipped += 1
             self._pass_over(batch.last_offset, batch.leader_epoch)
             return True
         if action is BatchAction.REFUSE:

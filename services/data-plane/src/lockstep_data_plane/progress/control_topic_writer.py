@@ -17,7 +17,6 @@ from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
-from lockstep_data_plane.progress.latency_stats import LatencyStats
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
@@ -71,7 +70,7 @@ class ControlTopicWriter:
         """The newest row of each partition, which may not have been acknowledged."""
         self._states: dict[tuple[str, int], tuple[object, ...]] = {}
         """What a partition was like when its row was found written, or was written."""
-        self.stats = LatencyStats()
+        self._partitions: dict[tuple[str, int], PartitionMachine] = {}
         self.commits = Window()
         """How long it took to write progress down, in milliseconds."""
 
@@ -89,8 +88,8 @@ class ControlTopicWriter:
 
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
-        if isinstance(row, PartitionProgress):
-            row = self.stats.with_stats(row)
+        if isinstance(row, PartitionProgress) and (row.topic, row.partition) in self._partitions:
+            row = self._partitions[row.topic, row.partition].acked.stats.in_row(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -142,12 +141,12 @@ class ControlTopicWriter:
         for p in partitions:
             if not p.acked.is_loaded:
                 continue
-            state = (*p.state, *self.stats.state(p))
+            state = p.state
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
             if p.acked.lag == 0 and state == self._states.get(p.tp):
                 continue
             looked_at[p.tp] = state
-            row = replace(self.stats.with_stats(p.row()), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
+            row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
             if rows := p.acked.runs.due():
                 ended.append((p, rows))
@@ -195,12 +194,16 @@ class ControlTopicWriter:
         if self.syncs is not None and delayed is not None:
             self.syncs.offer(partition.topic, partition.number, delayed)
 
+    def add(self, partition: PartitionMachine) -> None:
+        """The slot has taken the partition up: from now on each row about it has its counts."""
+        self._partitions[partition.tp] = partition
+
     def remove(self, partition: PartitionMachine) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
-        self.stats.remove(partition)
+        self._partitions.pop(partition.tp, None)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is

@@ -132,12 +132,12 @@ class SlotEngine:
     @property
     def appended(self) -> int:
         """Records acknowledged by the target in this run."""
-        return self._left + sum(p.acked.counters.records for p in self.partitions.values())
+        return self._left + sum(p.acked.stats.counts["records"] for p in self.partitions.values())
 
     @property
     def appended_bytes(self) -> int:
         """Bytes of their batches."""
-        return self._left_bytes + sum(p.acked.counters.bytes for p in self.partitions.values())
+        return self._left_bytes + sum(p.acked.stats.counts["bytes"] for p in self.partitions.values())
 
     @property
     def held_bytes(self) -> int:
@@ -182,8 +182,8 @@ class SlotEngine:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._moved.discard(partition)
-            self._left += partition.acked.counters.records
-            self._left_bytes += partition.acked.counters.bytes
+            self._left += partition.acked.stats.counts["records"]
+            self._left_bytes += partition.acked.stats.counts["bytes"]
             self._changes.pop(partition, None)
             self._control_writer.remove(partition)
             self._origins.remove(partition)
@@ -234,6 +234,7 @@ class SlotEngine:
         if self._origins.concerns(partition.topic, partition.target_topic):
             partition.provenance = self._origins
         self.partitions[tp] = partition
+        self._control_writer.add(partition)
         self._changes[partition] = asyncio.Event()
         if rests is not None:
             self.leave(tp, rests)
@@ -268,8 +269,8 @@ class SlotEngine:
 
     def _delivered(self) -> None:
         self._sender.pump()
-        for measured in self._unmeasured:  # what has been sent waits for nobody's statistics
-            self._control_writer.stats.fetched(*measured)
+        for partition, batches, size, at_ms in self._unmeasured:  # what has been sent waits for nobody's statistics
+            partition.acked.stats.fetched(batches, size, at_ms)
         self._unmeasured.clear()
 
     def _classify(self, delivery: Delivery) -> None:
@@ -343,6 +344,5 @@ class SlotEngine:
         if self._control_writer.syncs is not None:
             self._control_writer.syncs.offer(partition.topic, partition.number, *syncs)
         if acks:
-            self._control_writer.stats.acknowledged(partition, acks, now_ms())
-            partition.acked.latency_ms = max(0, now_ms() - acks[-1].piece.max_timestamp)
+            partition.acked.stats.acknowledged(acks, now_ms())
             self._reporter.well(partition)

@@ -1,0 +1,74 @@
+"""What is counted of a partition, and record age and replication latency, from batch headers."""
+
+import pytest
+
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.copy_stats import CopyStats
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
+from lockstep_protocol.rows.state_rows import PartitionProgress
+from tests.support.batch_bytes import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, batch, record, records
+
+ROW = PartitionProgress(topic="t", partition=0)
+
+
+def test_a_row_is_as_it_was_while_nothing_was_measured() -> None:
+    assert CopyStats().in_row(ROW) is ROW
+
+
+def test_latency_of_a_batch_spreads_over_its_first_and_largest_timestamp() -> None:
+    stats = CopyStats()
+    stats.fetched([batch(records(0, 3)), batch(records(3, 1))], 700, 2000)  # timestamps 1000 to 1003
+    row = stats.in_row(ROW)
+    assert row.age_window == (2000, 997, 997, 1000, 998)
+    assert row.latency_window == ()
+    assert (row.read_bytes, row.counts_since) == (700, 2000)
+
+
+def test_latency_is_measured_when_the_target_has_the_batch() -> None:
+    stats = CopyStats()
+    stats.fetched([batch(records(0, 2))], 100, 1500)
+    stats.acknowledged([Ack(as_outgoing(batch(records(0, 2))), 0, 100)], 1600)
+    row = stats.in_row(ROW)
+    assert row.age_window[1:] == (499, 499, 500, 500)
+    assert row.latency_window[1:] == (599, 599, 600, 600)
+
+
+def test_a_row_of_anybody_gets_counts_that_belong_together() -> None:
+    stats = CopyStats()
+    pieces = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]
+    stats.fetched([], 900, 1500)
+    stats.add(records=5, bytes=sum(p.size for p in pieces))
+    stats.acknowledged([Ack(piece, 0, piece.size) for piece in pieces], 1600)
+    another = PartitionProgress(topic="t", partition=0, records=700, bytes=70_000, read_bytes=1, counts_since=3)
+    row = stats.in_row(another)
+    assert (row.counts_since, row.records, row.bytes, row.read_bytes) == (1500, 5, sum(p.size for p in pieces), 900)
+
+
+def test_times_of_the_future_are_shown_as_they_are() -> None:
+    stats = CopyStats()
+    stats.fetched([batch([record(0, timestamp=9000)])], 1, 5000)
+    assert stats.in_row(ROW).age_window[1:] == (-4000,) * 4
+
+
+def test_latency_ignores_records_without_timestamps() -> None:
+    stats = CopyStats()
+    stats.fetched([batch([record(0, timestamp=-1)]), batch(records(1, 1), attributes=CONTROL)], 1, 5000)
+    assert stats.in_row(ROW).age_window == ()
+
+
+def test_log_append_time_is_the_time_of_every_record() -> None:
+    stats = CopyStats()
+    stats.fetched([batch(records(0, 2), attributes=LOG_APPEND_TIME, max_timestamp=4000)], 1, 5000)
+    assert stats.in_row(ROW).age_window[1:] == (1000,) * 4
+
+
+def test_a_delete_horizon_is_no_time_of_a_record() -> None:
+    stats = CopyStats()
+    one = batch(records(0, 2))._replace(base_timestamp=90_000)
+    stats.fetched([one._replace(attributes=one.attributes | DELETE_HORIZON)], 1, 5000)
+    assert stats.in_row(ROW).age_window[1:] == (3999,) * 4
+
+
+def test_counts_are_those_of_fields_of_the_row() -> None:
+    with pytest.raises(KeyError, match="miles"):
+        CopyStats().add(miles=1)
