@@ -50,10 +50,9 @@ def admit(p: PartitionMachine, *batches: Batch) -> None:
     p.admit(batches, AbortedTransactions())
 
 
-def append(p: PartitionMachine, base_offset: int) -> tuple[int, int] | None:
-    """The next piece goes out and is acknowledged there. Returns the newest sync due."""
-    _, syncs = p.acknowledged(p.target_partitions[0].launch(), base_offset)
-    return next(reversed(syncs), None)
+def append(p: PartitionMachine, base_offset: int) -> None:
+    """The next piece goes out and is acknowledged there."""
+    p.acknowledged(p.target_partitions[0].launch(), base_offset)
 
 
 class TestTheTable:
@@ -258,13 +257,6 @@ class TestAcknowledgement:
             append(p, found.base_offset)
         assert (p.row().records, p.row().bytes) == (5, len(one.data) + len(two.data))
         assert not p.fruitless
-
-    def test_a_gap_upstream_makes_a_sync_at_the_record_behind_it(self) -> None:
-        p = partition()
-        admit(p, batch(records(0, 2)))
-        assert append(p, 50) == (0, 50)
-        admit(p, batch([*records(2, 2), *records(7, 2)]))
-        assert append(p, 52) == (7, 54)
 
 
 class TestLag:

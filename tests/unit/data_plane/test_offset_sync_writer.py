@@ -1,4 +1,4 @@
-"""Offset syncs gather, go together, and are not lost by a failure."""
+"""Offset syncs are due by MM2's rule, gather, go together, and are not lost by a failure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterable
 
 import pytest
 
+from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.progress import offset_sync_writer
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_protocol.mm2_codec import decode_offset_sync
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
+from tests.support.batch_bytes import batch, records
 from tests.support.eventually import eventually
 
 
@@ -36,17 +39,52 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_sync_writer, "PAUSE_S", 0.01)
 
 
-def sync_log(topic: Topic) -> OffsetSyncWriter:
-    return OffsetSyncWriter(topic, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
+def sync_log(topic: Topic, lag_max: int = 0) -> OffsetSyncWriter:
+    """With a lag of 0, each record has a sync."""
+    return OffsetSyncWriter(topic, lag_max, FlowLog("data-plane", "A->B"))  # type: ignore[arg-type]  # a stand-in
+
+
+def ack(upstream: int, downstream: int) -> Ack:
+    """Of one record."""
+    return Ack(as_outgoing(batch(records(upstream, 1))), downstream, 1)
+
+
+async def test_a_gap_upstream_makes_a_sync_at_the_record_behind_it() -> None:
+    topic = Topic()
+    log = sync_log(topic, 100)
+    log.acknowledged(("t", 0), [Ack(as_outgoing(batch(records(0, 2))), 50, 1)])
+    log.acknowledged(("t", 0), [ack(2, 52), ack(7, 53), ack(8, 54)])
+    await log.settle(5.0)
+    assert topic.appends == [[("t", 0, 0, 50), ("t", 0, 7, 53)]]
+
+
+async def test_a_flush_sends_the_delayed_sync_once() -> None:
+    topic = Topic()
+    log = sync_log(topic, 100)
+    log.acknowledged(("t", 0), [Ack(as_outgoing(batch(records(0, 3))), 50, 1)])
+    for _ in range(2):
+        log.flush(("t", 0))
+        await log.settle(5.0)
+    assert topic.appends == [[("t", 0, 0, 50), ("t", 0, 2, 52)]]
+
+
+async def test_a_partition_that_comes_back_has_a_sync_at_its_first_record() -> None:
+    topic = Topic()
+    log = sync_log(topic, 100)
+    for upstream in (0, 1):
+        log.acknowledged(("t", 0), [ack(upstream, upstream)])
+        log.remove(("t", 0))
+        await log.settle(5.0)
+    assert topic.appends == [[("t", 0, 0, 0)], [("t", 0, 1, 1)]]
 
 
 async def test_mm2_162_waiting_syncs_go_in_one_append_oldest_and_newest() -> None:
     topic = Topic()
     log = sync_log(topic)
     for upstream in (1, 2, 3):
-        log.offer("t", 0, (upstream, 10 + upstream))
-    log.offer("t", 1, (7, 7))
-    log.offer("t", 1)
+        log.acknowledged(("t", 0), [ack(upstream, 10 + upstream)])
+    log.acknowledged(("t", 1), [ack(7, 7)])
+    log.acknowledged(("t", 1), [])
     await log.settle(5.0)
     assert topic.appends == [[("t", 0, 1, 11), ("t", 0, 3, 13), ("t", 1, 7, 7)]]
     assert log.sent == 3
@@ -56,11 +94,11 @@ async def test_failed_offset_sync_is_sent_again_never_behind_a_newer_one() -> No
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True
-    log.offer("t", 0, (1, 11), (2, 12))
-    log.offer("t", 1, (5, 5))
+    log.acknowledged(("t", 0), [ack(1, 11), ack(2, 12)])
+    log.acknowledged(("t", 1), [ack(5, 5)])
     await eventually(lambda: len(topic.appends) >= 2, within=5, every=0.001)
     assert topic.appends[1] == [("t", 0, 2, 12), ("t", 1, 5, 5)]
-    log.offer("t", 0, (9, 19))
+    log.acknowledged(("t", 0), [ack(9, 19)])
     topic.refuses = False
     await log.settle(5.0)
     assert sorted(topic.appends[-1])[0][2] in (2, 9)
@@ -73,7 +111,7 @@ async def test_offset_sync_writer_ends_while_the_cluster_refuses() -> None:
     topic = Topic()
     log = sync_log(topic)
     topic.refuses = True
-    log.offer("t", 0, (1, 11))
+    log.acknowledged(("t", 0), [ack(1, 11)])
     await log.settle(0.05)
     count = len(topic.appends)
     assert count >= 1

@@ -39,9 +39,7 @@ def admit(p: PartitionMachine, *batches: Batch) -> None:
 
 def appended(p: PartitionMachine, at: int) -> None:
     """The next piece goes out and is acknowledged there."""
-    acks, syncs = p.acknowledged(p.target_partitions[0].launch(), at)
-    assert acks
-    assert syncs == ()
+    assert p.acknowledged(p.target_partitions[0].launch(), at)
 
 
 class TestWhatCounts:
@@ -71,12 +69,11 @@ class TestWhatCounts:
         assert transactions.held
         assert transactions.progress == 4, "both were merged into one piece"
         transactions.ending(1.0)
-        acks, syncs = p.committed()
+        acks = p.committed()
         after = p.row()
         assert (after.upstream, after.sequence, after.records) == (4, 4, 5)
         assert after.downstream == 105, "the marker stands behind the five"
         assert len(acks) == 1
-        assert syncs
         assert not transactions.held
         assert (transactions.stage, transactions.progress_sequence) == (TransactionStage.CLOSED, 1)
 
@@ -85,12 +82,12 @@ class TestWhatCounts:
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
             transactions.opened(0.0)
-            acks, _ = p.acknowledged(p.target_partitions[0].launch(), at)
+            acks = p.acknowledged(p.target_partitions[0].launch(), at)
             assert [r.foreign for r in acks] == [0]
             p.committed()
         admit(p, batch(records(6, 1)))
         transactions.opened(0.0)
-        acks, _ = p.acknowledged(p.target_partitions[0].launch(), 112)
+        acks = p.acknowledged(p.target_partitions[0].launch(), 112)
         assert [r.foreign for r in acks] == [3]
 
     def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:

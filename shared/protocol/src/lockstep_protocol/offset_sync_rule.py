@@ -63,13 +63,17 @@ class OffsetSyncRule:
 
     def _is_due(self, upstream: int, downstream: int) -> bool:
         """Whether a record needs a sync of its own, by the four conditions of MM2's `PartitionState.update`."""
-        if self._last is None:
-            return True  # noPreviousSyncThisLifetime
-        last_upstream, last_downstream = self._last
+        last_upstream, last_downstream = self._last or (upstream, downstream)
+        no_previous_sync_this_lifetime = self._last is None
         translated_offset_too_stale = downstream - self._synced >= self._step
         skipped_upstream_record = upstream - last_upstream != 1
         truncated_downstream_topic = downstream < last_downstream
-        return translated_offset_too_stale or skipped_upstream_record or truncated_downstream_topic
+        return (
+            no_previous_sync_this_lifetime
+            or translated_offset_too_stale
+            or skipped_upstream_record
+            or truncated_downstream_topic
+        )
 
 
 def _pair(upstream: int, downstream: int) -> tuple[UpstreamOffset, DownstreamOffset]:

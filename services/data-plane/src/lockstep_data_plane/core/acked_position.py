@@ -10,8 +10,7 @@ from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_protocol.offset_sync_rule import OffsetSyncRule
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 __all__ = ["AckedPosition"]
@@ -35,7 +34,6 @@ class AckedPosition:
         self.source_end = -1
         self.last_timestamp = -1
         self.stats = CopyStats()
-        self.syncs = OffsetSyncRule(offset_lag_max)
         self.runs = RunLog(offset_lag_max)
 
     def load(self, row: PartitionProgress) -> None:
@@ -73,22 +71,17 @@ class AckedPosition:
         if upstream > self.upstream:
             self.upstream, self.upstream_epoch = upstream, leader_epoch
 
-    def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> tuple[tuple[int, int], ...]:
-        """The target has these. Returns the first and the newest offset sync (upstream, downstream) where MM2's rule
-        asks for some."""
-        syncs: list[tuple[int, int]] = []
+    def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
+        """The target has these."""
         for ack in acks:
             piece = ack.piece
             self.count(piece, ack.size)
             self.last_timestamp = piece.max_timestamp
             self.reached(piece.covers, piece.leader_epoch)
             for first, begin, count in consecutive(piece.offsets):
-                at = DownstreamOffset(ack.downstream + begin)
-                self.runs.add(first, at, count)
-                syncs.extend(self.syncs.acknowledged(UpstreamOffset(first), at, count))
+                self.runs.add(first, DownstreamOffset(ack.downstream + begin), count)
         if acks:
             self._ends_as(append_sequence)
-        return tuple(syncs) if len(syncs) <= 2 else (syncs[0], syncs[-1])
 
     def count(self, piece: OutgoingBatch, size: int) -> None:
         """The target has the piece, which was sent in so many bytes."""

@@ -183,14 +183,13 @@ class KeyedMirrorPartition(PartitionMachine):
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def committed(self) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
+    def committed(self) -> list[Ack]:
         self.acked.reached(*self._keyed.round_covers)
         return super().committed()
 
-    def _account(self, acks: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
-        """Of places in the target's logs nothing is told: neither offset syncs nor runs."""
+    def _account(self, acks: Sequence[Ack]) -> None:
+        """Nothing says where the records are in the target's logs: there are neither offset runs nor offset syncs."""
         for ack in acks:
             self.acked.count(ack.piece, ack.size)
             self.acked.last_timestamp = max(self.acked.last_timestamp, ack.piece.max_timestamp)
             self.fruitless = False
-        return ()

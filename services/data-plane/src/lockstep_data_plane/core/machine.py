@@ -294,14 +294,15 @@ class PartitionMachine(PhaseState):
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def acknowledged(self, flight: InFlightBatch, base_offset: int) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
-        """The target has a flight. Returns the receipts that became certain and, where MM2's rule asks for some, the
-        first and the newest offset sync (upstream, downstream). In a transaction nothing counts before `committed`."""
+    def acknowledged(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
+        """The target has a flight. Returns the receipts that became certain. In a transaction nothing counts before
+        `committed`."""
         acks = self.append_sequence.on_ack(flight, base_offset)
         if self.transactions is not None:
             self.transactions.hold(acks)
-            return acks, ()
-        return acks, self._account(acks)
+        else:
+            self._account(acks)
+        return acks
 
     def joining(self) -> set[int]:
         """The target's partitions that the open transaction is still to be told of, before anything goes there."""
@@ -322,18 +323,19 @@ class PartitionMachine(PhaseState):
         """The upstream offset up to which everything is decided once the open transaction has ended."""
         return -1 if self.transactions is None else self.transactions.progress
 
-    def committed(self) -> tuple[list[Ack], tuple[tuple[int, int], ...]]:
+    def committed(self) -> list[Ack]:
         """The open transaction has ended: what it held counts. As `acknowledged`."""
         if self.transactions is None:
-            return [], ()
+            return []
         acks = self.transactions.committed()
         self.append_sequence.marked()
-        return acks, self._account(acks)
+        self._account(acks)
+        return acks
 
-    def _account(self, acks: Sequence[Ack]) -> tuple[tuple[int, int], ...]:
+    def _account(self, acks: Sequence[Ack]) -> None:
         if acks:
             self.fruitless = False
-        return self.acked.appended(acks, self.append_sequence)
+        self.acked.appended(acks, self.append_sequence)
 
     def lost(self, flight: InFlightBatch) -> None:
         """A flight failed. The caller then lets FAILED or REFUSED happen."""

@@ -64,7 +64,8 @@ class ControlTopicWriter:
             at = settings.offset_syncs_cluster
             producer = ControlProducer(at, conf, access=access_of(settings, at))
             self._producers.append(producer)
-            self.syncs = OffsetSyncWriter(ControlTopicLog(producer, settings.offset_syncs_topic), say)
+            log = ControlTopicLog(producer, settings.offset_syncs_topic)
+            self.syncs = OffsetSyncWriter(log, settings.data_plane.offset_lag_max, say)
         self._written: dict[tuple[str, int], PartitionProgress] = {}
         self._sent: dict[tuple[str, int], PartitionProgress] = {}
         """The newest row of each partition, which may not have been acknowledged."""
@@ -155,7 +156,8 @@ class ControlTopicWriter:
                 due.append((p, row))
                 facts.append(row)
                 self._sent[p.tp] = row
-            self._offer_delayed(p)
+            if self.syncs is not None:
+                self.syncs.flush(p.tp)
             if facts:
                 at = now_ms()
                 sent += self.state.send((replace(fact, at_ms=at).encode() for fact in facts), partition=0)
@@ -189,11 +191,6 @@ class ControlTopicWriter:
         else:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
-    def _offer_delayed(self, partition: PartitionMachine) -> None:
-        delayed = partition.acked.syncs.flush() if self.syncs is not None else None
-        if self.syncs is not None and delayed is not None:
-            self.syncs.offer(partition.topic, partition.number, delayed)
-
     def add(self, partition: PartitionMachine) -> None:
         """The slot has taken the partition up: from now on each row about it has its counts."""
         self._partitions[partition.tp] = partition
@@ -204,6 +201,8 @@ class ControlTopicWriter:
         self._sent.pop(partition.tp, None)
         self._states.pop(partition.tp, None)
         self._partitions.pop(partition.tp, None)
+        if self.syncs is not None:
+            self.syncs.remove(partition.tp)
 
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is

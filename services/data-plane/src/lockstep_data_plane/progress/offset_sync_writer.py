@@ -1,13 +1,17 @@
-"""Offset syncs on their way (`mm2-behaviour.md` §3.1)."""
+"""The offset syncs of a slot, from an acknowledgement to the topic (`mm2-behaviour.md` §3.1). `OffsetSyncRule` says
+which are due."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_protocol.mm2_codec import encode_offset_sync
 from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.sliding_window import Window
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -24,17 +28,19 @@ reader the same, however many are in it."""
 PAUSE_S = 1.0
 """Between a failure and the next attempt."""
 
-Syncs = tuple[tuple[int, int], ...]
-"""(upstream, downstream) of one partition, at most two: the oldest and the newest."""
+Syncs = tuple[tuple[UpstreamOffset, DownstreamOffset], ...]
+"""Of one partition."""
 
 
 class OffsetSyncWriter:
-    """Appends the offset syncs of a slot's partitions, all that wait in one go. Of what waits, the oldest and the
-    newest of each partition are kept, and unlike MM2's what failed is sent again unless there is a newer one."""
+    """Appends the offset syncs of a slot's partitions, all that wait in one go. Unlike MM2's, what failed is sent again
+    unless there is a newer one."""
 
-    def __init__(self, log: ControlTopicLog, say: FlowLog) -> None:
+    def __init__(self, log: ControlTopicLog, offset_lag_max: int, say: FlowLog) -> None:
         self._log = log
+        self._offset_lag_max = offset_lag_max
         self._say = say
+        self._rules: dict[TopicPartition, OffsetSyncRule] = {}
         self._pending: dict[TopicPartition, Syncs] = {}
         self._sending: asyncio.Task[None] | None = None
         self._failing = False
@@ -43,13 +49,34 @@ class OffsetSyncWriter:
         self.latency = Window()
         """How long that took, in milliseconds."""
 
-    def offer(self, topic: str, partition: int, *syncs: tuple[int, int]) -> None:
-        """Send the syncs soon. Pairs of a partition must come with upstream offsets that do not fall: a smaller one
-        makes every reader of MM2's forget what it knew (`mm2-behaviour.md` §9)."""
+    def acknowledged(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
+        """The target has these: send the syncs that are due by MM2's rule. Acknowledgements of a partition must come
+        with upstream offsets that do not fall: a smaller one makes every reader of MM2's forget what it knew
+        (`mm2-behaviour.md` §9)."""
+        rule = self._rules.get(tp)
+        if rule is None:
+            rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)
+        for ack in acks:
+            for first, begin, count in consecutive(ack.piece.offsets):
+                at = DownstreamOffset(ack.downstream + begin)
+                self._offer(tp, rule.acknowledged(UpstreamOffset(first), at, count))
+
+    def flush(self, tp: TopicPartition) -> None:
+        """Progress of the partition is written down: send its delayed sync too (KAFKA-15906)."""
+        rule = self._rules.get(tp)
+        if rule is not None and (delayed := rule.flush()) is not None:
+            self._offer(tp, (delayed,))
+
+    def remove(self, tp: TopicPartition) -> None:
+        """The partition has left this slot."""
+        self._rules.pop(tp, None)
+
+    def _offer(self, tp: TopicPartition, syncs: Syncs) -> None:
+        """Of what waits, the oldest and the newest of each partition are kept."""
         if not syncs:
             return
-        waiting = self._pending.get((topic, partition), ()) + syncs
-        self._pending[topic, partition] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
+        waiting = self._pending.get(tp, ()) + syncs
+        self._pending[tp] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
         if self._sending is None:
             self._sending = asyncio.create_task(self._send(), name="offset syncs")
 
@@ -90,7 +117,7 @@ class OffsetSyncWriter:
 
 def _records(syncs: Mapping[TopicPartition, Syncs]) -> list[tuple[bytes, bytes]]:
     return [
-        encode_offset_sync(OffsetSync(topic, partition, UpstreamOffset(up), DownstreamOffset(down)))
+        encode_offset_sync(OffsetSync(topic, partition, up, down))
         for (topic, partition), pairs in syncs.items()
         for up, down in pairs
     ]

@@ -310,7 +310,7 @@ class SlotEngine:
         self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
         if isinstance(answer, ProduceAnswer) and answer.code == KafkaErrorCode.NONE:
-            acks, syncs = partition.acknowledged(flight, answer.base_offset)
+            acks = partition.acknowledged(flight, answer.base_offset)
             for ack in acks:
                 if ack.foreign and not self._keeps_names:
                     self._reporter.foreign(partition, ack)
@@ -319,7 +319,7 @@ class SlotEngine:
                     self._reporter.times_rewritten(partition)
                 self._fetcher.nudge(partition)
                 if partition.transactions is None:
-                    self._counted(partition, acks, syncs)
+                    self._counted(partition, acks)
         else:
             partition.lost(flight)
             if isinstance(answer, NoProduceAnswer):
@@ -337,12 +337,12 @@ class SlotEngine:
 
     def _committed(self, partition: PartitionMachine) -> None:
         """A transaction of the partition has ended: what it held counts."""
-        self._counted(partition, *partition.committed())
+        self._counted(partition, partition.committed())
 
-    def _counted(self, partition: PartitionMachine, acks: Sequence[Ack], syncs: tuple[tuple[int, int], ...]) -> None:
+    def _counted(self, partition: PartitionMachine, acks: Sequence[Ack]) -> None:
         self._moved.add(partition)
-        if self._control_writer.syncs is not None:
-            self._control_writer.syncs.offer(partition.topic, partition.number, *syncs)
         if acks:
+            if self._control_writer.syncs is not None and partition.in_one_log:
+                self._control_writer.syncs.acknowledged(partition.tp, acks)
             partition.acked.stats.acknowledged(acks, now_ms())
             self._reporter.well(partition)
