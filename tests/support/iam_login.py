@@ -32,7 +32,7 @@ def bearer(options: str = "", **more: str) -> dict[str, str]:
 
 
 def tokens_of(properties: dict[str, str]) -> TokenSettings:
-    found = login_of(properties)
+    found = login_of(properties).tokens
     assert isinstance(found, TokenSettings)
     return found
 

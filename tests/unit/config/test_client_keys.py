@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -26,10 +26,10 @@ from lockstep_config.keys.key_types import Status
 from lockstep_data_plane.wire import cluster
 from lockstep_protocol.names import Flow
 from tests.support.certificates import Authority
+from tools.docs.client_keys import PAGE, TABLES, filled, how
 
 from .conftest import LoadText, MistakesOf
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "client-keys.md"
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 SCRAM = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";'
 SECURE = {
@@ -41,65 +41,10 @@ SECURE = {
 }
 
 
-def fate(key: ClientKey) -> str:
-    """The word for it in the table."""
-    if key.status is not Status.USED:
-        return "refused" if key.status is Status.REFUSED else "without effect"
-    return "used" if key.librdkafka in ("", key.name) else "translated"
-
-
-def how(key: ClientKey, kind: ClientKind) -> tuple[str, str]:
-    """The last two columns."""
-    if key.status is not Status.USED:
-        return key.why, ""
-    values = f": {', '.join(key.choices)}" if key.choices else ""
-    elsewhere = f"`{key.librdkafka}`" if key.librdkafka else ""
-    if key.librdkafka and key.minimum is not None:
-        elsewhere += f", {key.minimum} to {key.maximum}"
-    if key.not_records and kind != "admin":
-        return f"without effect: {key.not_records}", elsewhere
-    return key.records + values if key.records else "", elsewhere
-
-
-def drawn_connection() -> str:
-    """The table of connection keys, for the document."""
-    lines = ["| key | what becomes of it | how, or why not |", "|---|---|---|"]
-    for name in sorted(CONNECTION):
-        if name in CONNECTION_USED:
-            become = CONNECTION_USED[name]
-            lines.append(f"| `{name}` | {'translated' if renamed(name) else 'used'} | {become} |")
-        elif name in CONNECTION_REFUSED:
-            lines.append(f"| `{name}` | refused | {CONNECTION_REFUSED[name]} |")
-        else:
-            lines.append(f"| `{name}` | without effect | {CONNECTION_WITHOUT_EFFECT[name]} |")
-    return "\n".join(lines) + "\n"
-
-
-def renamed(name: str) -> bool:
-    named = re.findall(r"`([^`]+)`", CONNECTION_USED[name])
-    return bool(named) and named != [name]
-
-
-def drawn(kind: ClientKind) -> str:
-    """The table of one kind of client, for the document: what counts first."""
-    order = ["used", "translated", "refused", "without effect"]
-    third = "how, or why not" if kind == "admin" else "records, or why not"
-    lines = [f"| key | what becomes of it | {third} | elsewhere |", "|---|---|---|---|"]
-    for key in sorted(CLIENT[kind].values(), key=lambda key: (order.index(fate(key)), key.name)):
-        records, elsewhere = how(key, kind)
-        lines.append(f"| `{key.name}` | {fate(key)} | {records} | {elsewhere} |")
-    return "\n".join(lines) + "\n"
-
-
-def tables() -> Iterator[str]:
-    yield drawn_connection()
-    yield from map(drawn, KINDS)
-
-
-def test_the_document_shows_each_table_as_it_is_declared() -> None:
-    text = DOCUMENT.read_text()
-    for table in tables():
-        assert table in text, f"docs/reference/client-keys.md is to hold this:\n{table}"
+def test_client_keys_page_matches_the_keys() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page) == page, "docs/reference/client-keys.md is stale: python -m tools.docs.client_keys"
+    assert set(re.findall(r"<!-- client keys: ([a-z]+) -->", page)) == set(TABLES)
 
 
 def test_each_connection_key_has_one_fate() -> None:

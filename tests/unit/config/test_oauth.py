@@ -18,7 +18,7 @@ def kafkas(options: str = "", **properties: str) -> TokenSettings:
     given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
     if options:
         given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
-    found = login_of(given)
+    found = login_of(given).tokens
     assert isinstance(found, TokenSettings)
     return found
 
@@ -30,7 +30,7 @@ def strimzis(options: str) -> TokenSettings:
             "sasl.login.callback.handler.class": STRIMZIS_HANDLER,
             "sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};",
         }
-    )
+    ).tokens
     assert isinstance(found, TokenSettings)
     return found
 

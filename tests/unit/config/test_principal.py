@@ -67,7 +67,7 @@ def test_the_bearer_of_a_token_is_its_subject_once_there_is_one() -> None:
             'clientId="mirror" clientSecret="hush-hush"',
             sasl_oauthbearer_token_endpoint_url=server.url,
         )
-        login = login_of(properties)
+        login = login_of(properties).tokens
         assert isinstance(login, TokenSettings)
         assert principal_of(properties) is None
         assert server.asked == []

@@ -144,7 +144,7 @@ def test_oauth_is_understood_by_the_clients(resources: Resources) -> None:
         "tokenEndpointUri: 'https://x/t', tlsTrustedCertificates: [{secretName: ca, pattern: '*.crt'}]}"
     )
     (settings,) = resources.load(access(lines)).flows
-    login = login_of(settings.source.properties)
+    login = login_of(settings.source.properties).tokens
     assert isinstance(login, TokenSettings)
     assert (login.endpoint, login.client_id, login.client_secret) == ("https://x/t", "me", "hunter2")
     assert (login.tls.trusted_pem or "").count("BEGIN CERTIFICATE") == 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockstep_config.clients.oauth import OAUTHBEARER, TokenSettings
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.tls import TlsMaterial, tls_of
 from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind
@@ -101,12 +100,7 @@ def stores_translated(material: TlsMaterial) -> dict[str, str]:
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
-    if not uses_sasl(properties):
-        return {}
-    login = login_of(properties)
-    if isinstance(login, TokenSettings):
-        return {"sasl.mechanism": OAUTHBEARER}
-    return {"sasl.mechanism": login.mechanism, "sasl.username": login.username, "sasl.password": login.password}
+    return login_of(properties).to_librdkafka() if uses_sasl(properties) else {}
 
 
 def _relations(settings: dict[str, str], kind: ClientKind) -> None:

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
 from lockstep_config.keys.unsupported_property import Untranslatable
@@ -27,19 +26,10 @@ def principal_of(properties: Mapping[str, str]) -> str | None:
     """`User:NAME` for who logs in with these Java properties; None where they do not tell, or no token is at hand yet.
     Reads the keystore where there is one, once for each change of it; asks nobody."""
     try:
-        name = _user(properties) if uses_sasl(properties) else _subject(properties)
+        name = login_of(properties).principal_name() if uses_sasl(properties) else _subject(properties)
     except (Untranslatable, OSError):
         return None
     return f"User:{name}" if name else None
-
-
-def _user(properties: Mapping[str, str]) -> str | None:
-    login = login_of(properties)
-    if not isinstance(login, TokenSettings):
-        return login.username
-    from lockstep_config.clients.token_source import source_of  # http.client: not for who has no tokens
-
-    return source_of(login).subject
 
 
 def _subject(properties: Mapping[str, str]) -> str | None:

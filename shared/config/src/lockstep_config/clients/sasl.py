@@ -1,95 +1,202 @@
-"""Java's SASL properties as what our clients need: the mechanism, and the user that a `sasl.jaas.config` line names, or
-where access tokens come from (`oauth`).
+"""The SASL mechanisms, each in one record: how a client's Java properties become a login for each client library.
 
-Supported: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM. Everything else raises `Untranslatable` and is
-named.
+To add a mechanism, add its record to `MECHANISMS`, and run `make docs`. A mechanism that has no record raises
+`Untranslatable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE
-from lockstep_config.clients.oauth import OAUTHBEARER, OAUTHBEARER_MODULE, TokenSettings, iam_tokens, token_settings
+from lockstep_config.clients.oauth import (
+    HANDLER,
+    OAUTHBEARER,
+    OAUTHBEARER_MODULE,
+    TokenSettings,
+    iam_tokens,
+    token_settings,
+)
 from lockstep_config.keys.unsupported_property import Untranslatable
-from lockstep_config.text.jaas import JAAS, JaasEntry, NotJaas, entry_of
+from lockstep_config.text.jaas import JAAS, NotJaas, entry_of
 
-__all__ = ["Credentials", "login_of"]
-
-JAVA_DEFAULT_MECHANISM = "GSSAPI"
-
-_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    OAUTHBEARER: OAUTHBEARER_MODULE,
-    AWS_MSK_IAM: IAM_MODULE,
-}
-
-_INSTEAD = {
-    "GSSAPI": "Kerberos is not supported: use SCRAM-SHA-512, OAUTHBEARER or a client certificate",
-}
-
-_CLIENT_HANDLER = "sasl.client.callback.handler.class"
-_CLIENT_HANDLERS = {
-    OAUTHBEARER: (
-        IAM_LOGIN_HANDLER,
-        "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
-    ),
-    AWS_MSK_IAM: (IAM_CLIENT_HANDLER,),
-}
-"""Java classes by mechanism of which we do what they do: AWS's, and Kafka's default."""
-
-_LOGIN_CLASSES = ("sasl.login.callback.handler.class", "sasl.login.class")
+__all__ = ["MECHANISMS", "Credentials", "SaslMechanism", "TokenLogin", "login_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Our login at a broker. `mechanism` is SASL's name, upper case."""
+    """A login with a user and a password. `mechanism` is the one that the broker is asked for."""
 
     mechanism: str
     username: str
     password: str = field(repr=False)
+    tokens: None = None
+
+    def principal_name(self) -> str:
+        return self.username
+
+    def to_librdkafka(self) -> dict[str, str]:
+        """Settings without what cannot be pickled."""
+        return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
+
+    def to_aiokafka(self) -> dict[str, Any]:
+        """Keyword arguments for `aiokafka.conn.create_conn`."""
+        return {
+            "sasl_mechanism": self.mechanism,
+            "sasl_plain_username": self.username,
+            "sasl_plain_password": self.password,
+        }
+
+    def to_faust(self) -> tuple[str, dict[str, Any]]:
+        """The class in `faust.auth`, and its arguments."""
+        return "SASLCredentials", {
+            "mechanism": self.mechanism,
+            "username": self.username,
+            "password": self.password,
+        }
 
 
-def login_of(properties: Mapping[str, str]) -> Credentials | TokenSettings:
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """A login with access tokens, which every client library makes as OAUTHBEARER."""
+
+    tokens: TokenSettings
+
+    def principal_name(self) -> str | None:
+        """None as long as no token was asked for."""
+        from lockstep_config.clients.token_source import source_of  # http.client: only logins with tokens need it
+
+        return source_of(self.tokens).subject
+
+    def to_librdkafka(self) -> dict[str, str]:
+        return {"sasl.mechanism": OAUTHBEARER}
+
+    def to_aiokafka(self) -> dict[str, Any]:
+        from lockstep_config.clients.token_source import aiokafka_provider, source_of
+
+        provider = aiokafka_provider(source_of(self.tokens))
+        return {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": provider}
+
+    def to_faust(self) -> tuple[str, dict[str, Any]]:
+        return "OAuthCredentials", {"oauth_cb": self.to_aiokafka()["sasl_oauth_token_provider"]}
+
+
+SaslLogin = Credentials | TokenLogin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslMechanism:
+    """One mechanism: what the file has to say under it, and how that becomes a login."""
+
+    name: str
+    """The value of `sasl.mechanism`."""
+    login_module: str
+    """The Java class in `sasl.jaas.config`."""
+    documentation: str
+    """What the options are, for the table in `tls-and-sasl.md`."""
+    required: tuple[str, ...] = ()
+    """Options without which `sasl.jaas.config` is refused."""
+    read: Callable[[Mapping[str, str], Mapping[str, str]], SaslLogin]
+    """A login of a client's properties and the options in `sasl.jaas.config`. It raises `Untranslatable`, reads no file
+    and asks nobody."""
+    needs_jaas: bool = True
+    client_handlers: tuple[str, ...] = ()
+    """Values of `sasl.client.callback.handler.class` that we do the work of."""
+    reads_login_handler: bool = False
+    """`read` judges `sasl.login.callback.handler.class`; else any value is refused."""
+    strimzi_type: str = ""
+    """`authentication.type` of a Strimzi resource; empty: Strimzi has no such type."""
+
+
+def _password_login(name: str, login_module: str, documentation: str) -> SaslMechanism:
+    return SaslMechanism(
+        name=name,
+        login_module=login_module,
+        documentation=documentation,
+        required=("username", "password"),
+        read=lambda _, options: Credentials(name, options["username"], options["password"]),
+        strimzi_type=name.lower(),
+    )
+
+
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MECHANISMS: Mapping[str, SaslMechanism] = MappingProxyType(
+    {
+        mechanism.name: mechanism
+        for mechanism in (
+            _password_login("SCRAM-SHA-256", _SCRAM, "a user and its password, which the broker never sees"),
+            _password_login("SCRAM-SHA-512", _SCRAM, "the same, with a longer hash"),
+            _password_login(
+                "PLAIN",
+                "org.apache.kafka.common.security.plain.PlainLoginModule",
+                "a user and its password, which the broker reads: use it under TLS only",
+            ),
+            SaslMechanism(
+                name=OAUTHBEARER,
+                login_module=OAUTHBEARER_MODULE,
+                documentation="access tokens of an [OAuth server, or of a file](#oauthbearer)",
+                read=lambda properties, options: TokenLogin(token_settings(properties, options)),
+                needs_jaas=False,
+                client_handlers=(
+                    IAM_LOGIN_HANDLER,
+                    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
+                ),
+                reads_login_handler=True,
+                strimzi_type="oauth",
+            ),
+            SaslMechanism(
+                name=AWS_MSK_IAM,
+                login_module=IAM_MODULE,
+                documentation="tokens that [AWS credentials](#aws-iam-amazon-msk) sign; the login is OAUTHBEARER",
+                read=lambda properties, options: TokenLogin(iam_tokens(properties, options)),
+                client_handlers=(IAM_CLIENT_HANDLER,),
+            ),
+        )
+    }
+)
+"""By the value of `sasl.mechanism`."""
+
+_JAVA_DEFAULT = "GSSAPI"
+_INSTEAD = {
+    _JAVA_DEFAULT: "Kerberos is not supported: use SCRAM-SHA-512, OAUTHBEARER or a client certificate",
+}
+_CLIENT_HANDLER = "sasl.client.callback.handler.class"
+
+
+def login_of(properties: Mapping[str, str]) -> SaslLogin:
     """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
     and asks nobody."""
     mechanism = _mechanism(properties)
     _check_client_handler(properties, mechanism)
-    if mechanism == AWS_MSK_IAM:
-        for key in _LOGIN_CLASSES:
-            _refuse_class(properties, key)
-        return iam_tokens(properties, _entry(properties, mechanism).options)
-    if mechanism == OAUTHBEARER:
-        _refuse_class(properties, "sasl.login.class")
-        written = properties.get(JAAS, "").strip()
-        return token_settings(properties, _entry(properties, mechanism).options if written else {})
-    for key in _LOGIN_CLASSES:
-        _refuse_class(properties, key)
-    return _credentials(_entry(properties, mechanism), mechanism)
+    if not mechanism.reads_login_handler:
+        _refuse_class(properties, HANDLER)
+    _refuse_class(properties, "sasl.login.class")
+    return mechanism.read(properties, _options(properties, mechanism))
 
 
-def _mechanism(properties: Mapping[str, str]) -> str:
-    mechanism = properties.get("sasl.mechanism", JAVA_DEFAULT_MECHANISM).strip().upper()
-    if mechanism not in _MODULES:
+def _mechanism(properties: Mapping[str, str]) -> SaslMechanism:
+    name = properties.get("sasl.mechanism", _JAVA_DEFAULT).strip().upper()
+    if name not in MECHANISMS:
         unset = " (Java's default, for none is set)" if "sasl.mechanism" not in properties else ""
-        instead = _INSTEAD.get(mechanism, "it is not known")
+        instead = _INSTEAD.get(name, "it is not known")
         if any("software.amazon.msk" in properties.get(key, "") for key in (JAAS, _CLIENT_HANDLER)):
             instead = f"the login is AWS's: set sasl.mechanism={AWS_MSK_IAM}"
-        raise Untranslatable("sasl.mechanism", f"is {mechanism}{unset}: {instead}; known are {', '.join(_MODULES)}")
-    return mechanism
+        raise Untranslatable("sasl.mechanism", f"is {name}{unset}: {instead}; known are {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]
 
 
-def _check_client_handler(properties: Mapping[str, str], mechanism: str) -> None:
+def _check_client_handler(properties: Mapping[str, str], mechanism: SaslMechanism) -> None:
     handler = properties.get(_CLIENT_HANDLER, "").strip()
-    if handler in _CLIENT_HANDLERS.get(mechanism, ()):
+    if handler in mechanism.client_handlers:
         return
-    belongs = next((name for name, classes in _CLIENT_HANDLERS.items() if handler in classes), None)
+    belongs = next((other.name for other in MECHANISMS.values() if handler in other.client_handlers), None)
     if belongs is not None:
         raise Untranslatable(
-            _CLIENT_HANDLER, f"is {handler!r}, which goes with sasl.mechanism={belongs}, not with {mechanism}: set that"
+            _CLIENT_HANDLER,
+            f"is {handler!r}, which goes with sasl.mechanism={belongs}, not with {mechanism.name}: set that",
         )
     _refuse_class(properties, _CLIENT_HANDLER)
 
@@ -99,27 +206,27 @@ def _refuse_class(properties: Mapping[str, str], key: str) -> None:
         raise Untranslatable(key, f"is {properties[key]!r}: Java classes cannot run here; remove it")
 
 
-def _entry(properties: Mapping[str, str], mechanism: str) -> JaasEntry:
-    module = _MODULES[mechanism]
+def _options(properties: Mapping[str, str], mechanism: SaslMechanism) -> Mapping[str, str]:
+    """The options of the JAAS line."""
+    module = mechanism.login_module
+    if not mechanism.needs_jaas and not properties.get(JAAS, "").strip():
+        return {}
     if JAAS not in properties:
-        options = "" if mechanism == AWS_MSK_IAM else ' username="..." password="..."'
-        raise Untranslatable(JAAS, f"is missing: {mechanism} needs one, as in {module} required{options};")
+        options = "".join(f' {option}="..."' for option in mechanism.required)
+        raise Untranslatable(JAAS, f"is missing: {mechanism.name} needs one, as in {module} required{options};")
     try:
         entry = entry_of(properties[JAAS])
     except NotJaas as exc:
         raise Untranslatable(JAAS, str(exc).replace("MODULE", module)) from exc
     if entry.module != module:
-        raise Untranslatable(JAAS, f"names the module {entry.module}, but sasl.mechanism {mechanism} takes {module}")
-    return entry
-
-
-def _credentials(entry: JaasEntry, mechanism: str) -> Credentials:
-    options = entry.options
-    if options.get("tokenauth", "false").lower() == "true":
+        raise Untranslatable(
+            JAAS, f"names the module {entry.module}, but sasl.mechanism {mechanism.name} takes {module}"
+        )
+    if mechanism.required and entry.options.get("tokenauth", "false").lower() == "true":
         raise Untranslatable(
             JAAS, "asks for a delegation token (tokenauth), which neither of our clients can send: use the user itself"
         )
-    for needed in ("username", "password"):
-        if needed not in options:
-            raise Untranslatable(JAAS, f'has no {needed}="..."')
-    return Credentials(mechanism, options["username"], options["password"])
+    for option in mechanism.required:
+        if option not in entry.options:
+            raise Untranslatable(JAAS, f'has no {option}="..."')
+    return entry.options

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
 from lockstep_config.flow.model import FlowSettings
@@ -58,9 +57,9 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
     for properties in clients:
         if uses_tls(properties):
             brokers.add(tls_of(properties))
-        login = login_of(properties) if uses_sasl(properties) else None
-        if isinstance(login, TokenSettings) and login.endpoint is not None:
-            endpoints.add(login.tls)
+        tokens = login_of(properties).tokens if uses_sasl(properties) else None
+        if tokens is not None and tokens.endpoint is not None:
+            endpoints.add(tokens.tls)
     for use, settings in ((TRUSTSTORE, brokers), (TOKEN_TRUSTSTORE, endpoints)):
         for one in settings:
             material = material_of(one)

@@ -20,10 +20,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lockstep_config.clients.librdkafka import protocol_of, stores_translated, translated, uses_sasl, uses_tls
-from lockstep_config.clients.oauth import OAUTHBEARER, TokenSettings
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.tls import material_of, ssl_context, tls_of
-from lockstep_config.clients.token_source import TokenCallback, aiokafka_provider, source_of
+from lockstep_config.clients.token_source import TokenCallback, source_of
 from lockstep_config.flow.model import Cluster, FlowSettings
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind
 from lockstep_config.keys.unsupported_property import Untranslatable
@@ -144,10 +143,9 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
     """Keyword arguments for `aiokafka.conn.create_conn` about security: a cluster's, or those of a client's Java
     properties.
 
-    `security_protocol` always; `ssl_context` under TLS; `sasl_mechanism` under SASL, with `sasl_plain_username` and
-    `sasl_plain_password` or, under OAUTHBEARER, `sasl_oauth_token_provider`. Reads the certificates' files now, so that
-    renewed ones count from the next call; raises StoresUnusable when they do not serve. The context cannot be pickled:
-    call this where the connection is made.
+    `security_protocol` always; `ssl_context` under TLS; under SASL what the mechanism's login adds. Reads the
+    certificates' files now, so that renewed ones count from the next call; raises StoresUnusable when they do not
+    serve. The context cannot be pickled: call this where the connection is made.
     """
     properties = of.properties if isinstance(of, Cluster) else of
     arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
@@ -155,14 +153,7 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
         with _stores():
             arguments["ssl_context"] = ssl_context(tls_of(properties))
     if uses_sasl(properties):
-        login = login_of(properties)
-        if isinstance(login, TokenSettings):
-            arguments["sasl_mechanism"] = OAUTHBEARER
-            arguments["sasl_oauth_token_provider"] = aiokafka_provider(source_of(login))
-        else:
-            arguments["sasl_mechanism"] = login.mechanism
-            arguments["sasl_plain_username"] = login.username
-            arguments["sasl_plain_password"] = login.password
+        arguments |= login_of(properties).to_aiokafka()
     return arguments
 
 
@@ -195,8 +186,8 @@ def _client(
     if uses_tls(properties):
         with _stores():
             conf |= stores_translated(material_of(tls_of(properties)))
-    if uses_sasl(properties) and isinstance(login := login_of(properties), TokenSettings):
-        conf["oauth_cb"] = TokenCallback(source_of(login))
+    if uses_sasl(properties) and (tokens := login_of(properties).tokens) is not None:
+        conf["oauth_cb"] = TokenCallback(source_of(tokens))
     conf["client.id"] = client_id(settings, role, properties, connector)
     return conf
 

@@ -139,8 +139,7 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "ssl.keystore.key": "`ssl.key.pem`",
         "ssl.key.password": "decrypts the private key",
         "ssl.endpoint.identification.algorithm": "`ssl.endpoint.identification.algorithm`: https, or empty for none",
-        "sasl.mechanism": "`sasl.mechanism`: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; AWS_MSK_IAM becomes "
-        "OAUTHBEARER; others are refused",
+        "sasl.mechanism": "`sasl.mechanism`, one of [these](../guides/tls-and-sasl.md#sasl); others are refused",
         "sasl.jaas.config": "`sasl.username` and `sasl.password`; under OAUTHBEARER " + _TOKENS,
         "sasl.login.callback.handler.class": "Kafka's OAuthBearerLoginCallbackHandler, Strimzi's "
         "JaasClientOauthLoginCallbackHandler and AWS's IAMOAuthBearerLoginCallbackHandler, whose options are then "

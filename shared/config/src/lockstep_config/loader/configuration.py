@@ -9,7 +9,6 @@ from pathlib import Path
 
 from lockstep_config.clients.iam import signer_missing
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.sasl import login_of
 from lockstep_config.clients.tls import ssl_context, tls_of
 from lockstep_config.credentials.acl_conflicts import with_shared_acls
@@ -289,12 +288,12 @@ def _check_certificate(
 
 
 def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Diagnostics) -> None:
-    login = login_of(properties)
-    if isinstance(login, TokenSettings) and login.iam is not None and (missing := signer_missing()) is not None:
+    tokens = login_of(properties).tokens
+    if tokens is not None and tokens.iam is not None and (missing := signer_missing()) is not None:
         findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl.mechanism", missing))
-    if isinstance(login, TokenSettings) and login.endpoint is not None:
+    if tokens is not None and tokens.endpoint is not None:
         try:
-            ssl_context(login.tls)
+            ssl_context(tokens.tls)
         except OSError as exc:
             message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
             findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))

@@ -10,27 +10,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
+from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.strimzi.connection_fields import AUTHENTICATION
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.text.default_providers import STRIMZI_SECRETS
 
 __all__ = ["add_connection"]
 
-_JAAS_MODULES = MappingProxyType(
-    {
-        "plain": ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
-        "scram-sha-256": ("SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule"),
-        "scram-sha-512": ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
-        "oauth": ("OAUTHBEARER", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"),
-    }
-)
+_MECHANISMS = MappingProxyType({one.strimzi_type: one for one in MECHANISMS.values() if one.strimzi_type})
 _PASSWORD = frozenset({"type", "username", "passwordSecret"})
 _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(
     {
+        **dict.fromkeys(_MECHANISMS, _PASSWORD),
         "tls": frozenset({"type", "certificateAndKey"}),
-        "plain": _PASSWORD,
-        "scram-sha-256": _PASSWORD,
-        "scram-sha-512": _PASSWORD,
         "custom": frozenset({"type", "sasl", "config"}),
         "oauth": _PASSWORD
         | {name for name, field in AUTHENTICATION.items() if field.option}
@@ -47,7 +39,7 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
     lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
-    sasl = kind in _JAAS_MODULES or (
+    sasl = kind in _MECHANISMS or (
         kind == "custom" and authentication is not None and bool(authentication.flag("sasl"))
     )
     if tls is not None or sasl:
@@ -73,13 +65,18 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
             if kind == "oauth"
             else _password_options(authentication, kind, namespace, lines)
         )
-        mechanism, module = _JAAS_MODULES[kind]
-        lines.add(f"{alias}.sasl.mechanism", mechanism, authentication.place("type"))
+        mechanism = _MECHANISMS[kind]
+        lines.add(f"{alias}.sasl.mechanism", mechanism.name, authentication.place("type"))
         if kind == "oauth":
             handler = f"{alias}.{HANDLER}"
             lines.add(handler, STRIMZIS_HANDLER, authentication.place("type"))
         if options:
-            jaas = " ".join([module, "required", *(f'{name}="{value}"' for name, value in options.items())]) + ";"
+            jaas = (
+                " ".join(
+                    [mechanism.login_module, "required", *(f'{name}="{value}"' for name, value in options.items())]
+                )
+                + ";"
+            )
             lines.add(f"{alias}.sasl.jaas.config", jaas, authentication)
 
 

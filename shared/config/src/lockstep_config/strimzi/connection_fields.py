@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from types import MappingProxyType
 
+from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.strimzi.api_versions import BETA_ON
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
@@ -41,12 +42,13 @@ _CERTIFICATES: Fields = MappingProxyType(
     }
 )
 
+_TYPES = ("tls", *(one.strimzi_type for one in MECHANISMS.values() if one.strimzi_type), "custom")
 AUTHENTICATION: Fields = MappingProxyType(
     {
         "type": text_field(
-            "say which: tls, scram-sha-256, scram-sha-512, plain, oauth or custom",
+            f"say which: {', '.join(_TYPES[:-1])} or {_TYPES[-1]}",
             required=True,
-            choices=("tls", "scram-sha-256", "scram-sha-512", "plain", "oauth", "custom"),
+            choices=_TYPES,
         ),
         "certificateAndKey": object_field(
             "`ALIAS.ssl.keystore.certificate.chain` and `ALIAS.ssl.keystore.key`",

@@ -17,6 +17,8 @@ from mode import Service
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import FlowSettings
+from lockstep_config.clients.librdkafka import uses_sasl
+from lockstep_config.clients.sasl import login_of
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import service_group
 from lockstep_runtime.flow.context import FlowContext
@@ -132,16 +134,9 @@ def build_app(ctx: FlowContext) -> Any:
 
 
 def _credentials(settings: FlowSettings) -> Any:
-    connection = client_settings.aiokafka_connection(settings.target)
-    protocol = connection["security_protocol"]
-    context = connection.get("ssl_context")
-    if "sasl_oauth_token_provider" in connection:
-        return faust.auth.OAuthCredentials(oauth_cb=connection["sasl_oauth_token_provider"], ssl_context=context)
-    if protocol.startswith("SASL"):
-        return faust.SASLCredentials(  # over TLS where there is a context
-            mechanism=connection["sasl_mechanism"],
-            username=connection["sasl_plain_username"],
-            password=connection["sasl_plain_password"],
-            ssl_context=context,
-        )
-    return faust.SSLCredentials(context=context) if protocol == "SSL" else None
+    properties = settings.target.properties
+    context = client_settings.aiokafka_connection(properties).get("ssl_context")
+    if uses_sasl(properties):  # over TLS if there is a context
+        kind, arguments = login_of(properties).to_faust()
+        return getattr(faust.auth, kind)(ssl_context=context, **arguments)
+    return None if context is None else faust.SSLCredentials(context=context)
