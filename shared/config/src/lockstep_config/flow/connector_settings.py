@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.names import Flow
 
 __all__ = [
@@ -28,12 +30,12 @@ class TopicSyncSettings:
     the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the
     source's is."""
 
-    refresh_enabled: bool = True
-    refresh_every: timedelta = timedelta(seconds=600)
-    sync_configs: bool = True
-    sync_configs_every: timedelta = timedelta(seconds=600)
-    replication_factor: int = 2
-    heartbeats_replicated: bool = True
+    refresh_enabled: bool = keyed(KEYS["refresh.topics.enabled"])
+    refresh_every: timedelta = keyed(KEYS["refresh.topics.interval.seconds"])
+    sync_configs: bool = keyed(KEYS["sync.topic.configs.enabled"])
+    sync_configs_every: timedelta = keyed(KEYS["sync.topic.configs.interval.seconds"])
+    replication_factor: int = keyed(KEYS["replication.factor"])
+    heartbeats_replicated: bool = keyed(KEYS["heartbeats.replication.enabled"])
     keeps_counts: bool = False
     cycles_exact: bool = False
     """A name alone makes no copy: the topic that it names has to be on the other cluster."""
@@ -51,11 +53,11 @@ class AclSyncSettings:
     """
 
     enabled: bool = True
-    every: timedelta = timedelta(seconds=600)
-    prefixed: bool = False
-    groups: bool = False
-    delete: bool = False
-    delete_max: int = 10
+    every: timedelta = keyed(KEYS["sync.topic.acls.interval.seconds"])
+    prefixed: bool = keyed(KEYS["lockstep.acls.prefixed"])
+    groups: bool = keyed(KEYS["lockstep.acls.groups"])
+    delete: bool = keyed(KEYS["lockstep.acls.delete"])
+    delete_max: int = keyed(KEYS["lockstep.acls.delete.max"])
     shared: tuple[Flow, ...] = ()
 
 
@@ -69,14 +71,14 @@ class CheckpointSettings:
     """
 
     enabled: bool = True
-    emit_every: timedelta = timedelta(seconds=60)
-    refresh_groups: bool = True
-    refresh_groups_every: timedelta = timedelta(seconds=600)
-    sync_group_offsets: bool = False
-    sync_group_offsets_every: timedelta = timedelta(seconds=60)
-    topic_replication_factor: int = 3
-    tasks_max: int | None = None
-    opposite: str | None = None
+    emit_every: timedelta = keyed(KEYS["emit.checkpoints.interval.seconds"])
+    refresh_groups: bool = keyed(KEYS["refresh.groups.enabled"])
+    refresh_groups_every: timedelta = keyed(KEYS["refresh.groups.interval.seconds"])
+    sync_group_offsets: bool = keyed(KEYS["sync.group.offsets.enabled"])
+    sync_group_offsets_every: timedelta = keyed(KEYS["sync.group.offsets.interval.seconds"])
+    topic_replication_factor: int = keyed(KEYS["checkpoints.topic.replication.factor"])
+    tasks_max: int | None = keyed(KEYS["tasks.max"])
+    opposite: str | None = keyed(KEYS["lockstep.checkpoint.opposite"])
     follow_rewinds: bool = False
     """`lockstep.groups.on.rewind` is `follow`."""
 
@@ -86,8 +88,8 @@ class AutoRestart:
     """Whether what failed is started again by itself (Strimzi's `autoRestart`). `max_restarts`: starts in a row that
     fail again, None: no limit. Without it, or beyond, it waits for the command `restart`."""
 
-    enabled: bool = True
-    max_restarts: int | None = None
+    enabled: bool = keyed(KEYS["lockstep.auto.restart.enabled"])
+    max_restarts: int | None = keyed(KEYS["lockstep.auto.restart.max"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,5 +128,5 @@ class HeartbeatSettings:
     enabled."""
 
     enabled: bool = True
-    every: timedelta = timedelta(seconds=1)
-    topic_replication_factor: int = 3
+    every: timedelta = keyed(KEYS["emit.heartbeats.interval.seconds"])
+    topic_replication_factor: int = keyed(KEYS["heartbeats.topic.replication.factor"])

@@ -9,7 +9,6 @@ from lockstep_config.flow.mm1_flow import RESET, legacy_settings
 from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings, FetchSettings
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
-from lockstep_config.keys.lockstep_keys import START_TIMESTAMP
 from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import Layers
@@ -30,16 +29,12 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
     by_key = legacy is not None and legacy.partitioning == "key"
     committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
     latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
-    return DataPlaneSettings(
+    flush_every: timedelta = worker.value("offset.flush.interval.ms")
+    return of.settings(
+        DataPlaneSettings,
         enabled=enabled,
-        tasks_max=of.integer_if_set("tasks.max"),
-        offset_lag_max=of.integer("offset.lag.max"),
-        offset_syncs_location="target" if of.choice("offset-syncs.topic.location") == "target" else "source",
-        emit_offset_syncs=of.boolean("emit.offset-syncs.enabled"),
-        offset_syncs_replication_factor=of.integer("offset-syncs.topic.replication.factor"),
         isolation_level="read_committed" if committed else "read_uncommitted",
         auto_offset_reset="latest" if latest else "earliest",
-        start_timestamp=of.per_topic(START_TIMESTAMP, values.moment),
         fetch=FetchSettings(
             max_wait_ms=values.integer(consumer.get("fetch.max.wait.ms", str(fetch.max_wait_ms))),
             min_bytes=values.integer(consumer.get("fetch.min.bytes", str(fetch.min_bytes))),
@@ -53,28 +48,23 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
         compression=_compression(of, producer),
-        max_in_flight_bytes=of.integer("lockstep.max.in.flight.bytes"),
-        max_bytes_per_s=of.per_topic("lockstep.max.bytes.per.second", values.integer),
-        on_gap=of.policy("lockstep.on.gap"),
-        on_recreate=of.policy("lockstep.on.recreate"),
-        on_doubt=of.policy("lockstep.on.doubt"),
-        on_refused=of.policy("lockstep.on.refused"),
-        offset_flush_every=min(worker.milliseconds("offset.flush.interval.ms"), LONGEST_FLUSH),
-        mm2_flushes_every=worker.milliseconds("offset.flush.interval.ms"),
+        offset_flush_every=min(flush_every, LONGEST_FLUSH),
+        mm2_flushes_every=flush_every,
         exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
-        transaction_interval=_transaction_interval(of, worker),
+        transaction_interval=_transaction_interval(of, flush_every),
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),
         legacy=legacy,
     )
 
 
-def _transaction_interval(of: Reader, worker: Reader) -> timedelta | None:
+def _transaction_interval(of: Reader, flush_every: timedelta) -> timedelta | None:
     """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
     if of.choice("transaction.boundary") == "poll":
         return None
     key = "transaction.boundary.interval.ms"
-    return of.milliseconds(key) if of.found(key) else worker.milliseconds("offset.flush.interval.ms")
+    interval: timedelta = of.value(key) if of.found(key) else flush_every
+    return interval
 
 
 def _transaction_timeout(producer: Mapping[str, str]) -> timedelta:
@@ -97,8 +87,8 @@ def _spark(layers: Layers) -> SparkSettings:
 
 def _compression(of: Reader, producer: Mapping[str, str]) -> CompressionSettings:
     java = CompressionSettings()
-    return CompressionSettings(
-        recompress=of.boolean("lockstep.recompress"),
+    return of.settings(
+        CompressionSettings,
         gzip_level=values.integer(producer.get("compression.gzip.level", str(java.gzip_level))),
         lz4_level=values.integer(producer.get("compression.lz4.level", str(java.lz4_level))),
         zstd_level=values.integer(producer.get("compression.zstd.level", str(java.zstd_level))),

@@ -70,7 +70,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
     copies = enabled and _runs(source)
-    rules = values.version(of.text(MM2_VERSION))
+    rules = of.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
     filters = filters_of(layers, of, rules, findings)
@@ -89,31 +89,15 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         topics=filters.topics,
         groups=filters.groups,
         config_properties=filters.config_properties,
-        topic_sync=TopicSyncSettings(
-            refresh_enabled=of.boolean("refresh.topics.enabled"),
-            refresh_every=of.seconds("refresh.topics.interval.seconds"),
-            sync_configs=of.boolean("sync.topic.configs.enabled"),
-            sync_configs_every=of.seconds("sync.topic.configs.interval.seconds"),
-            replication_factor=of.integer("replication.factor"),
-            heartbeats_replicated=of.boolean("heartbeats.replication.enabled"),
+        topic_sync=of.settings(
+            TopicSyncSettings,
             keeps_counts=plane.by_key,
             cycles_exact=of.choice(CYCLES) == "exact",
             aliases=precedence.every_alias(layers, flow),
         ),
-        acl_sync=AclSyncSettings(
-            enabled=copies and of.boolean("sync.topic.acls.enabled"),
-            every=of.seconds("sync.topic.acls.interval.seconds"),
-            prefixed=of.boolean("lockstep.acls.prefixed"),
-            groups=of.boolean("lockstep.acls.groups"),
-            delete=of.boolean("lockstep.acls.delete"),
-            delete_max=of.integer("lockstep.acls.delete.max"),
-        ),
+        acl_sync=of.settings(AclSyncSettings, enabled=copies and of.boolean("sync.topic.acls.enabled")),
         checkpoint=checkpoint,
-        heartbeat=HeartbeatSettings(
-            enabled=_heartbeats(of) and _runs(heartbeats),
-            every=of.seconds("emit.heartbeats.interval.seconds"),
-            topic_replication_factor=of.integer("heartbeats.topic.replication.factor"),
-        ),
+        heartbeat=of.settings(HeartbeatSettings, enabled=_heartbeats(of) and _runs(heartbeats)),
         data_plane=plane,
         control=_control(of, worker, flow),
         tracing=_tracing(layers),
@@ -129,7 +113,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
             checkpoint=_stated(checkpoints, findings),
             heartbeat=_stated(heartbeats, findings),
         ),
-        admin_timeout=source.milliseconds("admin.timeout.ms"),
+        admin_timeout=source.value("admin.timeout.ms"),
         checkpoint_connector=_connector_settings(checkpoints, findings),
         heartbeat_connector=_connector_settings(heartbeats, findings),
     )
@@ -160,22 +144,15 @@ def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSe
         return None
     return ConnectorSettings(
         clients=_clients(connector.layers, connector.flow, findings, connector.connector),
-        admin_timeout=connector.milliseconds("admin.timeout.ms"),
+        admin_timeout=connector.value("admin.timeout.ms"),
     )
 
 
 def _checkpoint(of: Reader, enabled: bool) -> CheckpointSettings:
     emits = of.boolean("emit.checkpoints.enabled") and of.boolean("emit.offset-syncs.enabled")
-    return CheckpointSettings(
+    return of.settings(
+        CheckpointSettings,
         enabled=enabled and emits,
-        emit_every=of.seconds("emit.checkpoints.interval.seconds"),
-        refresh_groups=of.boolean("refresh.groups.enabled"),
-        refresh_groups_every=of.seconds("refresh.groups.interval.seconds"),
-        sync_group_offsets=of.boolean("sync.group.offsets.enabled"),
-        sync_group_offsets_every=of.seconds("sync.group.offsets.interval.seconds"),
-        topic_replication_factor=of.integer("checkpoints.topic.replication.factor"),
-        tasks_max=of.integer_if_set("tasks.max"),
-        opposite=of.text("lockstep.checkpoint.opposite") or None,
         follow_rewinds=of.choice("lockstep.groups.on.rewind") == "follow",
     )
 
@@ -192,10 +169,7 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 
 def _auto_restart(of: Reader, findings: Diagnostics) -> AutoRestart:
-    one = AutoRestart(
-        enabled=of.boolean("lockstep.auto.restart.enabled"),
-        max_restarts=of.integer_if_set("lockstep.auto.restart.max"),
-    )
+    one = of.settings(AutoRestart)
     found = of.found("lockstep.auto.restart.max")
     if found and not one.enabled:
         findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
@@ -209,13 +183,11 @@ def _tracing(layers: Layers) -> bool:
 
 
 def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
-    storage = worker.integer("offset.storage.replication.factor")
     ours = of.found("lockstep.control.replication.factor")
     topic = of.found("offsets.storage.topic") or worker.found("offset.storage.topic")
-    return ControlSettings(
-        replication_factor=values.integer(ours.value) if ours else storage,
-        storage_replication_factor=storage,
-        offset_storage_partitions=worker.integer("offset.storage.partitions"),
+    return worker.settings(
+        ControlSettings,
+        replication_factor=values.integer(ours.value) if ours else worker.value("offset.storage.replication.factor"),
         offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
         progress_connector=of.text("lockstep.progress.connector"),
     )

@@ -7,7 +7,6 @@ keep their names, and the first copy begins at the end, as a consumer's without 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from lockstep_config.flow.model import FlowSettings, LegacySettings
 from lockstep_config.flow.reader import Reader
@@ -70,13 +69,7 @@ def legacy_settings(of: Reader) -> LegacySettings | None:
     """None: the flow is no legacy flow."""
     if not _is_legacy(of.layers, of.flow):
         return None
-    partitioning: Literal["preserve", "key"] = "key" if of.choice(LEGACY_PARTITIONING) == "key" else "preserve"
-    return LegacySettings(
-        group=of.text(LEGACY_GROUP),
-        partitioning=partitioning,
-        abort_on_send_failure=of.boolean(LEGACY_ABORT),
-        commit_every=of.milliseconds(LEGACY_COMMIT_EVERY),
-    )
+    return of.settings(LegacySettings, group=of.text(LEGACY_GROUP))
 
 
 def legacy_policy(flow: Flow) -> LegacyReplicationPolicy:

@@ -25,8 +25,10 @@ from lockstep_config.flow.connector_settings import (
     TopicSyncSettings,
 )
 from lockstep_config.keys.connector_keys import ConnectorName
+from lockstep_config.keys.key_values import keyed
+from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING, CopySettings
 from lockstep_config.keys.log_levels import LogLevels
-from lockstep_config.keys.per_topic import PerTopic
+from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
@@ -77,9 +79,6 @@ class FetchSettings:
     replica_lease_s: float = 300.0
 
 
-NO_LIMIT: PerTopic[int | None] = PerTopic(None)
-NOT_SET: PerTopic[int | None] = PerTopic(None)
-HALT = PerTopic("halt")
 LOCAL_SPARK = SparkSettings()
 RULES = rules_of()
 DEFAULT_RESTARTS = AutoRestarts()
@@ -90,7 +89,7 @@ class CompressionSettings:
     """How batches are compressed that are built anew: the producer's `compression.<codec>.level` (KIP-390), Java's
     defaults. `recompress`: also compressed ones get the producer's `compression.type`, where one is set."""
 
-    recompress: bool = False
+    recompress: bool = keyed(KEYS["lockstep.recompress"])
     gzip_level: int = -1
     lz4_level: int = 9
     zstd_level: int = 3
@@ -102,19 +101,19 @@ class LegacySettings:
     committed each `commit_every`."""
 
     group: str
-    partitioning: Literal["preserve", "key"] = "preserve"
-    abort_on_send_failure: bool = True
-    commit_every: timedelta = timedelta(seconds=60)
+    partitioning: Literal["preserve", "key"] = keyed(KEYS[LEGACY_PARTITIONING])
+    abort_on_send_failure: bool = keyed(KEYS[LEGACY_ABORT])
+    commit_every: timedelta = keyed(KEYS[LEGACY_COMMIT_EVERY])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataPlaneSettings:
+class DataPlaneSettings(CopySettings):
     """How records move (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
 
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
     `compression_type` is the target producer's when somebody set one; None passes batches as they are.
-    `start_timestamp` (Unix milliseconds) is where the first copy of a topic begins, `auto_offset_reset` where there is
-    none. `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is
+    `auto_offset_reset` is where the first copy of a topic begins without a `start_timestamp` (Unix milliseconds).
+    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is
     what the file says. `max_in_flight_bytes`
     bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
     matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
@@ -125,25 +124,18 @@ class DataPlaneSettings:
     """
 
     enabled: bool = True
-    tasks_max: int | None = None
-    offset_lag_max: int = 100
-    offset_syncs_location: Literal["source", "target"] = "source"
-    emit_offset_syncs: bool = True
-    offset_syncs_replication_factor: int = 3
+    tasks_max: int | None = keyed(KEYS["tasks.max"])
+    offset_lag_max: int = keyed(KEYS["offset.lag.max"])
+    offset_syncs_location: Literal["source", "target"] = keyed(KEYS["offset-syncs.topic.location"])
+    emit_offset_syncs: bool = keyed(KEYS["emit.offset-syncs.enabled"])
+    offset_syncs_replication_factor: int = keyed(KEYS["offset-syncs.topic.replication.factor"])
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    start_timestamp: PerTopic[int | None] = NOT_SET
     fetch: FetchSettings = FetchSettings()
     compression_type: str | None = None
     compression: CompressionSettings = CompressionSettings()
-    max_in_flight_bytes: int = 67_108_864
-    max_bytes_per_s: PerTopic[int | None] = NO_LIMIT
-    on_gap: PerTopic[str] = HALT
-    on_recreate: PerTopic[str] = HALT
-    on_doubt: PerTopic[str] = HALT
-    on_refused: PerTopic[str] = HALT
     offset_flush_every: timedelta = timedelta(seconds=1)
-    mm2_flushes_every: timedelta = timedelta(seconds=60)
+    mm2_flushes_every: timedelta = keyed(KEYS["offset.flush.interval.ms"])
     provenance: Literal["local", "relay"] | None = None
     feeding: tuple[str, ...] = ()
     exactly_once: bool = False
@@ -163,11 +155,11 @@ class ControlSettings:
     """Topics that hold the flow's own state on the target (`architecture.md` §3). `replication_factor` is for ours,
     `storage_*` for MM2's, `progress_connector` the connector's name in the keys of `offset_storage_topic`."""
 
-    replication_factor: int = 3
-    storage_replication_factor: int = 3
-    offset_storage_partitions: int = 25
+    replication_factor: int
+    storage_replication_factor: int = keyed(KEYS["offset.storage.replication.factor"])
+    offset_storage_partitions: int = keyed(KEYS["offset.storage.partitions"])
     offset_storage_topic: str
-    progress_connector: str = "MirrorSourceConnector"
+    progress_connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +226,7 @@ class FlowSettings:
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = DEFAULT_RESTARTS
     states: StatedPhases = NOTHING_STATED
-    admin_timeout: timedelta = timedelta(milliseconds=60_000)
+    admin_timeout: timedelta = keyed(KEYS["admin.timeout.ms"])
     tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None
     heartbeat_connector: ConnectorSettings | None = None

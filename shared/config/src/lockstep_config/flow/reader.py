@@ -5,15 +5,14 @@ A value that does not parse is a programmer's error here: each line has been jud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_types import KeyLevel
+from lockstep_config.keys.key_values import keys_of, value_of
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.per_topic import PerTopic, per_topic
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import EffectiveLine, Layers
 from lockstep_config.text import values
@@ -58,24 +57,20 @@ class Reader:
     def integer(self, key: str) -> int:
         return values.integer(self.text(key))
 
-    def integer_if_set(self, key: str) -> int | None:
-        return values.integer(self.text(key)) if self.found(key) or key in self.defaults else None
+    def value(self, key: str) -> Any:
+        """As the key declares it: a number, a time, a choice, a `PerTopic`. None: no line has it, nor has it a
+        default."""
+        found = self.found(key)
+        text = found.value if found else self.defaults.get(key, KEYS[key].default)
+        return None if text is None and not KEYS[key].per_topic else value_of(KEYS[key], text or "")
 
-    def seconds(self, key: str) -> timedelta:
-        return timedelta(seconds=self.integer(key))
-
-    def milliseconds(self, key: str) -> timedelta:
-        return timedelta(milliseconds=self.integer(key))
+    def settings(self, kind: type[V], **more: Any) -> V:
+        """Settings of this class: each field that is a key, unless `more` has it, and `more`."""
+        read = {name: self.value(key.name) for name, key in keys_of(kind).items() if name not in more}
+        return kind(**read, **more)
 
     def choice(self, key: str) -> str:
         return values.choice(self.text(key), KEYS[key].choices)
-
-    def per_topic(self, key: str, value: Callable[[str], V]) -> PerTopic[V | None]:
-        return per_topic(self.text(key), value, None)
-
-    def policy(self, key: str) -> PerTopic[str]:
-        choices = KEYS[key].choices
-        return per_topic(self.text(key), lambda own: values.choice(own, choices), choices[0])
 
     def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
         """`default` instead of the table's."""

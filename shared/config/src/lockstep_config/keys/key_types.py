@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,6 +68,8 @@ class Key:
     A refused key is refused only for values other than `choices` (and other than empty): `key.converter` may say what
     is so anyway. `renamed_to` names the key that took the place of one that Kafka removed; the old one still counts
     where the new one is not set.
+
+    `parse` reads a value that is none of its kind, and raises BadValue with a sentence.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Key:
     choices: tuple[str, ...] = ()
     renamed_to: str = ""
     per_topic: bool = False
+    parse: Callable[[str], object] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lockstep_config.keys.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.keys.key_values import keyed, keys_of
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
+from lockstep_config.keys.per_topic import PerTopic
 from lockstep_config.keys.python_classes import PYTHON_KEYS
-from lockstep_config.keys.spark_settings import MASTER
+from lockstep_config.keys.spark_settings import MASTER, check_master
+from lockstep_config.text.values import BadValue, choice, moment, version
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
 
@@ -19,10 +24,10 @@ __all__ = [
     "LEGACY_PARTITIONING",
     "MM2_VERSION",
     "OUR_KEYS",
-    "START_TIMESTAMP",
     "STATE",
     "TRACING",
     "UNKNOWN_KEYS",
+    "CopySettings",
 ]
 
 MM2_VERSION = "lockstep.mm2.version"
@@ -32,7 +37,6 @@ FENCE = "lockstep.fence"
 HEARTBEATS_TOPICS = "lockstep.heartbeats.topics"
 TRACING = "lockstep.tracing"
 UNKNOWN_KEYS = "lockstep.unknown.keys"
-START_TIMESTAMP = "lockstep.start.timestamp"
 LEGACY_GROUP = "lockstep.legacy.group"
 LEGACY_PARTITIONING = "lockstep.legacy.partitioning"
 LEGACY_ABORT = "lockstep.legacy.abort.on.send.failure"
@@ -45,6 +49,92 @@ def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
 
 def _flag(name: str, default: str, meaning: str) -> Key:
     return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySettings:
+    """What `lockstep.*` says about how records are copied: a field for each key, with its type and its default. They
+    are fields of `DataPlaneSettings` too."""
+
+    on_gap: PerTopic[str] = keyed(
+        _policy(
+            "lockstep.on.gap",
+            ("halt", "skip", "restart"),
+            "when the source has lost records that were not copied, or the source or the target has lost copied ones: "
+            "halt the partition, skip the lost records, or restart the copy from the first record that exists",
+        )
+    )
+    on_recreate: PerTopic[str] = keyed(
+        _policy(
+            "lockstep.on.recreate",
+            ("halt", "skip", "restart"),
+            "when a topic was deleted and created again: halt the partition, skip the records that exist already, or "
+            "restart the copy from the first record that exists",
+        )
+    )
+    on_doubt: PerTopic[str] = keyed(
+        _policy(
+            "lockstep.on.doubt",
+            ("halt", "progress"),
+            "when the target's log does not say how far the copy is: halt the partition, or continue from the last "
+            "saved progress, which may duplicate records",
+        )
+    )
+    on_refused: PerTopic[str] = keyed(
+        _policy(
+            "lockstep.on.refused",
+            ("halt", "quarantine"),
+            "when the target refuses a record, or a batch is corrupt: halt the partition, or write it to the "
+            "quarantine topic and continue",
+        )
+    )
+    start_timestamp: PerTopic[int | None] = keyed(
+        Key(
+            name="lockstep.start.timestamp",
+            scopes=CONNECTOR,
+            per_topic=True,
+            parse=moment,
+            meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds "
+            "or 2026-01-31T12:00:00Z; unset: the consumer's auto.offset.reset; PATTERN=TIME: such topics",
+        )
+    )
+    max_in_flight_bytes: int = keyed(
+        Key(
+            name="lockstep.max.in.flight.bytes",
+            kind=Kind.INTEGER,
+            default="67108864",
+            scopes=CONNECTOR,
+            minimum=1_048_576,
+            maximum=17_179_869_184,
+            meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
+        )
+    )
+    max_bytes_per_s: PerTopic[int | None] = keyed(
+        Key(
+            name="lockstep.max.bytes.per.second",
+            kind=Kind.INTEGER,
+            scopes=CONNECTOR,
+            minimum=1,
+            meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
+            per_topic=True,
+        )
+    )
+
+
+def _group(text: str) -> str:
+    if not text.strip():
+        raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
+    return text.strip()
+
+
+def _fence(text: str) -> str:
+    if text.strip().lower() == "marker":
+        raise BadValue(
+            f"is {text.strip()!r}, which was removed: transactions cost 4 to 9 % and close the window that the marker "
+            "only narrows; set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove "
+            "this line"
+        )
+    return choice(text, ("chain",))
 
 
 _INSTEAD = {
@@ -66,6 +156,7 @@ OUR_KEYS = (
     ),
     Key(
         name=MM2_VERSION,
+        parse=version,
         default=DEFAULT_VERSION,
         scopes=CONNECTOR,
         meaning="the version of MirrorMaker 2 whose rules hold where versions differ: internal topics, cycles, the "
@@ -81,13 +172,6 @@ OUR_KEYS = (
         minimum=1,
         scopes=CONNECTOR,
         meaning="ACLs deleted in one round at most; where more would be, none is and the state says so",
-    ),
-    Key(
-        name=START_TIMESTAMP,
-        scopes=CONNECTOR,
-        per_topic=True,
-        meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds or "
-        "2026-01-31T12:00:00Z; unset: the consumer's auto.offset.reset; PATTERN=TIME: such topics",
     ),
     Key(
         name="lockstep.checkpoint.opposite",
@@ -133,29 +217,13 @@ OUR_KEYS = (
         minimum=-1,
         maximum=32_767,
     ),
-    Key(
-        name="lockstep.max.in.flight.bytes",
-        kind=Kind.INTEGER,
-        default="67108864",
-        scopes=CONNECTOR,
-        minimum=1_048_576,
-        maximum=17_179_869_184,
-        meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
-    ),
+    *keys_of(CopySettings).values(),
     Key(
         name="lockstep.recompress",
         kind=Kind.BOOLEAN,
         default="false",
         scopes=CONNECTOR,
         meaning="give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
-    ),
-    Key(
-        name="lockstep.max.bytes.per.second",
-        kind=Kind.INTEGER,
-        scopes=CONNECTOR,
-        minimum=1,
-        meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
-        per_topic=True,
     ),
     Key(
         name="lockstep.provenance",
@@ -221,44 +289,23 @@ OUR_KEYS = (
     ),
     Key(
         name=MASTER,
+        parse=check_master,
         scopes=TOP_ONLY,
         meaning="where the slots of all flows run: local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
         "on this machine, with a place for each slot",
     ),
-    _policy(
-        "lockstep.on.gap",
-        ("halt", "skip", "restart"),
-        "when the source has lost records that were not copied, or the source or the target has lost copied ones: halt "
-        "the partition, skip the lost records, or restart the copy from the first record that exists",
-    ),
-    _policy(
-        "lockstep.on.recreate",
-        ("halt", "skip", "restart"),
-        "when a topic was deleted and created again: halt the partition, skip the records that exist already, or "
-        "restart the copy from the first record that exists",
-    ),
-    _policy(
-        "lockstep.on.doubt",
-        ("halt", "progress"),
-        "when the target's log does not say how far the copy is: halt the partition, or continue from the last saved "
-        "progress, which may duplicate records",
-    ),
     Key(
         name=FENCE,
+        parse=_fence,
         default="chain",
         choices=("chain",),
         scopes=CONNECTOR,
         meaning="how a slot that takes a partition over fences its previous slot: by the sequence numbers of appends; "
         "marker was removed, use exactly.once.source.support=enabled",
     ),
-    _policy(
-        "lockstep.on.refused",
-        ("halt", "quarantine"),
-        "when the target refuses a record, or a batch is corrupt: halt the partition, or write it to the quarantine "
-        "topic and continue",
-    ),
     Key(
         name=LEGACY_GROUP,
+        parse=_group,
         scopes=CONNECTOR,
         meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id: topics keep their "
         "names, and positions are kept as this group's on the source",

@@ -13,16 +13,17 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITH
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
+from lockstep_config.keys.key_values import value_of
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
+from lockstep_config.resolve.bootstrap_servers import check_servers
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.resolve.precedence import ALIAS, KeyScope
 from lockstep_config.resolve.slips import in_connection, of_patterns, placeholder, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
-from lockstep_config.resolve.validate_values import check_servers, check_value
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import masked
 from lockstep_config.text.values import BadValue, boolean, choice, integer, is_boolean, list_remark
@@ -265,7 +266,7 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
         _check_loosely(entry, findings)
         return
     try:
-        check_value(entry.value, key)
+        value_of(key, entry.value)
     except (BadValue, UntranslatablePattern) as exc:
         findings.problem(entry, str(exc))
         return

@@ -1,0 +1,72 @@
+"""What a key's text means, and settings whose fields are keys: a field's default is its key's default. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, fields, replace
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+from lockstep_config.keys.key_types import Key, Kind
+from lockstep_config.keys.per_topic import per_topic
+from lockstep_config.keys.python_classes import class_of
+from lockstep_config.text.values import BadValue, boolean, choice, integer, list_of, string
+from lockstep_protocol.filters import NameFilter
+
+__all__ = ["keyed", "keys_of", "value_of"]
+
+_UNITS = {"seconds": "seconds", "ms": "milliseconds"}
+"""Kafka's keys end in the unit of a time."""
+
+_OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
+    {
+        Kind.BOOLEAN: boolean,
+        Kind.LIST: list_of,
+        Kind.PATTERNS: lambda text: NameFilter(list_of(text)),
+        Kind.PYTHON_CLASS: class_of,
+    }
+)
+
+
+def value_of(key: Key, text: str) -> Any:
+    """A text in the file as the value that it means; a time is a `timedelta`. None: the text is empty, and the key has
+    no default.
+
+    Raises BadValue or UntranslatablePattern, which say what would be right."""
+    if key.per_topic:
+        one = replace(key, per_topic=False)
+        return per_topic(text, lambda own: value_of(one, own), value_of(one, key.default) if key.default else None)
+    if key.parse is not None:
+        return key.parse(text)
+    if key.choices:
+        return choice(text, key.choices)
+    if key.kind is Kind.INTEGER:
+        return _number(key, text)
+    if key.kind in _OF_KINDS:
+        return _OF_KINDS[key.kind](text)
+    return string(text) or key.default
+
+
+def _number(key: Key, text: str) -> int | timedelta:
+    number = integer(text, key.minimum, key.maximum)
+    if key.minimum == -1 and number == 0:
+        raise BadValue("is 0, out of range: it takes a number from 1, or -1 for the broker's default")
+    unit = _UNITS.get(key.name.rpartition(".")[2])
+    if unit is None:
+        return number
+    try:
+        return timedelta(**{unit: number})
+    except OverflowError as exc:
+        raise BadValue(f"is {number}, out of range: nobody waits that long") from exc
+
+
+def keyed(key: Key) -> Any:
+    """A field of settings that has the value of a key."""
+    unset = key.default is None and not key.per_topic
+    return field(default=None if unset else value_of(key, key.default or ""), metadata={"key": key})
+
+
+def keys_of(settings: type) -> Mapping[str, Key]:
+    """The keys of such fields, by the field's name."""
+    return {one.name: one.metadata["key"] for one in fields(settings) if "key" in one.metadata}

@@ -1,0 +1,28 @@
+"""Whether `bootstrap.servers` has addresses. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from lockstep_config.resolve.slips import placeholder
+from lockstep_config.text.values import BadValue, list_of
+
+__all__ = ["check_servers"]
+
+
+HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
+"""As in Kafka's `Utils.HOST_PORT_PATTERN`."""
+
+
+def check_servers(text: str) -> None:
+    """`bootstrap.servers`."""
+    servers = list_of(text)
+    if not servers:
+        raise BadValue("is empty: write HOST:PORT, several between commas")
+    for server in servers:
+        host, colon, port = server.rpartition(":")
+        host = host.rpartition("://")[2]
+        if not (host and colon and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65_536):
+            raise BadValue(f"has {server!r}, which is no HOST:PORT")
+        if not HOST.fullmatch(host) or placeholder(host):
+            raise BadValue(f"has {server!r}, and {host!r} is no host")
