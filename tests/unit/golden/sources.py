@@ -33,7 +33,6 @@ from lockstep_protocol.rows.state_rows import ROWS, decode_row
 from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
 from lockstep_runtime.kafka import control_topics
-from tools.docs import configuration as configuration_page
 
 Bytes = tuple[bytes, bytes | None]
 
@@ -248,11 +247,7 @@ def client_id(role: str) -> str:
     return clients.client_id(settings(), role, {})
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def configuration_tables() -> str:
-    return configuration_page.filled(configuration_page.PAGE.read_text(encoding="utf-8"))
+# -- keys of clients ---------------------------------------------------------------------------------------------------
 
 
 def client_keys() -> Iterator[tuple[str, ...]]:

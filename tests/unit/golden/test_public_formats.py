@@ -1,8 +1,8 @@
 """What others rely on stays as it is, to the byte: records, names, keys, commands, JSON, metrics, pages, log and spans.
 
-The golden files beside this say what it is. Two formats have their golden files elsewhere: values of records are as in
-`lockstep_protocol/schemas`, and metrics as in `docs/reference/metrics.md`. Where a change is meant, `python -m
-tests.unit.golden.write` and `make docs` write them anew.
+The golden files beside this say what it is. Three have theirs elsewhere: values of records are as in
+`lockstep_protocol/schemas`, metrics as in `docs/reference/metrics.md`, and configuration keys as in `configuration.md`
+there. Where a change is meant, `python -m tests.unit.golden.write` and `make docs` write them anew.
 """
 
 from __future__ import annotations

@@ -132,30 +132,11 @@ def client_roles() -> set[str]:
     return roles
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
+# -- keys of clients ---------------------------------------------------------------------------------------------------
 
 
-def configuration() -> Iterator[str]:
-    yield from _tables(sources.configuration_tables(), "keys:", left_out=("meaning", "why", "is", "else"))
-    yield _head("client keys")
-    yield from (" | ".join(key) for key in sources.client_keys())
-
-
-def _tables(page: str, marked: str, left_out: tuple[str, ...]) -> Iterator[str]:
-    """The tables of a page that are made from the code, without the columns for people."""
-    for title, block in re.findall(rf"<!-- ({marked} [a-z -]+) -->\n(.*?)<!-- end -->", page, re.DOTALL):
-        yield _head(title)
-        shown: list[int] = []
-        rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in block.splitlines() if line.startswith("|")]
-        lines: list[list[str]] = []
-        for above, row in zip([[], *rows], rows, strict=False):
-            if row[0].startswith("---"):
-                shown = [place for place, name in enumerate(above) if name not in left_out]
-                lines.remove(above)
-                yield " | ".join(above[place] for place in shown)
-            else:
-                lines.append(row)
-        yield from sorted(" | ".join(row[place] for place in shown if place < len(row)) for row in lines)
+def client_keys() -> Iterator[str]:
+    return (" | ".join(key) for key in sources.client_keys())
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -304,7 +285,7 @@ FORMATS: Mapping[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "mirror_records": mirror_records,
     "names": names,
-    "configuration": configuration,
+    "client_keys": client_keys,
     "command_line": command_line,
     "outputs": outputs,
     "exit_codes": exit_codes,
