@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import lockstep_protocol.schemas
-from lockstep_protocol import events
-from lockstep_protocol.commands import command as commands
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.rows.state_rows import ROWS, Row
@@ -66,11 +64,11 @@ OF_ALL = {
 def generated() -> dict[str, dict[str, Any]]:
     """Every schema of this release, by `NAME.vVERSION`."""
     made = {f"{kind}.v{cls.version}": _of_row(kind, cls) for kind, cls in sorted(ROWS.items())}
-    made[f"event.v{events.VERSION}"] = _schema(
-        Event, events.VERSION, "a record of mm2-lockstep-events.<source>.internal, key <subject>"
+    made[f"event.v{Event.version}"] = _schema(
+        Event, Event.version, "a record of mm2-lockstep-events.<source>.internal, key <subject>"
     )
-    made[f"command.v{commands.VERSION}"] = _schema(
-        Command, commands.VERSION, "a record of mm2-lockstep-commands.<source>.internal, key <id>"
+    made[f"command.v{Command.version}"] = _schema(
+        Command, Command.version, "a record of mm2-lockstep-commands.<source>.internal, key <id>"
     )
     return made
 

@@ -5,19 +5,16 @@ Each is answered by an event with the same id.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.row import ControlRecord
 
 __all__ = ["Command", "decode_command"]
 
-VERSION = 1
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(ControlRecord):
     """One request. `service` names who is asked (empty: every service of the flow); `verb` what for."""
 
     id: str
@@ -32,27 +29,9 @@ class Command:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key (the id) and value as they lie in the topic."""
-        body = {
-            "version": VERSION,
-            "id": self.id,
-            "verb": self.verb,
-            "service": self.service,
-            "subject": self.subject,
-            "at_ms": self.at_ms,
-            "arguments": self.arguments,
-        }
-        return self.id.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        return self.id.encode(), self.encode_value()
 
 
 def decode_command(value: bytes) -> Command:
-    """Read a command. Raises ValueError when the bytes are none, NewerVersion when they are a newer release's."""
-    body = json.loads(value)
-    version = body.get("version", 0) if isinstance(body, dict) else 0
-    if not isinstance(version, int):
-        raise ValueError(f"not a command: its version is {version!r}")
-    if version > VERSION:
-        raise NewerVersion(f"command {body.get('id')}", version, VERSION)
-    if not isinstance(body, dict) or not all(isinstance(body.get(name), str) for name in ("id", "verb")):
-        raise ValueError("not a command: a JSON object with the texts id and verb is expected")
-    names = ("id", "verb", "service", "subject", "at_ms", "arguments")
-    return Command(**{name: body[name] for name in names if name in body})
+    """Read a command. Raises as `ControlRecord.decode_value`."""
+    return Command.decode_value(value, "a command", "id", "verb")

@@ -26,7 +26,7 @@ PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
 
 
-@row_kind("partition")
+@row_kind("partition", "topic", "partition")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress(Row):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
@@ -175,11 +175,8 @@ class PartitionProgress(Row):
         operator has said where the copy begins."""
         return self.located or bool(self.begins)
 
-    def identity(self) -> tuple[str, ...]:
-        return (self.topic, str(self.partition))
 
-
-@row_kind("runs")
+@row_kind("runs", "topic", "partition", "chunk")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRuns(Row):
     """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
@@ -207,11 +204,8 @@ class OffsetRuns(Row):
     runs: tuple[tuple[int, int, int], ...] = ()
     """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
 
-    def identity(self) -> tuple[str, ...]:
-        return (self.topic, str(self.partition), str(self.chunk))
 
-
-@row_kind("assignment")
+@row_kind("assignment", "slot")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Row):
     """What a slot is to copy.
@@ -225,11 +219,8 @@ class Assignment(Row):
     ending: bool = False
     """The slot drains everything, says so in its status and ends."""
 
-    def identity(self) -> tuple[str, ...]:
-        return (str(self.slot),)
 
-
-@row_kind("slot")
+@row_kind("slot", "slot")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus(Row):
     """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
@@ -259,11 +250,8 @@ class SlotStatus(Row):
     sync_window: tuple[int, ...] = ()
     """How long their acknowledgement took, as `PartitionProgress.age_window`."""
 
-    def identity(self) -> tuple[str, ...]:
-        return (str(self.slot),)
 
-
-@row_kind("origin")
+@row_kind("origin", "producer_id")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
     """What a producer id in the target's log stands for. Owner: data plane (the driver; a slot where it passes records
@@ -278,9 +266,6 @@ class Origin(Row):
     target: str
     origin_cluster_id: str
     target_cluster_id: str
-
-    def identity(self) -> tuple[str, ...]:
-        return (str(self.producer_id),)
 
 
 @row_kind("legacy")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-__all__ = ["ROWS", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
+__all__ = ["ROWS", "ControlRecord", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
 
 
 class MalformedRow(ValueError):
@@ -35,17 +35,47 @@ class NewerVersion(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ControlRecord:
+    """What rows, events and commands have in common: a value of their version and their fields, in their order."""
+
+    version: ClassVar[int] = 1
+
+    def encode_value(self) -> bytes:
+        """The value as it lies in the topic. The same record always gives the same bytes."""
+        body = {"version": self.version, **asdict(self)}
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @classmethod
+    def decode_value(cls, value: bytes, name: str, *texts: str) -> Self:
+        """Read an event or a command, called `name` with its article: a JSON object that has these `texts`. Raises
+        ValueError when the bytes are none, NewerVersion when they are a newer release's."""
+        body = json.loads(value)
+        version = body.get("version", 0) if isinstance(body, dict) else 0
+        if not isinstance(version, int):
+            raise ValueError(f"not {name}: its version is {version!r}")
+        if version > cls.version:
+            raise NewerVersion(f"{name.split()[-1]} {body.get(texts[0])}", version, cls.version)
+        if not isinstance(body, dict) or not all(isinstance(body.get(text), str) for text in texts):
+            named = f"{', '.join(texts[:-1])} and {texts[-1]}"
+            raise ValueError(f"not {name}: a JSON object with the texts {named} is expected")
+        return cls(**{one.name: body[one.name] for one in fields(cls) if one.name in body})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(ControlRecord):
     """A fact of the state topic. `at_ms` is the writer's wall clock, `term` its leadership term (0: none needed)."""
 
     kind: ClassVar[str] = ""
-    version: ClassVar[int] = 1
+    identified_by: ClassVar[tuple[str, ...]] = ()
+    """The fields of which `identity` consists, unless a kind says otherwise."""
     at_ms: int = 0
     term: int = 0
 
     def identity(self) -> tuple[str, ...]:
         """The parts of the key behind the kind."""
-        raise TypeError(f"{type(self).__name__} has no key of its own")
+        if not self.identified_by:
+            raise TypeError(f"{type(self).__name__} has no key of its own")
+        return tuple(str(getattr(self, name)) for name in self.identified_by)
 
     def key(self) -> str:
         """The record's key as text: `kind/part/part`. Topic and group names hold no slash, cluster aliases must not."""
@@ -53,8 +83,7 @@ class Row:
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key and value as they lie in the topic. The same row always gives the same bytes."""
-        body = {"version": self.version, **asdict(self)}
-        return self.key().encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        return self.key().encode(), self.encode_value()
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:
@@ -73,11 +102,11 @@ ROWS: dict[str, type[Row]] = {}
 R = TypeVar("R", bound=Row)
 
 
-def row_kind(kind: str) -> Callable[[type[R]], type[R]]:
-    """Makes a frozen dataclass the row of a kind, which `decode_row` then knows."""
+def row_kind(kind: str, *identified_by: str) -> Callable[[type[R]], type[R]]:
+    """Makes a frozen dataclass the row of a kind, which `decode_row` then knows, with these fields as its identity."""
 
     def register(cls: type[R]) -> type[R]:
-        cls.kind = kind
+        cls.kind, cls.identified_by = kind, identified_by
         ROWS[kind] = cls
         return cls
 

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-@row_kind("topic")
+@row_kind("topic", "source_topic")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
@@ -84,9 +84,6 @@ class MirroredTopic(Row):
         """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the
         partition, into all that there are."""
         return self.partitions if by_key else min(self.partitions, self.target_partitions)
-
-    def identity(self) -> tuple[str, ...]:
-        return (self.source_topic,)
 
 
 @row_kind("acl")
@@ -145,7 +142,7 @@ class CopiedAcl(Row):
         return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
 
 
-@row_kind("group")
+@row_kind("group", "group")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
     """Where a consumer group stands on the target. Owner: checkpoint. One row a group, all its partitions in it."""
@@ -180,9 +177,6 @@ class GroupStatus(Row):
     rewound: tuple[tuple[str, int, int], ...] = ()
     """(target topic, partition, downstream): its checkpoint stood there before the group went back on the source."""
 
-    def identity(self) -> tuple[str, ...]:
-        return (self.group,)
-
 
 @row_kind("flow")
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +196,7 @@ class FlowPulse(Row):
         return (f"{self.source}->{self.target}",)
 
 
-@row_kind("wanted")
+@row_kind("wanted", "scope")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Row):
     """What an operator wants of a part of the flow's work. Owner: topic-sync, for the checkpoint connector checkpoint
@@ -218,11 +212,8 @@ class Wanted(Row):
     """Id of the last command that asked for a new start: the work of the scope ends and begins anew when it
     changes."""
 
-    def identity(self) -> tuple[str, ...]:
-        return (self.scope,)
 
-
-@row_kind("restarts")
+@row_kind("restarts", "owner", "subject")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts(Row):
     """Starts of what failed, in a row, where they are limited (`lockstep.auto.restart.*`). Owner: the leader `owner`.
@@ -240,9 +231,6 @@ class Restarts(Row):
     asked: tuple[str, ...] = ()
     """`Wanted.restart` of what it lies in, when it failed: with other ids somebody has asked for a new start since, and
     it counts from none."""
-
-    def identity(self) -> tuple[str, ...]:
-        return (self.owner, self.subject)
 
 
 @row_kind("handover")
@@ -270,7 +258,7 @@ class Handover(Row):
         return ("progress",)
 
 
-@row_kind("leader")
+@row_kind("leader", "service")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader(Row):
     """The acting replica of a service in this flow. The record's own offset is the term (`architecture.md` §4,
@@ -279,6 +267,3 @@ class Leader(Row):
     service: str
     instance: str
     labels: tuple[tuple[str, str], ...] = field(default=())
-
-    def identity(self) -> tuple[str, ...]:
-        return (self.service,)
