@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -15,11 +15,6 @@ KNOWN = PartitionProgress(topic="t", partition=0, producer_id=1, upstream=9, loc
 UNKNOWN = replace(KNOWN, located=False)
 DOUBT = replace(UNKNOWN, phase="halted", case="in-doubt")
 STARTED, RELEASED = SlotStatus(slot=0, phase="started", run="x"), SlotStatus(slot=0, phase="released", run="x")
-
-
-@dataclass
-class Job:
-    only_locates: bool
 
 
 def rows(*found: Row) -> dict[str, Row]:
@@ -45,17 +40,17 @@ def test_slot_ends_owes_a_locate_by_the_rows_of_a_partition(found: tuple[Row, ..
 
 def test_slot_ends_does_not_repeat_a_locate_without_result() -> None:
     ends, found = SlotEnds(), rows(RELEASED, DOUBT)
-    ends.ended(found, 0, [TP], Job(only_locates=True))
+    ends.ended(found, 0, [TP], only_locates=True)
     assert not ends.owed(found, 0, [TP])
     assert ends.owed(rows(RELEASED, replace(DOUBT, upstream=10)), 0, [TP]), "it was copied since"
     assert ends.owed(rows(STARTED, DOUBT), 0, [TP])
-    ends.ended(found, 0, [TP], Job(only_locates=False))
+    ends.ended(found, 0, [TP], only_locates=False)
     assert ends.owed(found, 0, [TP]), "who has copied since has to look again"
 
 
 def test_slot_ends_owes_a_locate_until_its_row_is_written() -> None:
     ends, found = SlotEnds(), rows(RELEASED, UNKNOWN)
-    ends.ended(found, 0, [TP], Job(only_locates=True))
+    ends.ended(found, 0, [TP], only_locates=True)
     assert ends.owed(found, 0, [TP])
 
 

@@ -109,7 +109,7 @@ class CheckpointFlow:
         return await self._offsets.carry_out(command)
 
     def status(self) -> Mapping[str, Any]:
-        store = self._syncs.store
+        store = self._syncs.fold
         return {
             "groups": dict(self._report.phases()),
             "places": dict(self._report.count_places()),
@@ -138,7 +138,7 @@ class CheckpointFlow:
             yield Sample(metrics.GROUPS, (flow, phase), count)
         for place, count in self._report.count_places().items():
             yield Sample(metrics.PLACES, (flow, place), count)
-        store = self._syncs.store
+        store = self._syncs.fold
         yield Sample(metrics.HISTORIES, (flow,), 0 if store is None else len(store.histories))
         yield Sample(metrics.SYNCED_GROUPS, (flow,), self._report.synced_groups())
         yield Sample(metrics.LEFT_ALONE, (flow,), len(self._report.held_back()))
@@ -201,7 +201,7 @@ class CheckpointFlow:
         A group for which nothing changed since it was last planned has nothing due and is not planned again.
         """
         planned_at = self._ctx.clock.wall_ms()
-        store = self._syncs.store
+        store = self._syncs.fold
         opposite = None if self._opposite is None else self._opposite.translation()
         places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
         syncs = self._syncs.trouble if store is None else store.position

@@ -37,11 +37,6 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
         self._keep_only_newest = keep_only_newest
         self.malformed = 0
 
-    @property
-    def store(self) -> OffsetSyncStore | None:
-        """Read to the end of the topic, and following; None while it is not."""
-        return self.fold
-
     def begin_fold(self) -> OffsetSyncStore:
         return OffsetSyncStore(keep_only_newest=self._keep_only_newest())
 

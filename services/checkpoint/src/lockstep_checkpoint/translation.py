@@ -16,12 +16,10 @@ in signed 64-bit arithmetic that wraps; a bound that wrapped below zero makes B 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from lockstep_protocol.mm2_records import OffsetSync
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 __all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "newest_at", "translate"]
 
@@ -44,8 +42,10 @@ class OffsetSyncStore:
     def __init__(self, *, keep_only_newest: bool) -> None:
         self._keep_only_newest = keep_only_newest
         self._read_to_end = False
-        self._position = -1
-        self._histories: dict[tuple[str, int], History] = {}
+        self.position = -1
+        """Offset in the syncs topic of the last sync folded, -1 for none."""
+        self.histories: dict[TopicPartition, History] = {}
+        """By source topic and partition, its slots."""
 
     def fold(self, at: int, sync: OffsetSync) -> None:
         """Take in the sync that lies at offset `at` of the syncs topic.
@@ -53,31 +53,21 @@ class OffsetSyncStore:
         Anything at or below the last position is known already and changes nothing: an older sync read again looks
         exactly like an upstream rewind, which forgets the history. Only the position tells the two apart.
         """
-        if at <= self._position:
+        if at <= self.position:
             return
-        self._position = at
+        self.position = at
         key = (sync.topic, sync.partition)
-        history = self._histories.get(key)
+        history = self.histories.get(key)
         if history is None or (self._keep_only_newest and not self._read_to_end):
-            self._histories[key] = _only(sync)
+            self.histories[key] = _only(sync)
         else:
-            self._histories[key] = advanced(history, sync)
+            self.histories[key] = advanced(history, sync)
 
     def finish_reading(self) -> None:
         """The end of the topic as it was at the start has been reached: translation may begin. Saying so again changes
         nothing.
         """
         self._read_to_end = True
-
-    @property
-    def position(self) -> int:
-        """Offset in the syncs topic of the last sync folded, -1 for none."""
-        return self._position
-
-    @property
-    def histories(self) -> Mapping[tuple[str, int], History]:
-        """(source topic, partition) to its slots, for looking at."""
-        return MappingProxyType(self._histories)
 
     def translate_downstream(self, topic: str, partition: int, upstream: UpstreamOffset) -> DownstreamOffset | None:
         """Where `upstream` of a source partition stands downstream.
@@ -88,7 +78,7 @@ class OffsetSyncStore:
         """
         if not self._read_to_end:
             return None
-        history = self._histories.get((topic, partition))
+        history = self.histories.get((topic, partition))
         return None if history is None else translate(history, upstream)
 
 

@@ -301,7 +301,8 @@ class Driver:
             if running.task.done():
                 del self._running[slot]
                 running.task.result()
-                self._ends.ended(ctx.state.rows, slot, self._assignment(slot).partitions, running)
+                partitions, only_locates = self._assignment(slot).partitions, running.only_locates
+                self._ends.ended(ctx.state.rows, slot, partitions, only_locates=only_locates)
                 self._changed.set()
                 continue
             await running.check(self._troubled_at)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol
 
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
@@ -14,12 +13,6 @@ from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 __all__ = ["SlotEnds"]
-
-
-class EndedSlot(Protocol):
-    """A slot's job that is over."""
-
-    only_locates: bool
 
 
 class SlotEnds:
@@ -47,10 +40,10 @@ class SlotEnds:
         )
 
     def ended(
-        self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], running: EndedSlot
+        self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], *, only_locates: bool
     ) -> None:
-        """A job of the slot is over."""
-        unknown = _unknown(rows, partitions) if running.only_locates else frozenset()
+        """A job of the slot is over. `only_locates`: it copied nothing."""
+        unknown = _unknown(rows, partitions) if only_locates else frozenset()
         self._nobody_can_tell[slot] = frozenset(row for row in unknown if row.phase == "halted")
 
     def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,41 +17,30 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CONSUMER, PRODUCER = "consumer.config", "producer.config"
 
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    name: str
-    metavar: str
-    help: str
-
-
-_OPTIONS = (
-    _Option("num.streams", "N", "Slots that copy at once.  [default: the files' tasks.max, or 1]"),
-    _Option(
-        "include",
+_OPTIONS = {
+    "num.streams": ("N", "Slots that copy at once.  [default: the files' tasks.max, or 1]"),
+    "include": (
         "REGEX",
         "Topics: Java regular expressions between commas; * is every topic.  [default: the files'"
         " topics, or every topic]",
     ),
-    _Option("whitelist", "REGEX", "The older name of --include, which wins."),
-    _Option(
-        "abort.on.send.failure",
+    "whitelist": ("REGEX", "The older name of --include, which wins."),
+    "abort.on.send.failure": (
         "true|false",
         "When the target refuses a record: end with exit code 3 (true), or put"
         " it into the quarantine topic and go on (false).  [default: true]",
     ),
-    _Option(
-        "offset.commit.interval.ms",
+    "offset.commit.interval.ms": (
         "MS",
         "How often the group's positions are committed on the source.  [default: 60000]",
     ),
-    _Option("name", "NAME", "Tells legacy flows apart that have the same target and the same group.id."),
-    _Option("message.handler", "CLASS", "Refused: it would change records, and Java classes cannot run here."),
-    _Option("consumer.rebalance.listener", "CLASS", "Refused likewise."),
-    _Option("message.handler.args", "TEXT", "Without effect."),
-    _Option("rebalance.listener.args", "TEXT", "Without effect."),
-)
-"""Their values are judged where all of the configuration is."""
+    "name": ("NAME", "Tells legacy flows apart that have the same target and the same group.id."),
+    "message.handler": ("CLASS", "Refused: it would change records, and Java classes cannot run here."),
+    "consumer.rebalance.listener": ("CLASS", "Refused likewise."),
+    "message.handler.args": ("TEXT", "Without effect."),
+    "rebalance.listener.args": ("TEXT", "Without effect."),
+}
+"""With how the value is shown and the help. Values are judged where all of the configuration is."""
 
 NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "message.handler.args",
                        "rebalance.listener.args", "new.consumer"})  # fmt: skip
@@ -66,11 +54,10 @@ def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
         command = click.option(
             "--new.consumer", "new_consumer", is_flag=True, hidden=True, help="Without effect, as in MirrorMaker 1."
         )(command)
-        for option in reversed(_OPTIONS):
+        for name, (metavar, about) in reversed(_OPTIONS.items()):
             command = click.option(
-                f"--{option.name}", _parameter(option.name), metavar=option.metavar, help=option.help,
-                hidden=hidden or option.name in NOT_MEANT,
-            )(command)  # fmt: skip
+                f"--{name}", _parameter(name), metavar=metavar, help=about, hidden=hidden or name in NOT_MEANT
+            )(command)
         for name, side in ((PRODUCER, "target"), (CONSUMER, "source")):
             command = click.option(
                 f"--{name}",
@@ -89,11 +76,7 @@ def mm1_files(parameters: Mapping[str, Any]) -> LegacyFiles | None:
     """What a command was given, from its parameters; None: nothing of it. Raises click.UsageError where one of the two
     files is missing."""
     consumer, producer = (parameters.get(_parameter(name)) for name in (CONSUMER, PRODUCER))
-    options = {
-        option.name: parameters[_parameter(option.name)]
-        for option in _OPTIONS
-        if parameters.get(_parameter(option.name)) is not None
-    }
+    options = {name: value for name in _OPTIONS if (value := parameters.get(_parameter(name))) is not None}
     if consumer is None and producer is None and not options:
         return None
     if consumer is None or producer is None:
@@ -114,5 +97,5 @@ def _parameter(name: str) -> str:
     return name.replace(".", "_")
 
 
-PARAMETERS = tuple(_parameter(name) for name in (CONSUMER, PRODUCER, "new.consumer", *(o.name for o in _OPTIONS)))
+PARAMETERS = tuple(_parameter(name) for name in (CONSUMER, PRODUCER, "new.consumer", *_OPTIONS))
 """What `legacy_options` adds to a command's parameters."""

@@ -93,6 +93,10 @@ class StateFold:
         on_leader: Callable[[str, str, int], None] | None = None,
         wants: frozenset[type[Row]] | None = None,
     ) -> None:
+        self.begin(on_leader, wants)
+
+    def begin(self, on_leader: Callable[[str, str, int], None] | None, wants: frozenset[type[Row]] | None) -> None:
+        """Forget all: a topic is read from its beginning."""
         self._passed_over = () if wants is None else _prefixes(frozenset(ROWS.values()) - wants - BY_ROW - {Leader})
         self.rows: dict[str, Row] = {}
         """By key. A row that was tombstoned is absent."""

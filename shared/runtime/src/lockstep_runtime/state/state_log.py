@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -16,43 +15,23 @@ from lockstep_runtime.util.errors import LeadershipLost
 
 __all__ = ["StateLog"]
 
-R = TypeVar("R", bound=Row)
 
-
-class StateLog:
+class StateLog(StateFold):
     """Rows by key, current to within a fetch, and appending in our term.
 
-    `rows`, `all` and `get` never wait. A write returns once the row is acknowledged and read back.
+    `rows` (not to be changed), `all` and `get` never wait. A write returns once the row is acknowledged and read back.
     """
 
     def __init__(self, log: FlowLog, clock_ms: Callable[[], int], term_of: Callable[[Row], int]) -> None:
+        super().__init__()
         self._log = log
         self._clock_ms = clock_ms
         self._term_of = term_of
         self._facts: ControlTopicLog | None = None
-        self._fold = StateFold()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
 
     # -- reading -------------------------------------------------------------------------------------------------------
-
-    @property
-    def rows(self) -> dict[str, Row]:
-        """Every row that counts, by key. Do not change it."""
-        return self._fold.rows
-
-    @property
-    def position(self) -> int:
-        """Offset of the last record folded; -1 before the first."""
-        return self._fold.position
-
-    def all(self, kind: type[R]) -> list[R]:
-        """Every row of a kind, in the order of the keys."""
-        return self._fold.all(kind)
-
-    def get(self, kind: type[R], *identity: str) -> R | None:
-        """The row with this identity (`Row.identity()`), or None."""
-        return self._fold.get(kind, *identity)
 
     async def changed(self, after: int) -> int:
         """Wait until something beyond offset `after` was folded; returns the new position."""
@@ -98,7 +77,7 @@ class StateLog:
         it."""
         known = self.rows.get(row.key())
         same = known is not None and replace(known, at_ms=0, term=0) == replace(row, at_ms=0, term=0)
-        return not same or row.key() in self._fold.overwritten
+        return not same or row.key() in self.overwritten
 
     async def claim(self, row: Leader) -> int:
         """Append a leader row; its offset is the term."""
@@ -117,13 +96,13 @@ class StateLog:
     ) -> None:
         """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
         self._facts = facts
-        self._fold = StateFold(on_leader, wants)
+        self.begin(on_leader, wants)
 
     def receive(self, records: Sequence[Record]) -> None:
         """What the follower hands over. Raises NewerVersion."""
         for record in records:
             try:
-                row = self._fold.fold(record.offset, record.key, record.value)
+                row = self.fold(record.offset, record.key, record.value)
             except MalformedRow as exc:
                 self._log.warn("state row ignored", str(exc), offset=record.offset)
                 continue
