@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.options import Given, configuration_argument, output_option
+from lockstep_cli.options import Given, configuration_argument, echo_json, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +85,7 @@ def check(given: Given, alone: bool, output: str) -> None:
             "notes": _as_json(notes),
             "without_effect": _as_json(unused),
         }
-        click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+        echo_json(body)
     else:
         for problem in mistakes:
             click.echo(str(problem), err=True)
@@ -131,7 +130,7 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
         raise SystemExit(int(Exit.USAGE)) from exc
     found = view(text, layers_of(text, file, os.environ), file, flows)
     if output == "json":
-        click.echo(json.dumps(_view_as_json(file, found), indent=2, ensure_ascii=False))
+        echo_json(_view_as_json(file, found))
         return
     from rich.console import Console
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from lockstep_cli.exit_codes import exit_with
-from lockstep_cli.options import answer_timeout_option, file_argument, flow_options, output_option
+from lockstep_cli.exit_codes import asynchronous
+from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_options, output_option
 
 __all__ = ["COMMANDS", "EXIT_CODES"]
 
@@ -31,44 +31,6 @@ Exit codes:
   3    a service did not answer in time (the line says what to look at), or the cluster cannot be reached"""
 
 
-async def _ask_all(
-    file: Path,
-    flows: Sequence[str],
-    every: bool,
-    verb: str,
-    what: str,
-    timeout: float,
-    output: str,
-    dry_run: bool,
-) -> int:
-    """Ask each flow meant, all at the same time, and print what came of it."""
-    from lockstep_cli.command_client import ask, new_request
-    from lockstep_cli.command_request import CommandReply, exit_code
-    from lockstep_cli.exit_codes import CannotUse, Exit
-    from lockstep_cli.flow_selection import flows_of
-    from lockstep_cli.progress_display import ProgressDisplay
-    from lockstep_protocol.commands.command_vocabulary import Scope
-
-    try:
-        scope = Scope.parse(what)
-    except ValueError as exc:
-        raise CannotUse(str(exc)) from exc
-    meant = flows_of(file, flows, every)
-    replies = [CommandReply(new_request(settings, verb, scope)) for settings in meant]
-    if dry_run:
-        _show_questions(replies, output)
-        return Exit.FINE
-    with ProgressDisplay(replies):
-        await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
-    if output == "json":
-        click.echo(json.dumps({"flows": [reply.as_json() for reply in replies]}, indent=2, ensure_ascii=False))
-    else:
-        for reply in replies:
-            for line in reply.as_lines():
-                click.echo(line)
-    return exit_code(replies)
-
-
 def _show_questions(replies: Sequence[Any], output: str) -> None:
     if output == "json":
         bodies = [
@@ -79,7 +41,7 @@ def _show_questions(replies: Sequence[Any], output: str) -> None:
             }
             for r in replies
         ]
-        click.echo(json.dumps({"dry_run": True, "flows": bodies}, indent=2, ensure_ascii=False))
+        echo_json({"dry_run": True, "flows": bodies})
         return
     for reply in replies:
         asked = reply.question
@@ -100,7 +62,8 @@ def _command(
     @flow_options
     @answer_timeout_option
     @output_option
-    def command(
+    @asynchronous
+    async def command(
         file: Path,
         what: str,
         flows: tuple[str, ...],
@@ -108,8 +71,33 @@ def _command(
         timeout: float,
         output: str,
         dry_run: bool = False,
-    ) -> None:
-        exit_with(_ask_all(file, flows, all_flows, verb, what, timeout, output, dry_run))
+    ) -> int:
+        """Ask each flow meant, all at the same time, and print what came of it."""
+        from lockstep_cli.command_client import ask, new_request
+        from lockstep_cli.command_request import CommandReply, exit_code
+        from lockstep_cli.exit_codes import CannotUse, Exit
+        from lockstep_cli.flow_selection import flows_of
+        from lockstep_cli.progress_display import ProgressDisplay
+        from lockstep_protocol.commands.command_vocabulary import Scope
+
+        try:
+            scope = Scope.parse(what)
+        except ValueError as exc:
+            raise CannotUse(str(exc)) from exc
+        meant = flows_of(file, flows, all_flows)
+        replies = [CommandReply(new_request(settings, verb, scope)) for settings in meant]
+        if dry_run:
+            _show_questions(replies, output)
+            return Exit.FINE
+        with ProgressDisplay(replies):
+            await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
+        if output == "json":
+            echo_json({"flows": [reply.as_json() for reply in replies]})
+        else:
+            for reply in replies:
+                for line in reply.as_lines():
+                    click.echo(line)
+        return exit_code(replies)
 
     if changes:
         return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from enum import IntEnum
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import click
 
-__all__ = ["CannotUse", "Exit", "exit_with"]
+__all__ = ["CannotUse", "Exit", "asynchronous", "exit_with"]
+
+P = ParamSpec("P")
 
 
 class Exit(IntEnum):
@@ -53,3 +56,13 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(int(code))
+
+
+def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
+    """A command that is a coroutine, and returns its exit code (`exit_with`)."""
+
+    @wraps(command)
+    def ending(*args: P.args, **kwargs: P.kwargs) -> None:
+        exit_with(command(*args, **kwargs))
+
+    return ending

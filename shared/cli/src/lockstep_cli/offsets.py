@@ -3,28 +3,84 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lockstep_cli.control_commands import EXIT_CODES
-from lockstep_cli.exit_codes import exit_with
-from lockstep_cli.options import answer_timeout_option, file_argument, flow_option, output_option
+from lockstep_cli.exit_codes import asynchronous
+from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_option, gathered, output_option
 
 if TYPE_CHECKING:
     from lockstep_cli.command_request import CommandReply
     from lockstep_config import FlowSettings
-    from lockstep_protocol.commands.command_vocabulary import Connector
+    from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 
 __all__ = ["build_request", "command"]
 
 SOURCE = "MirrorSourceConnector"
 
-connector_option = click.option(
-    "--connector", default=SOURCE, show_default=True, help="Or MirrorCheckpointConnector, MirrorHeartbeatConnector."
-)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the request, checked, and send nothing.")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsOptions:
+    """What is asked about offsets: of which connector of which flow, and how the answer is shown."""
+
+    file: Path
+    flow: str | None
+    connector: str
+    timeout: float
+    output: str
+
+    def settings(self) -> FlowSettings:
+        from lockstep_cli.flow_selection import only_flow_of
+
+        return only_flow_of(self.file, self.flow)
+
+    def scope(self) -> Scope:
+        from lockstep_cli.exit_codes import CannotUse
+        from lockstep_protocol.commands.command_vocabulary import Scope
+
+        try:
+            return Scope.parse(f"connector:{self.connector}")
+        except ValueError as exc:
+            raise CannotUse(str(exc)) from exc
+
+    async def ask(self, settings: FlowSettings, verb: str, request: dict[str, Any] | None = None) -> CommandReply:
+        from lockstep_cli.command_client import ask, new_request
+        from lockstep_cli.command_request import CommandReply
+        from lockstep_cli.progress_display import ProgressDisplay
+
+        reply = CommandReply(new_request(settings, verb, self.scope(), request))
+        with ProgressDisplay([reply]):
+            await ask(settings, reply, self.timeout)
+        return reply
+
+    def show(self, reply: CommandReply) -> int:
+        """Print what came, and return the exit code."""
+        from lockstep_cli.command_request import exit_code
+
+        if self.output == "json":
+            echo_json(reply.as_json())
+        else:
+            for line in reply.as_lines():
+                click.echo(line)
+        return exit_code([reply])
+
+
+offsets_options = gathered(
+    "given",
+    OffsetsOptions,
+    flow_option,
+    click.option(
+        "--connector", default=SOURCE, show_default=True, help="Or MirrorCheckpointConnector, MirrorHeartbeatConnector."
+    ),
+    answer_timeout_option,
+    output_option,
+)
 
 
 @click.group(name="offsets", short_help="List, alter or reset where a flow goes on.")
@@ -44,11 +100,9 @@ def command() -> None:
 
 @command.command(name="list", short_help="Show all offsets.", epilog=EXIT_CODES)
 @file_argument
-@flow_option
-@connector_option
-@answer_timeout_option
-@output_option
-def list_(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> None:
+@offsets_options
+@asynchronous
+async def list_(given: OffsetsOptions) -> int:
     """Show the offset of the last record copied of every source partition.
 
     With --output json it is what `alter` reads:
@@ -56,7 +110,26 @@ def list_(file: Path, flow: str | None, connector: str, timeout: float, output: 
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-    exit_with(_list(file, flow, connector, timeout, output))
+    from lockstep_protocol.commands.command_vocabulary import OFFSETS_LIST
+
+    settings = given.settings()
+    reply = await given.ask(settings, OFFSETS_LIST)
+    answers = [event for event in reply.heard.values() if event not in reply.refusals]
+    if not answers:
+        return given.show(reply)
+    detail = answers[0].detail
+    entries: list[dict[str, Any]] = detail.get("offsets", [])
+    if given.output == "json":
+        echo_json({"offsets": entries})
+    else:
+        for entry in entries:
+            fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
+            click.echo(f"{fields}  offset {entry['offset']['offset']}")
+        if not entries:
+            click.echo(f"{settings.flow}: {given.connector} has no offsets")
+    if left_out := detail.get("left_out"):
+        click.echo(f"and {left_out:,} more, which an answer has no room for", err=True)
+    return 0
 
 
 @command.command(short_help="Go on elsewhere.", epilog=EXIT_CODES)
@@ -67,22 +140,10 @@ def list_(file: Path, flow: str | None, connector: str, timeout: float, output: 
 @click.option(
     "--offset", type=click.IntRange(min=0), help="Of the last record that counts as copied: the next one follows."
 )
-@flow_option
-@connector_option
-@answer_timeout_option
-@output_option
+@offsets_options
 @dry_run_option
 def alter(
-    file: Path,
-    request: Any,
-    topic: str | None,
-    partition: int | None,
-    offset: int | None,
-    flow: str | None,
-    connector: str,
-    timeout: float,
-    output: str,
-    dry_run: bool,
+    given: OffsetsOptions, request: Any, topic: str | None, partition: int | None, offset: int | None, dry_run: bool
 ) -> None:
     """Change offsets: those of REQUEST (a file, or - for standard input), or that of one partition. All of a request
     or, if one entry is wrong, nothing.
@@ -101,28 +162,16 @@ def alter(
     if (request is None) == (None in one) or (request is not None and one != (None, None, None)):
         raise click.UsageError("give REQUEST, or --topic, --partition and --offset together")
     body = None if request is None else request.read()
-    exit_with(_change(file, flow, connector, body, one, timeout, output, dry_run))
+    _change(given, body, one, dry_run)
 
 
 @command.command(short_help="Begin as if nothing had been copied.", epilog=EXIT_CODES)
 @file_argument
 @click.option("--topic", help="Only of this topic, by its name on the source, with --partition.")
 @click.option("--partition", type=click.IntRange(min=0))
-@flow_option
-@connector_option
-@answer_timeout_option
-@output_option
+@offsets_options
 @dry_run_option
-def reset(
-    file: Path,
-    topic: str | None,
-    partition: int | None,
-    flow: str | None,
-    connector: str,
-    timeout: float,
-    output: str,
-    dry_run: bool,
-) -> None:
+def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:
     """Forget offsets, all of the connector's or that of one partition: it then begins where its first copy would
     (lockstep.start.timestamp, auto.offset.reset), and doubles what is there already.
 
@@ -133,7 +182,7 @@ def reset(
     """
     if (topic is None) != (partition is None):
         raise click.UsageError("give --topic and --partition together, or neither to reset all")
-    exit_with(_change(file, flow, connector, None, (topic, partition, None), timeout, output, dry_run))
+    _change(given, None, (topic, partition, None), dry_run)
 
 
 def build_request(
@@ -164,85 +213,16 @@ def build_request(
     return found
 
 
-async def _list(file: Path, flow: str | None, connector: str, timeout: float, output: str) -> int:
-    from lockstep_cli.command_request import exit_code
-    from lockstep_cli.flow_selection import only_flow_of
-    from lockstep_protocol.commands.command_vocabulary import OFFSETS_LIST
-
-    settings = only_flow_of(file, flow)
-    reply = await _asked(settings, OFFSETS_LIST, _connector(connector), None, timeout)
-    answers = [event for event in reply.heard.values() if event not in reply.refusals]
-    if not answers:
-        _show(reply, output)
-        return exit_code([reply])
-    detail = answers[0].detail
-    entries: list[dict[str, Any]] = detail.get("offsets", [])
-    if output == "json":
-        click.echo(json.dumps({"offsets": entries}, indent=2, ensure_ascii=False))
-    else:
-        for entry in entries:
-            fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
-            click.echo(f"{fields}  offset {entry['offset']['offset']}")
-        if not entries:
-            click.echo(f"{settings.flow}: {connector} has no offsets")
-    if left_out := detail.get("left_out"):
-        click.echo(f"and {left_out:,} more, which an answer has no room for", err=True)
-    return 0
-
-
+@asynchronous
 async def _change(
-    file: Path,
-    flow: str | None,
-    connector: str,
-    body: str | None,
-    one: tuple[str | None, int | None, int | None],
-    timeout: float,
-    output: str,
-    dry_run: bool,
+    given: OffsetsOptions, body: str | None, one: tuple[str | None, int | None, int | None], dry_run: bool
 ) -> int:
-    from lockstep_cli.command_request import exit_code
-    from lockstep_cli.flow_selection import only_flow_of
     from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_RESET
 
-    settings = only_flow_of(file, flow)
-    known = _connector(connector)
-    request = build_request(known, settings.aliases.source, body, *one)
+    settings, connector = given.settings(), given.scope().connector
+    request = build_request(connector, settings.aliases.source, body, *one)
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
-        click.echo(json.dumps({"dry_run": True, "verb": verb, "connector": known.value, "request": request}, indent=2))
+        echo_json({"dry_run": True, "verb": verb, "connector": connector.value, "request": request})
         return 0
-    reply = await _asked(settings, verb, known, request, timeout)
-    _show(reply, output)
-    return exit_code([reply])
-
-
-def _connector(name: str) -> Connector:
-    from lockstep_cli.exit_codes import CannotUse
-    from lockstep_protocol.commands.command_vocabulary import Scope
-
-    try:
-        return Scope.parse(f"connector:{name}").connector
-    except ValueError as exc:
-        raise CannotUse(str(exc)) from exc
-
-
-async def _asked(
-    settings: FlowSettings, verb: str, connector: Connector, request: dict[str, Any] | None, timeout: float
-) -> CommandReply:
-    from lockstep_cli.command_client import ask, new_request
-    from lockstep_cli.command_request import CommandReply
-    from lockstep_cli.progress_display import ProgressDisplay
-    from lockstep_protocol.commands.command_vocabulary import Scope
-
-    reply = CommandReply(new_request(settings, verb, Scope.for_connector(connector), request))
-    with ProgressDisplay([reply]):
-        await ask(settings, reply, timeout)
-    return reply
-
-
-def _show(reply: CommandReply, output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(reply.as_json(), indent=2, ensure_ascii=False))
-        return
-    for line in reply.as_lines():
-        click.echo(line)
+    return given.show(await given.ask(settings, verb, request))

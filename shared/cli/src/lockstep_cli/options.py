@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,9 +24,11 @@ __all__ = [
     "Given",
     "answer_timeout_option",
     "configuration_argument",
+    "echo_json",
     "file_argument",
     "flow_option",
     "flow_options",
+    "gathered",
     "output_option",
     "run_options",
     "timeout_option",
@@ -79,6 +82,29 @@ output_option = click.option(
     show_default=True,
     help="For people, or JSON for programs.",
 )
+
+
+def echo_json(body: Any) -> None:
+    """What `--output json` prints."""
+    click.echo(json.dumps(body, indent=2, ensure_ascii=False))
+
+
+def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Options that make one value: the command takes `name`, a dataclass with a field for each of them, and perhaps
+    for some that the command has anyhow."""
+
+    def add(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def taking(**parameters: Any) -> Any:
+            value = kind(**{one.name: parameters.pop(one.name) for one in fields(kind)})
+            return command(**{name: value}, **parameters)
+
+        made = taking
+        for option in reversed(options):
+            made = option(made)
+        return made
+
+    return add
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ and does something arrive?"""
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exit_codes import Exit, exit_with
-from lockstep_cli.options import file_argument, output_option, timeout_option
+from lockstep_cli.exit_codes import Exit, asynchronous
+from lockstep_cli.options import echo_json, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
@@ -63,11 +62,8 @@ class ProbeFinding:
 @click.option("--canary-topic", help="Also write a record to this topic of the source, and wait for its copy.")
 @timeout_option(30.0, "to wait for a cluster, and for what is to arrive")
 @output_option
-def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> None:
-    exit_with(_probe(file, flows, canary_topic, timeout, output))
-
-
-async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: float, output: str) -> int:
+@asynchronous
+async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> int:
     from lockstep_cli.flow_selection import flows_of
 
     findings: list[ProbeFinding] = []
@@ -79,9 +75,9 @@ async def _probe(file: Path, flows: Sequence[str], canary: str | None, within: f
             click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
 
     for settings in flows_of(file, flows, every=not flows):
-        await _probe_flow(settings, canary, within, report_finding)
+        await _probe_flow(settings, canary_topic, timeout, report_finding)
     if output == "json":
-        click.echo(json.dumps([asdict(one) for one in findings], indent=2, ensure_ascii=False))
+        echo_json([asdict(one) for one in findings])
     return int(Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE)
 
 

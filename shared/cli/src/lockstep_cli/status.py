@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, exit_with
-from lockstep_cli.options import file_argument, output_option, timeout_option
+from lockstep_cli.exit_codes import Exit, asynchronous
+from lockstep_cli.options import echo_json, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,20 +64,15 @@ Exit codes:
 @click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
 @timeout_option(10.0, "to reach a cluster")
 @output_option
-def command(
-    file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **sections: bool
-) -> None:
-    asked = [name for name, wanted in sections.items() if wanted]
-    exit_with(_status(file, flows, asked, only == "trouble", timeout, output))
-
-
-async def _status(
-    file: Path, flows: Sequence[str], sections: Sequence[str], only_trouble: bool, timeout: float, output: str
+@asynchronous
+async def command(
+    file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **asked: bool
 ) -> int:
     from lockstep_cli.flow_selection import flows_of
     from lockstep_cli.report_tables import as_json, as_tables
     from lockstep_runtime.util.errors import ClusterError
 
+    sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
     meant = flows_of(file, flows, every=not flows)
     answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
@@ -95,7 +89,7 @@ async def _status(
     if output == "json":
         bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
         bodies += [{"flow": flow, "fine": False, "unknown": why} for flow, why in unknown.items()]
-        click.echo(json.dumps({"flows": bodies}, indent=2, ensure_ascii=False))
+        echo_json({"flows": bodies})
     else:
         screen = console()
         for number, report in enumerate(reports):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, exit_with
+from lockstep_cli.exit_codes import Exit, asynchronous
 from lockstep_cli.options import file_argument, output_option
 
 if TYPE_CHECKING:
@@ -64,24 +64,13 @@ of several topics as they arrive.
 @click.option("--from", "start", type=click.Choice(["beginning", "end"]), default="end", show_default=True)
 @click.option("--no-follow", is_flag=True, help="End when all that is there has been shown.")
 @output_option
-def command(
+@asynchronous
+async def command(
     file: Path,
     flows: tuple[str, ...],
     topics: tuple[str, ...],
     kinds: tuple[str, ...],
     start: str,
-    no_follow: bool,
-    output: str,
-) -> None:
-    exit_with(_watch(file, flows, topics or TOPICS, kinds, start == "beginning", no_follow, output))
-
-
-async def _watch(
-    file: Path,
-    flows: Sequence[str],
-    topics: Sequence[str],
-    kinds: Sequence[str],
-    from_beginning: bool,
     no_follow: bool,
     output: str,
 ) -> int:
@@ -93,7 +82,7 @@ async def _watch(
     for asked in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(asked, screen.closed.set)
     await asyncio.gather(*(_reach(settings) for settings in meant))
-    views = [view for settings in meant for view in _views(settings, topics, screen, from_beginning)]
+    views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
     if not no_follow and sys.stderr.isatty():
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
     following: asyncio.Future[Any] = asyncio.gather(*(_show(view, no_follow) for view in views))
