@@ -14,11 +14,12 @@ from click.testing import CliRunner
 from rich.console import Console, RenderableType
 
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.handback import HandBackState, not_drained, plan_hand_back
+from lockstep_cli.handback import not_drained, plan_hand_back
 from lockstep_cli.migrate_commands import COMMANDS
+from lockstep_cli.migration import MigrationState, named
 from lockstep_cli.offset_location import OffsetLocation, offset_location
 from lockstep_cli.plan_tables import hand_back_shown, plan_shown
-from lockstep_cli.takeover import PartitionPlan, TakeoverState, flush_note, named, plan_takeover
+from lockstep_cli.takeover import PartitionPlan, TakeoverState, flush_note, plan_takeover
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
     Handover,
@@ -257,9 +258,9 @@ def test_hand_back_plan_is_shown_as_text() -> None:
 
 def held(
     *rows: Row, theirs: Mapping[tuple[str, int], int] | None = None, members: int = 0, replicas: int = 0
-) -> HandBackState:
+) -> MigrationState:
     place = DEDICATED
-    return HandBackState(
+    return MigrationState(
         flow=FLOW,
         cluster="A",
         place=place,

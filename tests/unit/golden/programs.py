@@ -22,7 +22,8 @@ from click.testing import CliRunner
 from lockstep_cli import command_client, watch
 from lockstep_cli.command_request import CommandReply
 from lockstep_cli.exit_codes import CannotUse, exit_with
-from lockstep_cli.handback import HandBackState, plan_hand_back
+from lockstep_cli.handback import plan_hand_back
+from lockstep_cli.migration import MigrationState
 from lockstep_cli.offset_location import offset_location
 from lockstep_cli.probe import ProbeFinding
 from lockstep_cli.record_decoder import decode
@@ -142,7 +143,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
         remote=frozenset({"A.t"}),
     )
     yield "takeover", plan_takeover(theirs).as_json()
-    held = HandBackState(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
+    held = MigrationState(flow=AB, cluster="A", place=strimzi, rows={row.key(): row for row in rows}, replicas=1)
     yield "handback", plan_hand_back(held).as_json()
 
 

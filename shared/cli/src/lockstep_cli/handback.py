@@ -3,67 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.offset_location import OffsetLocation, still_runs
+from lockstep_cli.migration import MigrationPlan, MigrationState, named
+from lockstep_cli.offset_location import still_runs
 from lockstep_cli.services import DATA_PLANE
-from lockstep_cli.takeover import named, progress_rows
-from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
-from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Handover, MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Restarts, Row, SlotStatus
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["HandBack", "HandBackState", "not_drained", "plan_hand_back"]
+__all__ = ["HandBack", "not_drained", "plan_hand_back"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandBackState:
-    """What the flow has written down, and what is in MM2's place now."""
+class HandBack(MigrationPlan):
+    """What handing back comes to. `writes`: of the offsets those that are not in MM2's place yet."""
 
-    flow: Flow
-    cluster: str
-    """The source's alias in MM2's progress."""
-    place: OffsetLocation
-    rows: Mapping[str, Row]
-    """The fold of the state topic."""
-    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
-    """None: there is no such topic, and it is not the flow's own, which would be made."""
-    members: int = 0
-    """Of MM2's group."""
-    replicas: int = 0
-    """Of our data plane."""
-    states: StatedPhases = NOTHING_STATED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandBack:
-    """What handing back comes to. Nothing is to be done while there are `refusals`."""
-
-    flow: Flow
-    cluster: str
-    place: OffsetLocation
+    held: MigrationState
     offsets: tuple[tuple[TopicPartition, int], ...]
     """Where MM2 goes on: behind these."""
-    writes: tuple[tuple[TopicPartition, int], ...]
-    """Those of them that are not in its place yet."""
-    row: Handover
-    members: int
-    refusals: tuple[str, ...]
-    notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
         """For programs; `offsets` in the shape of Connect's REST API."""
+        place, cluster = self.held.place, self.held.cluster
         return {
-            "flow": str(self.flow),
-            "to": {"origin": self.place.origin, "topic": self.place.topic, "connector": self.place.connector},
-            "group": self.place.group,
+            "flow": str(self.held.flow),
+            "to": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
+            "group": place.group,
             "offsets": [
-                {"partition": {"cluster": self.cluster, "partition": p, "topic": t}, "offset": {"offset": offset}}
+                {"partition": {"cluster": cluster, "partition": p, "topic": t}, "offset": {"offset": offset}}
                 for (t, p), offset in self.offsets
             ],
             "writes": len(self.writes),
@@ -72,31 +44,19 @@ class HandBack:
         }
 
 
-def plan_hand_back(held: HandBackState, *, stops_first: bool = False) -> HandBack:
+def plan_hand_back(held: MigrationState, *, stops_first: bool = False) -> HandBack:
     """What there is to write, and what speaks against it. The same, once carried out, has nothing left to write.
     `stops_first`: for a look beforehand, the flow will be stopped and drain before anything is written."""
-    rows = progress_rows(held.rows)
+    rows = held.progress()
     gone = [tp for tp, row in sorted(rows.items()) if _is_gone(held.rows, row)]
     unread = _unread(held, rows, gone)
     left = {*gone, *unread.left}
     offsets = [(tp, row.upstream) for tp, row in sorted(rows.items()) if row.upstream >= 0 and tp not in left]
-    place = held.place
-    handover = Handover(
-        phase="handed-back",
-        origin=place.origin,
-        topic=place.topic,
-        connector=place.connector,
-        group=place.group,
-        partitions=len(offsets),
-    )
     return HandBack(
-        flow=held.flow,
-        cluster=held.cluster,
-        place=place,
+        held=held,
         offsets=tuple(offsets),
         writes=tuple((tp, offset) for tp, offset in offsets if (held.theirs or {}).get(tp) != offset),
-        row=handover,
-        members=held.members,
+        row=held.handover("handed-back", len(offsets)),
         refusals=tuple(_refusals(held, dict(offsets), "" if stops_first else _moves(held, unread))),
         notes=tuple(_notes(rows, gone, unread)),
     )
@@ -124,7 +84,7 @@ class _Unread:
 
 
 def _unread(
-    held: HandBackState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
+    held: MigrationState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
 ) -> _Unread:
     awaited, unknown, left = [], [], []
     for tp, row in sorted(rows.items()):
@@ -141,15 +101,15 @@ def _unread(
     return _Unread(tuple(awaited), tuple(unknown), tuple(left))
 
 
-def not_drained(held: HandBackState) -> str:
+def not_drained(held: MigrationState) -> str:
     """Why the rows may not be the last word yet, as a sentence; "" when they are, or waiting would not help: every slot
     has ended, and has written down what the target's log says."""
-    rows = progress_rows(held.rows)
+    rows = held.progress()
     why = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
     return "" if why and _failed(held) else why
 
 
-def _awaited(held: HandBackState, unread: _Unread) -> str:
+def _awaited(held: MigrationState, unread: _Unread) -> str:
     stopped = DesiredState(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if held.replicas and not stopped:
         return "the flow runs: lockstep stop, or say --stop"
@@ -166,7 +126,7 @@ def _awaited(held: HandBackState, unread: _Unread) -> str:
     return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
 
 
-def _failed(held: HandBackState) -> str:
+def _failed(held: MigrationState) -> str:
     """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
     now, source = DesiredState(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:
@@ -183,7 +143,7 @@ def _failed(held: HandBackState) -> str:
     return ""
 
 
-def _moves(held: HandBackState, unread: _Unread) -> str:
+def _moves(held: MigrationState, unread: _Unread) -> str:
     """Why the rows are not the last word, "" when they are."""
     if why := _awaited(held, unread):
         return _failed(held) or why
@@ -197,13 +157,13 @@ def _moves(held: HandBackState, unread: _Unread) -> str:
     )
 
 
-def _refusals(held: HandBackState, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
+def _refusals(held: MigrationState, offsets: Mapping[TopicPartition, int], moves: str) -> Iterator[str]:
     if held.members:
         yield still_runs(held.place, held.flow.target, held.members)
     if moves:
         yield moves
     elif not offsets:
-        if not progress_rows(held.rows):
+        if not held.progress():
             yield "nothing is written down of this flow: it has copied nothing, or its state topic was lost"
         else:
             yield "the flow has copied nothing, so there is nothing to hand back"

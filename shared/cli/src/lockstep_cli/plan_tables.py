@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.handback import HandBack
-from lockstep_cli.offset_location import OffsetLocation
+from lockstep_cli.migration import MigrationState
 from lockstep_cli.takeover import TakeoverPlan
 
 __all__ = ["hand_back_shown", "plan_shown"]
@@ -21,9 +21,10 @@ SHOWN_OFFSETS = 4
 
 def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
     """What taking over would do, without the reasons why it is refused."""
-    yield Text.assemble((str(plan.flow), "bold"), f"  take over from MirrorMaker 2 ({plan.place.origin})")
+    state, target = plan.found, plan.found.flow.target
+    yield Text.assemble((str(state.flow), "bold"), f"  take over from MirrorMaker 2 ({state.place.origin})")
     found = count_text(plan.row.partitions, "partition")
-    ours = [f"{plan.own} on {plan.flow.target}"]
+    ours = [f"{state.own} on {target}"]
     if plan.own_is_theirs:
         ours = ["in the same place"]
     elif plan.row.partitions:
@@ -31,10 +32,10 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
     if plan.alters:
         ours.append(f"{count_text(len(plan.alters), 'offset')} to alter, as the flow was handed back")
     yield _facts(
-        ("its progress", f"{plan.place} on {plan.flow.target}: {found}"),
+        ("its progress", f"{state.place} on {target}: {found}"),
         ("ours", ": ".join(ours)),
-        ("it runs", _runs(plan.place, plan.members)),
-        ("groups", f"{plan.groups:,} with checkpoints"),
+        ("it runs", _runs(state)),
+        ("groups", f"{state.groups:,} with checkpoints"),
     )
     if not plan.row.partitions:
         return
@@ -54,11 +55,12 @@ def plan_shown(plan: TakeoverPlan) -> Iterator[RenderableType]:
 
 def hand_back_shown(plan: HandBack) -> Iterator[RenderableType]:
     """What handing back would do, without the reasons why it is refused."""
-    yield Text.assemble((str(plan.flow), "bold"), f"  hand back to MirrorMaker 2 ({plan.place.origin})")
+    held = plan.held
+    yield Text.assemble((str(held.flow), "bold"), f"  hand back to MirrorMaker 2 ({held.place.origin})")
     to_write = f"{count_text(len(plan.writes), 'offset')} to write" if plan.writes else "all written"
     yield _facts(
-        ("its progress", f"{plan.place} on {plan.flow.target}: {to_write}"),
-        ("it runs", _runs(plan.place, plan.members)),
+        ("its progress", f"{held.place} on {held.flow.target}: {to_write}"),
+        ("it runs", _runs(held)),
     )
     if plan.offsets:
         table = Table(box=None, pad_edge=False, header_style="dim")
@@ -80,12 +82,13 @@ def _facts(*facts: tuple[str, str]) -> RenderableType:
     return table
 
 
-def _runs(place: OffsetLocation, members: int) -> str:
-    if not place.watched:
-        return f"not looked at: other connectors run in group {place.group}"
-    if members:
-        return f"yes, group {place.group} has {count_text(members, 'member')}"
-    return f"no, group {place.group} has no members"
+def _runs(state: MigrationState) -> str:
+    group = state.place.group
+    if not state.place.watched:
+        return f"not looked at: other connectors run in group {group}"
+    if state.members:
+        return f"yes, group {group} has {count_text(state.members, 'member')}"
+    return f"no, group {group} has no members"
 
 
 def _offsets(offsets: Sequence[int | None]) -> str:

@@ -14,12 +14,11 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.formatting import count_text
+from lockstep_cli.migration import MigrationPlan, MigrationState, named, some_of
 from lockstep_cli.offset_location import OffsetLocation, still_runs
-from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import Handover
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
 __all__ = [
@@ -28,13 +27,8 @@ __all__ = [
     "TakeoverState",
     "TopicPlan",
     "flush_note",
-    "named",
     "plan_takeover",
-    "progress_rows",
 ]
-
-NAMED = 5
-"""Partitions that a sentence names; of more it says how many."""
 
 
 def flush_note(every: timedelta, origin: str) -> str:
@@ -51,28 +45,15 @@ def flush_note(every: timedelta, origin: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeoverState:
-    """What was found on both clusters. Offsets are those of the last record copied."""
+class TakeoverState(MigrationState):
+    """With what both clusters say of the topics."""
 
-    flow: Flow
-    cluster: str
-    """The source's alias in MM2's progress."""
-    place: OffsetLocation
     own: OffsetLocation
     """Where the flow keeps its own progress; `group` is of no matter."""
-    theirs: Mapping[TopicPartition, int] | None
-    """By MM2, of this source; None: there is no such topic."""
     strangers: frozenset[tuple[str, str]] = frozenset()
     """(connector, cluster) of all else that is in MM2's topic."""
     ours: Mapping[TopicPartition, int] = field(default_factory=dict)
     """In our place."""
-    rows: Mapping[str, Row] = field(default_factory=dict)
-    """The fold of the state topic."""
-    states: StatedPhases = NOTHING_STATED
-    members: int = 0
-    """Of MM2's group."""
-    replicas: int = 0
-    """Of our data plane."""
     selected: Mapping[str, str] = field(default_factory=dict)
     """Source topics that the file selects, with their remote names."""
     begins: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -119,38 +100,30 @@ class TopicPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeoverPlan:
-    """What taking over comes to. Nothing is to be done while there are `refusals`."""
+class TakeoverPlan(MigrationPlan):
+    """What taking over comes to. `writes` go to our place."""
 
-    flow: Flow
-    place: OffsetLocation
-    own: OffsetLocation
+    found: TakeoverState
     topics: tuple[TopicPlan, ...]
-    writes: tuple[tuple[TopicPartition, int], ...]
-    """Offsets to write in our place."""
     alters: tuple[tuple[TopicPartition, int], ...]
     """Offsets to alter by a command: of partitions where the flow has rows of its own, which count more than what lies
     in its place."""
-    row: Handover
-    members: int
-    groups: int
     resume: bool
     """An operator stopped the source connector: it has to be resumed."""
-    refusals: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def own_is_theirs(self) -> bool:
         """Whether the flow keeps its progress where MM2 does."""
-        return self.own.is_same(self.place)
+        return self.found.own.is_same(self.found.place)
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
+        place, own = self.found.place, self.found.own
         return {
-            "flow": str(self.flow),
-            "from": {"origin": self.place.origin, "topic": self.place.topic, "connector": self.place.connector},
-            "group": self.place.group,
-            "kept_in": {"topic": self.own.topic, "connector": self.own.connector},
+            "flow": str(self.found.flow),
+            "from": {"origin": place.origin, "topic": place.topic, "connector": place.connector},
+            "group": place.group,
+            "kept_in": {"topic": own.topic, "connector": own.connector},
             "topics": [
                 {
                     "topic": one.topic,
@@ -165,7 +138,7 @@ class TakeoverPlan:
             ],
             "writes": len(self.writes),
             "alters": len(self.alters),
-            "groups_with_checkpoints": self.groups,
+            "groups_with_checkpoints": self.found.groups,
             "refusals": list(self.refusals),
             "notes": list(self.notes),
         }
@@ -177,28 +150,16 @@ def plan_takeover(found: TakeoverState) -> TakeoverPlan:
     partitions = sorted(found.begins)
     topics = tuple(_topics(found, theirs, partitions))
     wanted = DesiredState(found.rows, found.states).connector(Connector.SOURCE)
-    rows = progress_rows(found.rows)
+    rows = found.progress()
     alters = tuple((tp, offset) for tp, offset in _went_on(found, theirs).items() if tp in rows)
     to_write = {} if found.own.is_same(found.place) else theirs
     writes = tuple((tp, offset) for tp, offset in sorted(to_write.items()) if found.ours.get(tp) != offset)
-    handover = Handover(
-        phase="taken-over",
-        origin=found.place.origin,
-        topic=found.place.topic,
-        connector=found.place.connector,
-        group=found.place.group,
-        partitions=len(theirs),
-    )
     return TakeoverPlan(
-        flow=found.flow,
-        place=found.place,
-        own=found.own,
+        found=found,
         topics=topics,
         writes=writes,
         alters=alters,
-        row=handover,
-        members=found.members,
-        groups=found.groups,
+        row=found.handover("taken-over", len(theirs)),
         resume=wanted is not DesiredPhase.RUNNING,
         refusals=tuple(_refusals(found, theirs, alters, wanted)),
         notes=tuple(_notes(found, theirs, topics)),
@@ -221,14 +182,9 @@ def _topics(
         yield TopicPlan(topic, remote, remote in found.remote, tuple(plans))
 
 
-def progress_rows(rows: Mapping[str, Row]) -> dict[TopicPartition, PartitionProgress]:
-    """The data plane's own rows. Where there is one it goes on from there, whatever its place says."""
-    return {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
-
-
 def _mine(found: TakeoverState) -> dict[TopicPartition, int]:
     """Where the flow would go on by itself; -1: at the beginning."""
-    return {**found.ours, **{tp: row.upstream for tp, row in progress_rows(found.rows).items()}}
+    return {**found.ours, **{tp: row.upstream for tp, row in found.progress().items()}}
 
 
 def _went_on(found: TakeoverState, theirs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -269,7 +225,7 @@ def _refusals(
             f"{count_text(len(alters), 'partition')} went on under MirrorMaker 2 after the hand-back. The data plane "
             "has to run and be stopped, because it alters the offsets: lockstep run, and lockstep stop"
         )
-    rows = progress_rows(found.rows)
+    rows = found.progress()
     if unread := [tp for tp, _ in alters if not rows[tp].has_end]:
         yield (
             f"where the flow's own copy ends of {named(unread)} was not read from {target} since it was copied last, "
@@ -307,17 +263,7 @@ def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: I
     if missing:
         yield (
             "the remote topic is gone although records were copied; it is created empty, and what was in it is not "
-            f"copied again: {_some(missing)}"
+            f"copied again: {some_of(missing)}"
         )
     if left := sorted({topic for topic, _ in theirs} - found.selected.keys()):
-        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {_some(left)}"
-
-
-def named(partitions: Iterable[TopicPartition]) -> str:
-    """`orders-0, orders-1 and 7 more`."""
-    return _some([f"{topic}-{number}" for topic, number in partitions])
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
+        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {some_of(left)}"

@@ -9,12 +9,14 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.command_client import ask, members_of, new_request, producing
 from lockstep_cli.command_request import CommandReply, exit_code
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.handback import HandBack, HandBackState, not_drained, plan_hand_back
+from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
+from lockstep_cli.migration import MigrationState
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
@@ -69,16 +71,10 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
 
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
-    flow, own = settings.flow, own_place(settings)
-    source, target = source_client(settings), target_client(settings)
+    own, source, target = own_place(settings), source_client(settings), target_client(settings)
     await asyncio.gather(source.probe(), target.probe())
-    rows, there, members, replicas, remote, groups = await asyncio.gather(
-        flow_rows(settings),
-        offsets_in(settings, place.topic),
-        _members(target, place),
-        members_of(target, settings, [DATA_PLANE]),
-        target.topic_names(),
-        _groups_with_checkpoints(settings),
+    (there, common), remote, groups = await asyncio.gather(
+        _looked(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
     )
     ours = there if own.topic == place.topic else await offsets_in(settings, own.topic)
     selected = _selected(settings, await source.topic_names())
@@ -88,18 +84,11 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     begins, ends = await asyncio.gather(
         source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
     )
-    key = (place.connector, settings.aliases.source)
     return TakeoverState(
-        flow=flow,
-        cluster=settings.aliases.source,
-        place=place,
+        **common,
         own=own,
-        theirs=None if there is None else there.get(key, {}),
-        strangers=frozenset(there or {}) - {key},
+        strangers=frozenset(there or {}) - {(place.connector, settings.aliases.source)},
         ours={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
-        rows=rows,
-        members=members,
-        replicas=replicas.get(DATA_PLANE, 0),
         selected={name: remote_name for name, remote_name in selected.items() if name in described},
         begins=begins,
         ends=ends,
@@ -107,14 +96,13 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         groups=groups,
         reset=settings.data_plane.auto_offset_reset,
         flush_every=settings.data_plane.mm2_flushes_every,
-        states=settings.states,
     )
 
 
 async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -> None:
     """Take over by a plan without refusals. Raises ClusterError; then it can be done again."""
     flow, target = settings.flow, target_client(settings)
-    await _must_be_stopped(target, flow.target, plan.place)
+    await _must_be_stopped(target, flow.target, plan.found.place)
     if plan.alters:
         entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
         reply = CommandReply(new_request(settings, OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), entries))
@@ -123,35 +111,18 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
             raise ClusterError(flow.target, "\n".join(reply.as_lines()))
     if plan.writes:
         await ensure_control_topics(target, [source_offsets_topic(settings.control)])
-        await _write(settings, plan.own, plan.writes, within)
+        await _write(settings, plan.found.own, plan.writes, within)
     await _remember(settings, target, plan.row, within)
 
 
-async def hold(settings: FlowSettings, place: OffsetLocation) -> HandBackState:
+async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
-    flow, target = settings.flow, target_client(settings)
+    target = target_client(settings)
     await target.probe()
-    rows, there, members, replicas = await asyncio.gather(
-        flow_rows(settings),
-        offsets_in(settings, place.topic),
-        _members(target, place),
-        members_of(target, settings, [DATA_PLANE]),
-    )
-    theirs: Mapping[TopicPartition, int] | None = None
-    if there is not None:
-        theirs = there.get((place.connector, settings.aliases.source), {})
-    elif place.topic == settings.control.offset_storage_topic:
-        theirs = {}
-    return HandBackState(
-        flow=flow,
-        cluster=settings.aliases.source,
-        place=place,
-        rows=rows,
-        theirs=theirs,
-        members=members,
-        replicas=replicas.get(DATA_PLANE, 0),
-        states=settings.states,
-    )
+    there, common = await _looked(settings, target, place)
+    if there is None and place.topic == settings.control.offset_storage_topic:
+        common["theirs"] = {}
+    return MigrationState(**common)
 
 
 async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: CommandReply, within: float) -> None:
@@ -172,20 +143,42 @@ def stop_question(settings: FlowSettings) -> CommandReply:
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
     """Hand back by a plan without refusals. Raises ClusterError; then it can be done again."""
-    target = target_client(settings)
-    now = plan_hand_back(await hold(settings, plan.place))
+    target, place = target_client(settings), plan.held.place
+    now = plan_hand_back(await hold(settings, place))
     if now.refusals or now.offsets != plan.offsets:  # somebody has read the plan meanwhile
         why = "; ".join(now.refusals) or "it has copied on since the plan was shown"
         raise ClusterError(settings.flow.target, f"{settings.flow}: {why}: nothing was written, ask again")
-    await _must_be_stopped(target, settings.flow.target, plan.place)
+    await _must_be_stopped(target, settings.flow.target, place)
     if plan.writes:
-        if plan.place.topic == settings.control.offset_storage_topic:
+        if place.topic == settings.control.offset_storage_topic:
             await ensure_control_topics(target, [source_offsets_topic(settings.control)])
-        await _write(settings, plan.place, plan.writes, within)
+        await _write(settings, place, plan.writes, within)
     await _remember(settings, target, plan.row, within)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def _looked(
+    settings: FlowSettings, target: Admin, place: OffsetLocation
+) -> tuple[Offsets | None, dict[str, Any]]:
+    """All offsets in the topic of that place, and the fields of a `MigrationState`."""
+    rows, there, members, replicas = await asyncio.gather(
+        flow_rows(settings),
+        offsets_in(settings, place.topic),
+        _members(target, place),
+        members_of(target, settings, [DATA_PLANE]),
+    )
+    return there, {
+        "flow": settings.flow,
+        "cluster": settings.aliases.source,
+        "place": place,
+        "theirs": None if there is None else there.get((place.connector, settings.aliases.source), {}),
+        "rows": rows,
+        "states": settings.states,
+        "members": members,
+        "replicas": replicas.get(DATA_PLANE, 0),
+    }
 
 
 async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:

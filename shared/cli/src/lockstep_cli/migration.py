@@ -1,0 +1,74 @@
+"""A flow on its way from MirrorMaker 2 to Lockstep or back: what was found of both, and what is planned. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_cli.offset_location import OffsetLocation
+from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
+from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
+
+__all__ = ["MigrationPlan", "MigrationState", "named", "some_of"]
+
+NAMED = 5
+"""Partitions that a sentence names; of more it says how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationState:
+    """What was found. Offsets are those of the last record copied."""
+
+    flow: Flow
+    cluster: str
+    """The source's alias in MM2's progress."""
+    place: OffsetLocation
+    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    """By MM2, of this source; None: there is no such topic."""
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    """The fold of the state topic."""
+    states: StatedPhases = NOTHING_STATED
+    members: int = 0
+    """Of MM2's group."""
+    replicas: int = 0
+    """Of our data plane."""
+
+    def progress(self) -> dict[TopicPartition, PartitionProgress]:
+        """The data plane's own rows. Where there is one it goes on from there, whatever its place says."""
+        return {(row.topic, row.partition): row for row in self.rows.values() if isinstance(row, PartitionProgress)}
+
+    def handover(self, phase: str, partitions: int) -> Handover:
+        """The row that says so once it is done."""
+        place = self.place
+        return Handover(
+            phase=phase,
+            origin=place.origin,
+            topic=place.topic,
+            connector=place.connector,
+            group=place.group,
+            partitions=partitions,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationPlan:
+    """What there is to do. Nothing is to be done while there are `refusals`."""
+
+    writes: tuple[tuple[TopicPartition, int], ...]
+    """Offsets to write where the flow goes on."""
+    row: Handover
+    refusals: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def named(partitions: Iterable[TopicPartition]) -> str:
+    """`orders-0, orders-1 and 7 more`."""
+    return some_of([f"{topic}-{number}" for topic, number in partitions])
+
+
+def some_of(names: list[str]) -> str:
+    """The first ones, and how many more."""
+    shown = ", ".join(names[:NAMED])
+    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
