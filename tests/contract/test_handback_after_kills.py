@@ -21,13 +21,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lockstep_protocol.mm2_codec import MalformedRecord, decode_source_progress
 from lockstep_protocol.names import Flow
 from tests.contract.turns import NumberedCopy, until
 from tests.faults.numbered import Writer
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, end_offsets
-from tests.support.control import read_so_far
+from tests.support.control import read_so_far, source_offsets
 from tests.support.mm2 import ConnectWorker
 from tests.support.runs import LockstepRun
 from tests.support.services import two_cluster_file
@@ -61,13 +60,8 @@ class Struck:
 
     def written_down(self) -> Mapping[int, int | None]:
         """MM2's own progress: where it goes on behind."""
-        found: dict[int, int | None] = {}
-        for record in read_so_far(self.copy.b, f"{WORKERS}-offsets"):
-            with suppress(MalformedRecord):
-                progress = decode_source_progress(record.key, record.value)
-                if progress is not None and (progress.connector, progress.topic) == (self.connector, self.copy.topic):
-                    found[progress.partition] = progress.offset
-        return found
+        found = source_offsets(read_so_far(self.copy.b, f"{WORKERS}-offsets"), self.connector)
+        return {number: offset for (topic, number), offset in found.items() if topic == self.copy.topic}
 
     def last_on_target(self) -> Mapping[int, int]:
         """Neither log has gaps, so the last record's offset there is its offset on the source."""

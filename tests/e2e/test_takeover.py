@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.mm2_codec import decode_source_progress, encode_source_progress
+from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, SlotStatus
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.commands import lockstep
-from tests.support.control import last_row, read_so_far
+from tests.support.control import last_row, read_so_far, source_offsets
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import two_cluster_file
 from tests.support.wire import join_as_connect, leave_group
@@ -54,15 +54,8 @@ class Migration:
 
     def offsets(self, topic: str, connector: str) -> Offsets:
         """What Connect would find."""
-        found: Offsets = {}
-        for record in read_so_far(self.target, topic):
-            try:
-                progress = decode_source_progress(record.key, record.value)
-            except ValueError:
-                continue
-            if progress is not None and progress.connector == connector and progress.offset is not None:
-                found[progress.topic, progress.partition] = progress.offset
-        return found
+        found = source_offsets(read_so_far(self.target, topic), connector)
+        return {tp: offset for tp, offset in found.items() if offset is not None}
 
     @property
     def theirs(self) -> Offsets:

@@ -1,13 +1,17 @@
-"""What the services of a flow have written down so far: rows of the state topic and events."""
+"""What the services of a flow have written down so far: rows of the state topic, events, source offsets."""
+
+import json
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
 
+from lockstep_protocol.connect_offsets import OffsetChange
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import Row, decode_row
 from tests.support.clusters import Record, read_topic
 
-__all__ = ["NOT_YET", "events", "last_row", "read_so_far"]
+__all__ = ["NOT_YET", "events", "last_row", "read_so_far", "source_offsets"]
 
 NOT_YET = frozenset(
     {
@@ -41,3 +45,18 @@ def events(bootstrap: str, flow: Flow, kind: str) -> list[Event]:
     """The flow's events of a kind, oldest first."""
     told = [decode_event(one.value) for one in read_so_far(bootstrap, events_topic(flow)) if one.value is not None]
     return [one for one in told if one.kind == kind]
+
+
+def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple[str, int], int | None]:
+    """What the source connector of this name, or any, finds in Connect's topic of offsets; None: reset last."""
+    found: dict[tuple[str, int], int | None] = {}
+    for record in records:
+        try:
+            name, partition = json.loads(record.key or b"")
+            offset = None if record.value is None else json.loads(record.value)["offset"]
+        except ValueError:
+            continue
+        place = OffsetChange(partition, offset).source_partition()
+        if place is not None and connector in ("", name):
+            found[place[1]] = offset
+    return found

@@ -16,13 +16,13 @@ import psutil
 
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import decode_offset_sync, decode_source_progress
+from lockstep_protocol.mm2_codec import decode_offset_sync
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.support.broker import Broker
 from tests.support.clusters import Comparison, Isolation, Record, compare, end_offsets, produce, read_topic
-from tests.support.control import read_so_far
+from tests.support.control import read_so_far, source_offsets
 from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
 from tests.support.services import ServiceProcess, two_cluster_file
@@ -76,12 +76,8 @@ class MirroredFlow:
 
     def mm2_progress(self, topic: str) -> dict[int, int | None]:
         """What MM2 would find about the topic in its own progress topic, by partition."""
-        found: dict[int, int | None] = {}
-        for record in read_so_far(self.target, progress_topic(self.flow)):
-            progress = decode_source_progress(record.key, record.value)
-            if progress is not None and progress.topic == topic:
-                found[progress.partition] = progress.offset
-        return found
+        found = source_offsets(read_so_far(self.target, progress_topic(self.flow)))
+        return {number: offset for (name, number), offset in found.items() if name == topic}
 
     def offset_syncs(self, topic: str, *, on_target: bool = False) -> list[OffsetSync]:
         """Every sync of the topic, oldest first, from where MM2 keeps them: on the source, unless told otherwise."""

@@ -24,7 +24,7 @@ from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
-from lockstep_protocol.connect_offsets import OffsetFold, changes_of, record_of
+from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, record_of
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
@@ -176,9 +176,12 @@ PARTITIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def _progress(written: Bytes) -> tuple[object, ...]:
-    read = mm2_codec.decode_source_progress(*written)
-    assert read is not None
-    return read.cluster, read.topic, read.partition, read.offset
+    key, value = written
+    (_, partition), offset = json.loads(key), None if value is None else json.loads(value)["offset"]
+    place = OffsetChange(partition, offset).source_partition()
+    assert place is not None
+    cluster, (topic, number) = place
+    return cluster, topic, number, offset
 
 
 def quarantined() -> Bytes:

@@ -12,13 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from lockstep_protocol.commands.command import decode_command
+from lockstep_protocol.connect_offsets import OffsetChange
 from lockstep_protocol.events import decode_event
-from lockstep_protocol.mm2_codec import (
-    decode_checkpoint,
-    decode_heartbeat,
-    decode_offset_sync,
-    decode_source_progress,
-)
+from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
 
 __all__ = ["ROLES", "UNDECODED", "DecodedRecord", "RowChanges", "decode"]
 
@@ -120,17 +116,21 @@ def _heartbeat(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def _progress(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    found = decode_source_progress(key, value)
-    if found is None:  # of another connector: its partition has other fields
-        connector, partition = json.loads(_present(key))
-        body = None if value is None else json.loads(value)
+    connector, partition = json.loads(_present(key))
+    body = None if value is None else json.loads(value)
+    offset = None if body is None else body.get("offset")
+    if not (offset is None or type(offset) is int):
+        raise ValueError(f"an offset is a number, not {_short(offset)}")
+    place = OffsetChange(partition, offset).source_partition()
+    if place is None:  # of another connector: its partition has other fields
         text = "reset" if body is None else _short(body)
         return DecodedRecord(
             "offset", str(connector), f"{_fields(partition)}  {text}", {"partition": partition, "offset": body}
         )
-    text = "reset" if found.offset is None else f"copied to {found.offset}"
-    text += f"  by {found.connector} of {found.cluster}"
-    return DecodedRecord("offset", f"{found.topic}-{found.partition}", text, asdict(found))
+    cluster, (topic, number) = place
+    text = ("reset" if offset is None else f"copied to {offset}") + f"  by {connector} of {cluster}"
+    detail = {"connector": connector, "cluster": cluster, "topic": topic, "partition": number, "offset": offset}
+    return DecodedRecord("offset", f"{topic}-{number}", text, detail)
 
 
 def _quarantined(key: bytes | None, value: bytes | None) -> DecodedRecord:

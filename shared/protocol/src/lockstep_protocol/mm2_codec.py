@@ -13,7 +13,7 @@ import struct
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync, SourceProgress
+from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "decode_checkpoint",
     "decode_heartbeat",
     "decode_offset_sync",
-    "decode_source_progress",
     "encode_checkpoint",
     "encode_heartbeat",
     "encode_offset_sync",
@@ -151,37 +150,6 @@ def encode_source_progress_reset(
     return connect_json([connector, {"cluster": cluster, "partition": partition, "topic": topic}]), None
 
 
-def decode_source_progress(key: bytes | None, value: bytes | None) -> SourceProgress | None:
-    """Read an entry of Connect's offset topic, or None for one of another kind (MM2's checkpoint and heartbeat
-    connectors).
-
-    A tombstone, and a value without an offset, give progress with `offset` None.
-    """
-    match _from_json("source progress key", key):
-        case [str(connector), {"cluster": str(cluster), "topic": str(topic), "partition": int(partition)}] if (
-            type(partition) is int and partition >= 0
-        ):
-            return SourceProgress(connector, cluster, topic, partition, _progress_offset(value))
-        case [str(), dict()]:
-            return None
-        case other:
-            raise MalformedRecord(f"source progress key: [connector, {{...}}] expected, found {other!r}")
-
-
-def _progress_offset(value: bytes | None) -> UpstreamOffset | None:
-    body = None if value is None else _from_json("source progress value", value)
-    match body:
-        case None | {"offset": None}:
-            return None
-        case {"offset": bool()}:
-            pass
-        case {"offset": int(offset)}:
-            return UpstreamOffset(offset)
-        case dict() if "offset" not in body:
-            return None
-    raise MalformedRecord(f'source progress value: {{"offset": number}} expected, found {body!r}')
-
-
 def connect_json(value: Any) -> bytes:
     """JSON as Connect's converter writes it: no blanks, UTF-8, escaped where Jackson escapes."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -195,15 +163,6 @@ def _as_jackson(found: re.Match[str]) -> str:
         units = found["astral"].encode("utf-16-be").hex().upper()
         return f"\\u{units[:4]}\\u{units[4:]}"
     return found[0]
-
-
-def _from_json(what: str, data: bytes | None) -> Any:
-    if data is None:
-        raise MalformedRecord(f"{what}: missing")
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as exc:
-        raise MalformedRecord(f"{what}: not JSON: {exc}") from exc
 
 
 def _string(field: str, text: str) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["Checkpoint", "Heartbeat", "OffsetSync", "SourceProgress"]
+__all__ = ["Checkpoint", "Heartbeat", "OffsetSync"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,3 @@ class Heartbeat:
     source: str
     target: str
     timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceProgress:
-    """How far a source partition is replicated, as Connect keeps it. A restart goes on at `offset` + 1.
-
-    `offset` None: nothing is committed (reset, or never set), so `auto.offset.reset` decides where to begin.
-    """
-
-    connector: str
-    cluster: str
-    topic: str
-    partition: int
-    offset: UpstreamOffset | None
