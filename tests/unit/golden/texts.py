@@ -74,8 +74,9 @@ def _detail(call: Called) -> set[str]:
 
 
 def words() -> Iterator[str]:
-    """Words in capitals within: kinds of events, names of connectors, of Java's and Kafka's."""
-    return iter(sorted(texts_like(CAMEL_CASE)))
+    """Words in capitals within: kinds of events, names of connectors, of Java's and Kafka's. Options of SASL mechanisms
+    are on their page."""
+    return iter(sorted(texts_like(CAMEL_CASE) - sources.sasl_options()))
 
 
 def commands() -> Iterator[str]:
