@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_runtime.kafka.admin_types import TopicDescription
 from lockstep_topic_sync.mirrored_topics import (
     STANDINGS,
     SelectedTopic,
@@ -13,11 +14,10 @@ from lockstep_topic_sync.mirrored_topics import (
     mirrored_row,
     topic_events,
 )
-from lockstep_topic_sync.plan import Topic
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 
-SOURCE = Topic("orders", "id-s", 4)
-TARGET = Topic("A.orders", "id-t", 4)
+SOURCE = TopicDescription("orders", "id-s", 4)
+TARGET = TopicDescription("A.orders", "id-t", 4)
 CONFIGS = {"max.message.bytes": "9", "cleanup.policy": "compact", "unknown": "x"}
 ROW = MirroredTopic(
     source_topic="orders",
@@ -53,7 +53,7 @@ def test_configs_that_were_not_read_stay_as_known() -> None:
 
 
 @pytest.mark.parametrize("target", [None, replace(TARGET, partitions=3)])
-def test_topic_without_a_target_yet_has_no_row(target: Topic | None) -> None:
+def test_topic_without_a_target_yet_has_no_row(target: TopicDescription | None) -> None:
     assert mirrored_row(SelectedTopic(SOURCE, "A.orders", target, None), ROW) is None
 
 

@@ -25,7 +25,6 @@ class NoAuthorizer(Exception):
         super().__init__(
             f"cluster {alias} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)"
         )
-        self.alias = alias
 
 
 class OAuthRules(Exception):
@@ -36,7 +35,6 @@ class OAuthRules(Exception):
             f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), and what tokens grant cannot be "
             "copied; let the issuer of the tokens grant the remote topics"
         )
-        self.alias = alias
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.admin_types import TopicDescription
+from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import metrics
 from lockstep_topic_sync.config_sync import CONFIGS, ConfigSync
-from lockstep_topic_sync.inventory import Topics, read_topics
 from lockstep_topic_sync.mirrored_topics import (
     SelectedTopic,
     TopicEvent,
@@ -178,8 +179,8 @@ class TopicSync:
         asked = {name: found[name] for name in (found.keys() & lately) - own}
         if not asked:
             return selection
-        read = await read_topics(self._ctx.target, {original for some in asked.values() for original in some})
-        hidden = read.by_name.keys() | read.troubles.keys()
+        read = await self._ctx.target.topics({original for some in asked.values() for original in some})
+        hidden = read.done.keys() | read.troubles().keys()
         own |= {name for name, originals in asked.items() if not originals & hidden}
         return selected(rules, source, target=target, copies=copies, own=own)
 
@@ -243,16 +244,17 @@ class TopicSync:
     async def _write(self, topics: Mapping[str, str], remotes: set[str], created: set[str]) -> None:
         """Write the rows of selected topics that changed. `remotes`: target topics that exist, `created` just now."""
         state, rules = self._ctx.state, await self._rules_now()
-        sources = await read_topics(self._ctx.source, topics)
+        sources = await self._ctx.source.topics(topics)
         targets = await self._targets(remotes, created)
-        await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.by_name})
-        unseen = {name: targets.troubles[remote] for name, remote in topics.items() if remote in targets.troubles}
-        unseen |= sources.troubles
+        await self._configs.read_there({n: remote for n, remote in topics.items() if remote in targets.done})
+        hidden = targets.troubles()
+        unseen = {name: str(hidden[remote]) for name, remote in topics.items() if remote in hidden}
+        unseen |= {name: str(trouble) for name, trouble in sources.troubles().items()}
         self._failed(unseen)
         async with self._writing:
             rows, events = [], []
             for name, remote in topics.items():
-                source, target = sources.by_name.get(name), targets.by_name.get(remote)
+                source, target = sources.done.get(name), targets.done.get(remote)
                 if name in unseen:
                     known = state.get(MirroredTopic, name)
                     failed = unseen_row(name, remote, unseen[name], known)
@@ -289,8 +291,9 @@ class TopicSync:
         if again := now - self._asked_hidden >= IDS_EVERY:
             self._asked_hidden = now
         asked = there if again else there - self._hidden.keys()
-        read = await read_topics(self._ctx.source, asked)
-        self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked} | dict(read.troubles)
+        read = await self._ctx.source.topics(asked)
+        self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
+        self._hidden |= {name: str(trouble) for name, trouble in read.troubles().items()}
         rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
         rows = [row for row in rows if state.differs(row)]
         if rows:
@@ -298,11 +301,11 @@ class TopicSync:
             await self._write_changes(rows, happened)
         return self._hidden
 
-    async def _targets(self, remotes: set[str], created: set[str]) -> Topics:
+    async def _targets(self, remotes: set[str], created: set[str]) -> Outcome[TopicDescription]:
         deadline = self._ctx.clock.monotonic() + VISIBLE_WITHIN
         while True:
-            targets = await read_topics(self._ctx.target, remotes)
-            if created <= targets.by_name.keys() | targets.troubles.keys() or self._ctx.clock.monotonic() > deadline:
+            targets = await self._ctx.target.topics(remotes)
+            if created <= targets.done.keys() | targets.troubles().keys() or self._ctx.clock.monotonic() > deadline:
                 return targets
             await asyncio.sleep(0.1)
 

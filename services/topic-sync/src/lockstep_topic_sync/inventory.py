@@ -1,4 +1,4 @@
-"""What both clusters have, read fresh: topics with their ids, and configs, as the plan wants them."""
+"""The configs that both clusters have, read fresh, as the plan wants them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import ConfigSource, TopicConfig, TopicDescription
+from lockstep_runtime.kafka.admin_types import ConfigSource, TopicConfig
 from lockstep_runtime.kafka.outcome import Outcome
-from lockstep_topic_sync.plan import Config, Topic
+from lockstep_topic_sync.plan import Config
 
-__all__ = ["Configs", "Topics", "as_topic", "config_pieces", "read_configs", "read_topics"]
+__all__ = ["Configs", "config_pieces", "read_configs"]
 
 FROM_A_FILE = frozenset({ConfigSource.STATIC_BROKER})
 
@@ -23,21 +23,6 @@ class Configs:
 
     by_topic: Mapping[str, tuple[Config, ...]]
     troubles: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Topics:
-    """Topics by name, and why others that exist could not be described."""
-
-    by_name: Mapping[str, Topic]
-    troubles: Mapping[str, str]
-
-
-async def read_topics(admin: Admin, names: Iterable[str]) -> Topics:
-    """Those of `names` that exist."""
-    outcome: Outcome[TopicDescription] = await admin.topics(names)
-    found = {name: as_topic(topic) for name, topic in outcome.done.items()}
-    return Topics(found, {name: str(trouble) for name, trouble in outcome.troubles().items()})
 
 
 async def read_configs(admin: Admin, names: Iterable[str]) -> Configs:
@@ -60,10 +45,6 @@ def _as_configs(outcome: Outcome[tuple[TopicConfig, ...]]) -> Configs:
     gone = {name for name, trouble in outcome.failed.items() if trouble.code == KafkaError.UNKNOWN_TOPIC_OR_PART}
     troubles = {name: str(trouble) for name, trouble in outcome.troubles().items() if name not in gone}
     return Configs({name: tuple(map(_as_config, entries)) for name, entries in outcome.done.items()}, troubles)
-
-
-def as_topic(topic: TopicDescription) -> Topic:
-    return Topic(topic.name, topic.topic_id, topic.partitions)
 
 
 def _as_config(entry: TopicConfig) -> Config:

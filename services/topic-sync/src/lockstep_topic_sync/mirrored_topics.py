@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from lockstep_topic_sync.plan import LeftOutTopic, Topic
+from lockstep_runtime.kafka.admin_types import TopicDescription
+from lockstep_topic_sync.plan import LeftOutTopic
 
 __all__ = [
     "STANDINGS",
@@ -49,9 +50,9 @@ class SelectedTopic:
     """One selected topic in one round. `target` None: not there (yet). `failure`: why the last attempt at it did not
     work."""
 
-    source: Topic
+    source: TopicDescription
     remote: str
-    target: Topic | None
+    target: TopicDescription | None
     configs: Mapping[str, str] | None
     """Effective configs of the target topic; None: not read in this round."""
     failure: str = ""

@@ -21,7 +21,6 @@ __all__ = [
     "LeftOutTopic",
     "Rules",
     "Selection",
-    "Topic",
     "TopicSyncPlan",
     "alterations",
     "creation_configs",
@@ -54,15 +53,6 @@ class Rules:
     same_cluster: bool = False
     aliases: frozenset[str] = frozenset()
     """Of all clusters of the file: those by which heartbeats may have come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic of either cluster. `topic_id` is "" where the broker has none."""
-
-    name: str
-    topic_id: str
-    partitions: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,6 @@ class TopicDescription:
     name: str
     topic_id: str
     partitions: int
-    replication_factor: int = 0
-    """Of partition 0."""
-    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,7 @@ class NewTopic:
 class ConfigSource:
     """Where a config value comes from: Kafka's own numbers (DescribeConfigs)."""
 
-    UNKNOWN = 0
     TOPIC = 1
-    DYNAMIC_BROKER = 2
-    DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
 
@@ -63,13 +57,9 @@ class TopicConfig:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A consumer group as listed. `state` and `type` are Kafka's words in upper case: STABLE EMPTY DEAD ..., CLASSIC
-    CONSUMER.
-    """
+    """A consumer group as listed. `type` is Kafka's word in upper case: CLASSIC, CONSUMER."""
 
     group: str
-    state: str
-    simple: bool = False
     type: str = ""
 
 

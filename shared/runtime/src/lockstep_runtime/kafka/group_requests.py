@@ -36,13 +36,7 @@ class GroupRequests(AdminRequests):
             # KafkaError, whatever the library's documentation says: not the exception around it.
             raise await self._trouble(result.errors[0], "list", "groups")
         return tuple(
-            GroupListing(
-                g.group_id,
-                "" if g.state is None else g.state.name,
-                bool(g.is_simple_consumer_group),
-                "" if getattr(g, "type", None) is None else g.type.name,
-            )
-            for g in result.valid
+            GroupListing(g.group_id, "" if getattr(g, "type", None) is None else g.type.name) for g in result.valid
         )
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:

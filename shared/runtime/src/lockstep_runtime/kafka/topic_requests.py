@@ -60,9 +60,7 @@ class TopicRequests(AdminRequests):
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         found: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
-            replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
-            topic_id = _as_kafka_prints(topic.topic_id)
-            found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, topic.is_internal)
+            found[name] = TopicDescription(name, _as_kafka_prints(topic.topic_id), len(topic.partitions))
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:

@@ -62,7 +62,6 @@ class ClusterUnreachable(ClusterError):
 
     def __init__(self, alias: str, bootstrap: str, why: str) -> None:
         super().__init__(alias, f"cluster {alias} at {bootstrap} cannot be reached: {why}")
-        self.bootstrap = bootstrap
         self.why = why
 
 
@@ -78,8 +77,6 @@ class NotPermitted(ClusterError):
         how = remedy or "grant our principal that operation there"
         super().__init__(alias, f"cluster {alias} does not permit {operation} on {resource}: {how}")
         self.remedy = remedy
-        self.operation = operation
-        self.resource = resource
 
 
 class RequestRefused(ClusterError):
@@ -87,8 +84,6 @@ class RequestRefused(ClusterError):
 
     def __init__(self, alias: str, operation: str, resource: str, code: int, why: str) -> None:
         super().__init__(alias, f"cluster {alias} refused to {operation} {resource}: {why}")
-        self.operation = operation
-        self.resource = resource
         self.code = code
         self.why = why
 
@@ -98,7 +93,6 @@ class TopicMissing(ClusterError):
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
-        self.topic = topic
 
 
 class TopicDeleted(ClusterError):
@@ -107,7 +101,6 @@ class TopicDeleted(ClusterError):
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} was deleted on cluster {alias}: a broker says that there is none")
-        self.topic = topic
 
 
 class LogTruncated(ClusterError):
@@ -119,9 +112,6 @@ class LogTruncated(ClusterError):
             f"topic {topic} partition {partition} on cluster {alias} no longer holds offset {position}: "
             "it was re-created or truncated; reading it again from the beginning",
         )
-        self.topic = topic
-        self.partition = partition
-        self.position = position
 
 
 class NotAppended(ClusterError):
@@ -131,5 +121,3 @@ class NotAppended(ClusterError):
 
     def __init__(self, alias: str, topic: str, why: str) -> None:
         super().__init__(alias, f"could not append to {topic} on cluster {alias}: {why}")
-        self.topic = topic
-        self.why = why
