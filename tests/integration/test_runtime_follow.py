@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
@@ -260,7 +261,7 @@ async def test_mm2_146_147_control_topics_are_created_once_and_their_factor_fits
     described = (await admin.topics([topic_name])).done
     assert described[topic_name].partitions == 6  # with three replicas one broker would have refused it
     assert len(described[topic_name].topic_id) == 22
-    configs = (await admin.describe_configs([topic_name])).done[topic_name]
+    configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
     assert {c.value for c in configs if c.name == "segment.index.bytes"} == {str(64 << 10)}
 
 
@@ -295,7 +296,7 @@ async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str)
     create_topic(broker_b.bootstrap, topic_name)
 
     async def flush() -> tuple[str | None, int]:
-        configs = (await admin.describe_configs([topic_name])).done[topic_name]
+        configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
         (found,) = (c for c in configs if c.name == "flush.messages")
         return found.value, found.source
 

@@ -284,7 +284,7 @@ def test_translation_back(downstream: int, wanted: tuple[int, bool, int] | None)
 
 def test_no_runs_translate_nothing_back() -> None:
     assert translate_back((), DownstreamOffset(0)) is None
-    assert RunMap.build(waiting(99, 56)).translate_back(DownstreamOffset(57)) == BackTranslation(
+    assert translate_back(RunMap.build(waiting(99, 56)).runs, DownstreamOffset(57)) == BackTranslation(
         UpstreamOffset(100), False, 0
     )
 
@@ -303,11 +303,11 @@ def test_back_is_exact_with_all_rows_and_never_too_far_with_some(stretches: list
     before = -1
     for at in range(stretches[-1][1] + stretches[-1][2] + 2):
         first_unread = unread(stretches, at)
-        back = whole.translate_back(DownstreamOffset(at))
+        back = translate_back(whole.runs, DownstreamOffset(at))
         assert (back is None) == (at < stretches[0][1])
         if back is not None:
             assert back.upstream <= first_unread <= back.upstream + back.reread
-        guess = some.translate_back(DownstreamOffset(at))
+        guess = translate_back(some.runs, DownstreamOffset(at))
         if guess is not None:
             assert before <= guess.upstream <= first_unread
             at_the_end = at >= some.runs[-1].downstream_end
@@ -321,7 +321,7 @@ def test_runs_there_and_back_never_lead_further(stretches: list[Stretch], positi
     known = read(copied(stretches, data).log)
     there = known.translate(UpstreamOffset(position))
     if there is not None:
-        back = known.translate_back(there.downstream)
+        back = translate_back(known.runs, there.downstream)
         assert back is not None
         assert back.upstream <= position
         again = known.translate(back.upstream)

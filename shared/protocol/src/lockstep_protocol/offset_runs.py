@@ -230,7 +230,3 @@ class RunMap:
     def translate(self, upstream: UpstreamOffset) -> Translation | None:
         """Where a group that reads `upstream` next stands downstream; None when the runs do not reach back so far."""
         return translate(self.runs, upstream, self.decided)
-
-    def translate_back(self, downstream: DownstreamOffset) -> BackTranslation | None:
-        """Where a group that reads `downstream` next stands upstream; None when the runs do not reach back so far."""
-        return translate_back(self.runs, downstream)

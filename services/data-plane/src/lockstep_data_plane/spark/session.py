@@ -254,11 +254,11 @@ def _occupancy(context: Any, master: str) -> str:
     return f"{master} has executors: {executors}, running tasks: {tasks}"
 
 
-def _exit_status(gateway: Any, within: float = 5.0) -> int | None:
+def _exit_status(gateway: Any) -> int | None:
     """How the JVM ended; None while it runs."""
     status: int | None = None
     with contextlib.suppress(subprocess.TimeoutExpired):
-        status = gateway.proc.wait(within)
+        status = gateway.proc.wait(5.0)
     return status
 
 

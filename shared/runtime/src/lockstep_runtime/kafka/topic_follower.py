@@ -76,7 +76,8 @@ class TopicFollower:
         self._stopping = threading.Event()
         self._reader = TopicReader(conf, topic, alias, access, self._stopping)
         self._room = threading.Semaphore(AHEAD)
-        self._positions: dict[int, int] = {}
+        self.positions: dict[int, int] = {}
+        """Per partition, the offset after the last record handed over."""
         self._missing: dict[int, int] = {}
         self._unheard: set[int] = set()
 
@@ -146,11 +147,6 @@ class TopicFollower:
         """The cluster answers: others have asked it. Nothing of the topic need come for that."""
         self._reader.trouble = ""
 
-    @property
-    def positions(self) -> dict[int, int]:
-        """Per partition, the offset after the last record handed over."""
-        return dict(self._positions)
-
     # -- on the event loop ---------------------------------------------------------------------------------------------
 
     def _deliver(self, records: Sequence[Record], ends: Mapping[int, int]) -> None:
@@ -164,8 +160,8 @@ class TopicFollower:
             self._stopping.set()
             self._end(exc)
             return
-        self._positions.update(ends)
-        self._missing = {p: end for p, end in self._missing.items() if self._positions.get(p, -1) < end}
+        self.positions.update(ends)
+        self._missing = {p: end for p, end in self._missing.items() if self.positions.get(p, -1) < end}
         if not self._missing and not self._caught_up.done():
             self._caught_up.set_result(None)
         self._unheard -= ends.keys()

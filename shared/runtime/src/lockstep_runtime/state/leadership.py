@@ -145,9 +145,9 @@ class Leadership:
         ours = (p for p in self._claims if leader_label(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)
 
-    def others_since(self, term: int, instance: str, partition: int = 0) -> bool:
+    def others_since(self, term: int, instance: str) -> bool:
         """Whether another than this instance has claimed after `term`, as far as read; also one who was succeeded."""
-        claimants = self._claimants.get(leader_label(self._service, partition, divided=self._divided), {})
+        claimants = self._claimants.get(leader_label(self._service, 0, divided=self._divided), {})
         return any(offset > term for other, offset in claimants.items() if other != instance)
 
     def leader(self, partition: int = 0) -> str:

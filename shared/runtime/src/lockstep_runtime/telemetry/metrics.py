@@ -28,21 +28,16 @@ class Sample(NamedTuple):
 class Series:
     """One metric for one set of label values."""
 
-    def __init__(self, values: dict[tuple[str, ...], float | Callable[[], float]], labels: tuple[str, ...]) -> None:
+    def __init__(self, values: dict[tuple[str, ...], float], labels: tuple[str, ...]) -> None:
         self._values = values
         self._labels = labels
 
     def add(self, amount: float = 1.0) -> None:
         """Grow by as much."""
-        now = self._values.get(self._labels, 0.0)
-        self._values[self._labels] = (now() if callable(now) else now) + amount
+        self._values[self._labels] = self._values.get(self._labels, 0.0) + amount
 
     def set(self, value: float) -> None:
         self._values[self._labels] = value
-
-    def follow(self, read: Callable[[], float]) -> None:
-        """From now on the value is what `read` returns when the page is asked for."""
-        self._values[self._labels] = read
 
 
 class Metrics(Collector):
@@ -52,7 +47,7 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(self)
-        self._values: dict[Metric, dict[tuple[str, ...], float | Callable[[], float]]] = {}
+        self._values: dict[Metric, dict[tuple[str, ...], float]] = {}
         self._owners: list[Callable[[], Iterable[Sample]]] = []
 
     def series(self, metric: Metric, *labels: str) -> Series:
@@ -80,10 +75,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """For the registry: every metric that has a value now."""
-        found: dict[Metric, dict[tuple[str, ...], float]] = {
-            metric: {labels: value() if callable(value) else value for labels, value in values.items()}
-            for metric, values in self._values.items()
-        }
+        found = {metric: dict(values) for metric, values in self._values.items()}
         for owner in self._owners:
             for metric, labels, value in owner():
                 values = found.setdefault(metric, {})

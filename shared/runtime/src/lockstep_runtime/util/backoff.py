@@ -41,10 +41,10 @@ class Backoff:
     def reset(self) -> None:
         self.failures = 0
 
-    def worked(self, seconds: float, each: float = 10.0) -> None:
-        """Forget one failure for each `each` seconds that it went well: what fails now and then is tried again soon
+    def worked(self, seconds: float) -> None:
+        """Forget one failure for each ten seconds that it went well: what fails now and then is tried again soon
         every time, what fails at once waits longer and longer."""
-        self.failures = max(0, self.failures - int(seconds // each))
+        self.failures = max(0, self.failures - int(seconds // 10.0))
 
 
 class KeyedBackoff(Generic[K]):
