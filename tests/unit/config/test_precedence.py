@@ -56,7 +56,7 @@ def test_alias_equal_to_the_start_of_a_known_key_does_not_split_it() -> None:
 )
 def test_connector_line_of_the_flow_overrides_the_top(lines: str, value: str | None, line: int) -> None:
     found = precedence.connector(layers(lines), FLOW, "topics")
-    assert (found and found.value, found.entry.line if found else 0) == (value, line)
+    assert (found and found.value, found.line if found else 0) == (value, line)
 
 
 @pytest.mark.parametrize(

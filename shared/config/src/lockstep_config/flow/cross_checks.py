@@ -11,8 +11,8 @@ from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_together
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, EffectiveLine, Layers
-from lockstep_config.text.config_errors import Problem
+from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, Layers
+from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 
@@ -39,7 +39,7 @@ def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Diagnostic
     found = of.found("lockstep.recompress")
     if found and plane.compression.recompress and plane.compression_type is None:
         findings.note(
-            found.entry,
+            found,
             f"is true, but no compression.type of the producer on {of.flow.target} says into what: batches pass as "
             "they are",
         )
@@ -55,7 +55,7 @@ def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Diagnost
     if plane.isolation_level != "read_committed":
         lacking.append(f"{of.flow.source}.consumer.isolation.level=read_committed")
     if lacking:
-        findings.problem(found.entry, f"is required, so {of.flow} needs {' and '.join(lacking)}")
+        findings.problem(found, f"is required, so {of.flow} needs {' and '.join(lacking)}")
 
 
 def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics) -> None:
@@ -72,14 +72,10 @@ def _check_offset_syncs(of: Reader, findings: Diagnostics) -> None:
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
         found = of.found(key)
         if found:
-            findings.problem(
-                found.entry, f"is set, but {of.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
-            )
+            findings.problem(found, f"is set, but {of.flow} writes no offset syncs (emit.offset-syncs.enabled=false)")
     off = of.found("emit.offset-syncs.enabled")
     if off and of.boolean("emit.checkpoints.enabled"):
-        findings.note(
-            off.entry, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
-        )
+        findings.note(off, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so")
 
 
 def _check_checkpoints(of: Reader, findings: Diagnostics) -> None:
@@ -90,7 +86,7 @@ def _check_checkpoints(of: Reader, findings: Diagnostics) -> None:
         return
     unmoved = " and moves no group, although sync.group.offsets.enabled is true"
     findings.note(
-        off.entry,
+        off,
         f"is false, so {of.flow} has no checkpoints{unmoved if of.boolean('sync.group.offsets.enabled') else ''}",
     )
 
@@ -101,12 +97,12 @@ def _check_separator(of: Reader, findings: Diagnostics) -> None:
         _check_part_of_name(found, found.value.strip(), findings)
 
 
-def _check_part_of_name(found: EffectiveLine, value: str, findings: Diagnostics) -> None:
+def _check_part_of_name(found: Entry, value: str, findings: Diagnostics) -> None:
     if LEGAL_IN_TOPIC.fullmatch(value):
         return
     quotes = "; quotes are part of a value here, and nothing behind = is empty" if value.strip("\"'") != value else ""
     findings.problem(
-        found.entry, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
+        found, f"is {value!r}, which a topic's name cannot hold: use letters, digits, '.', '_', '-'{quotes}"
     )
 
 
@@ -119,7 +115,7 @@ def _check_aliases(
     aliases = precedence.aliases(layers, of.flow)
     if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
         findings.problem(
-            stated[-1].entry,
+            stated[-1],
             f"makes both aliases of {of.flow} {aliases.target!r}. With a policy that keeps names each topic then "
             f"counts as one of the target's own, and MirrorMaker mirrors none: remove {' and '.join(ALIAS_KEYS)}, for "
             "the policy alone keeps the names",
@@ -140,10 +136,7 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
                 f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}, so that "
                 f"groups of the one would be moved by positions of the other: {instead}"
             )
-            if found is not None:
-                findings.problem(found.entry, message)
-            else:
-                findings.problems.append(Problem(findings.file, 0, ALIAS_KEYS[what == SYNCS], message))
+            findings.problem(found or ALIAS_KEYS[what == SYNCS], message)
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from lockstep_config.flow.reader import Reader
@@ -26,7 +25,6 @@ from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyExclude, ConfigPropertyFilter, NameFilter, Names
 from lockstep_protocol.names import Flow
@@ -101,25 +99,16 @@ def _own(
     if found is None:
         theirs = of.found(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
-            findings.problem(theirs.entry, refusal)  # another flow has a Python class in its place, this one has none
+            findings.problem(theirs, refusal)  # another flow has a Python class in its place, this one has none
         return None
-    entry = found.entry
-    where = f"{_place(entry, findings.file)}: {entry.shown}"
+    where = findings.where(found)
     try:
         made = kind(found.value.strip(), _properties(layers, of.flow, own_keys_of(found.value)), where, arguments or {})
         made.try_out()
-    except BadValue as exc:
-        findings.problem(entry, str(exc))
-        return None
-    except ClassFailed as exc:
-        findings.problem(entry, str(exc).removeprefix(f"{where}: "))
+    except (BadValue, ClassFailed) as exc:
+        findings.problem(found, str(exc).removeprefix(f"{where}: "))
         return None
     return made
-
-
-def _place(entry: Entry, file: Path) -> str:
-    named = entry.file or file
-    return f"{named}:{entry.line}" if entry.line else str(named)
 
 
 def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics) -> None:
@@ -130,7 +119,7 @@ def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics)
     remote = policy.format_remote_topic(alias, "t")
     if policy.topic_source(remote) != alias:
         findings.note(
-            found.entry,
+            found,
             f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
             "(topic_source): a topic that goes round by other flows is not seen",
         )

@@ -31,9 +31,9 @@ from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, clien
 from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.precedence import EffectiveLine, Layers
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
-from lockstep_config.text.config_errors import Problem
+from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 
 __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
@@ -131,8 +131,7 @@ def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
     word = connector.choice(STATE) if found else "running"
     if found is None or word == "running":
         return None
-    where = f"{found.entry.file or findings.file}:{found.entry.line}: {found.entry.shown}"
-    return StatedPhase(phase="stopped" if word == "stopped" else "paused", key=where)
+    return StatedPhase(phase="stopped" if word == "stopped" else "paused", key=findings.where(found))
 
 
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
@@ -172,7 +171,7 @@ def _auto_restart(of: Reader, findings: Diagnostics) -> AutoRestart:
     one = of.settings(AutoRestart)
     found = of.found("lockstep.auto.restart.max")
     if found and not one.enabled:
-        findings.without_effect(found.entry, "lockstep.auto.restart.enabled=false: nothing is started again")
+        findings.without_effect(found, "lockstep.auto.restart.enabled=false: nothing is started again")
     return one
 
 
@@ -207,12 +206,9 @@ def _clients(
     return ClientProperties(**properties, data_producer=texts(producer))
 
 
-def _check_translation(found: Mapping[str, EffectiveLine], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
+def _check_translation(found: Mapping[str, Entry], kind: ClientKind, alias: str, findings: Diagnostics) -> None:
     for key, why in translated(texts(found), kind).refused:
-        if key in found:
-            findings.problem(found[key].entry, why)
-        else:
-            findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", why))
+        findings.problem(found.get(key, f"{alias}.{key}"), why)
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
@@ -224,7 +220,7 @@ def _heartbeats(of: Reader) -> bool:
     return values.is_true(of.text("emit.heartbeats.enabled"))
 
 
-def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[EffectiveLine, EffectiveLine]]:
+def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:
     """Lines `S->T.source.cluster.x` that count for nothing because `S.x` or `x` does, with the line that counts."""
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
@@ -232,4 +228,4 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[EffectiveL
             for key, entry in layers.of_flow(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
-                    yield EffectiveLine(entry.value, entry), counting[name]
+                    yield entry, counting[name]

@@ -90,14 +90,14 @@ def check_legacy(of: Reader, findings: Diagnostics) -> None:
     policy = of.found("replication.policy.class")
     if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
         findings.problem(
-            policy.entry,
+            policy,
             f"is {policy.value.strip()!r}, but {of.flow} is a legacy flow ({LEGACY_GROUP}), whose topics keep their "
             f"names: remove this line, or set {of.flow}.replication.policy.class={IDENTITY_POLICIES[1]}",
         )
     refused = of.found("lockstep.on.refused")
     if refused is not None and of.boolean(LEGACY_ABORT) and "quarantine" in refused.value:
         findings.problem(
-            refused.entry,
+            refused,
             f"puts what the target refuses into quarantine and goes on, but {of.flow} is to stop then: "
             f"set {LEGACY_ABORT}=false, or remove this line",
         )
@@ -109,7 +109,7 @@ def _check_by_key(of: Reader, findings: Diagnostics) -> None:
         found = of.found(key)
         if found is not None and of.boolean(key):
             findings.problem(
-                found.entry,
+                found,
                 f"is true, but with {LEGACY_PARTITIONING}=key an offset of {of.flow.source} has no place on "
                 f"{of.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
             )
@@ -126,7 +126,7 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
         found = precedence.connector(layers, settings.flow, LEGACY_GROUP)
         if first != settings.flow and found is not None:
             findings.problem(
-                found.entry,
+                found,
                 f"is {legacy.group!r} for {first} and for {settings.flow}: positions of one group on "
                 f"{settings.flow.source} can be those of one flow only; give each a group of its own",
             )

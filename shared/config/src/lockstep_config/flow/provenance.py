@@ -25,7 +25,6 @@ from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
-from lockstep_config.text.config_errors import Problem
 from lockstep_protocol.names import Flow, state_topic
 
 __all__ = ["with_provenance"]
@@ -48,12 +47,12 @@ def with_provenance(
     stated = _stated(layers, flows, [link.flow for link in links], findings)
     modes = defaults(links, stated)
     for found in double_routes(links, modes):
-        findings.problems.append(Problem(findings.file, 0, KEY, _both_ways(found.origin, found.one, found.other)))
+        findings.problem(KEY, _both_ways(found.origin, found.one, found.other))
     back = [link.flow for link in links if leads_back(link, links)]
     if back:
-        findings.notes.append(Problem(findings.file, 0, KEY, _goes_round(back, modes)))
+        findings.note(KEY, _goes_round(back, modes))
     for path in unreached(links, modes):
-        findings.notes.append(Problem(findings.file, 0, KEY, _not_relayed(path, modes)))
+        findings.note(KEY, _not_relayed(path, modes))
     for settings in flows:
         if settings.data_plane.exactly_once and modes.get(settings.flow) == "relay":
             _one_id_only(settings, links, stated, modes, findings)
@@ -72,7 +71,7 @@ def _stated(
         if settings.flow in keeping:
             stated[settings.flow] = cast(Mode, values.choice(found.value, KEYS[KEY].choices))
         elif KEY in layers.of_flow(settings.flow):
-            findings.without_effect(found.entry, f"the topics of {settings.flow} get new names on the target")
+            findings.without_effect(found, f"the topics of {settings.flow} get new names on the target")
     return stated
 
 
@@ -99,7 +98,7 @@ def _one_id_only(
         f"is relay for {flow}, and {other}: a transactional id cannot tell several origins apart; set "
         f"{flow}.{KEY}=local, or {key}={instead}"
     )
-    findings.problems.append(Problem(findings.file, 0, KEY, message))
+    findings.problem(KEY, message)
 
 
 def _goes_round(back: Sequence[Flow], modes: Mapping[Flow, Mode]) -> str:
@@ -152,7 +151,7 @@ def _settled(
             f"what they read of {flow.source}'s records; what was written on {flow.target} and they had not read on "
             f"{flow.source} yet may be left out"
         )
-        findings.notes.append(Problem(findings.file, 0, GROUPS, message))
+        findings.note(GROUPS, message)
     first = aliases.index(flow.source) < aliases.index(flow.target)
     if not comes_back or first or CONFIGS in layers.of_flow(flow) or not settings.topic_sync.sync_configs:
         return settings
@@ -161,5 +160,5 @@ def _settled(
         f"are on {flow.target}: those of {flow.target}, which clusters names first, count; {flow}.{CONFIGS}=true and "
         f"{Flow(flow.target, flow.source)}.{CONFIGS}=false turn that round"
     )
-    findings.notes.append(Problem(findings.file, 0, CONFIGS, message))
+    findings.note(CONFIGS, message)
     return replace(settings, topic_sync=replace(settings.topic_sync, sync_configs=False))

@@ -14,8 +14,9 @@ from lockstep_config.keys.key_types import KeyLevel
 from lockstep_config.keys.key_values import keys_of, value_of
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import EffectiveLine, Layers
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
+from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
 __all__ = ["Reader", "texts"]
@@ -35,7 +36,7 @@ class Reader:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Of this flow, in place of the table's."""
 
-    def found(self, key: str) -> EffectiveLine | None:
+    def found(self, key: str) -> Entry | None:
         """The line that counts; for a key that Kafka renamed, the old one's where the new one is not set."""
         if self.of_worker:
             return precedence.worker(self.layers, self.flow, key)
@@ -78,6 +79,6 @@ class Reader:
         return values.list_of(self.text(key) if stated else default or "")
 
 
-def texts(found: Mapping[str, EffectiveLine]) -> dict[str, str]:
+def texts(found: Mapping[str, Entry]) -> dict[str, str]:
     """The values alone."""
     return {key: effective.value for key, effective in found.items()}

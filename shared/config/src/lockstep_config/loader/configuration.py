@@ -195,7 +195,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
     for_example = ", ".join(suggested) if len(suggested) > 1 else "A, B"
     if listed is None:
         message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
-        findings.problems.append(Problem(findings.file, 0, "clusters", message))
+        findings.problem("clusters", message)
         return suggested, False
     aliases = list_of(listed.value)
     if not aliases:
@@ -219,7 +219,7 @@ def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnosti
         # An alias that may not be one cannot have lines of its own either; one sentence about it is enough.
         if precedence.ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
-            findings.problems.append(Problem(findings.file, 0, f"{alias}.bootstrap.servers", message))
+            findings.problem(f"{alias}.bootstrap.servers", message)
 
 
 def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
@@ -232,7 +232,7 @@ def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Diagnos
         known = next((address for address in addresses if seen.get(address, alias) != alias), None)
         if servers is not None and known is not None:
             findings.note(
-                servers.entry,
+                servers,
                 f"has {known}, which {seen[known]} has as well: {seen[known]} and {alias} are one cluster, and topics "
                 "whose names begin with either alias are not mirrored",
             )
@@ -274,41 +274,36 @@ def _check_certificate(
             missing = True
             found = precedence.connection(layers, alias).get(key)
             message = f"names {file}, which is no file that can be read"
-            if found:
-                findings.problem(found.entry, message)
-            else:
-                findings.problems.append(Problem(findings.file, 0, f"{alias}.{key}", message))
+            findings.problem(found or f"{alias}.{key}", message)
     if missing:
         return
     try:
         ssl_context(tls_of(properties))
     except (OSError, Untranslatable) as exc:
         message = f"the certificates or the private key for {client} do not serve: {exc}"
-        findings.problems.append(Problem(findings.file, 0, f"{alias}.ssl", message))
+        findings.problem(f"{alias}.ssl", message)
 
 
 def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Diagnostics) -> None:
     tokens = login_of(properties).tokens
     if tokens is not None and tokens.iam is not None and (missing := signer_missing()) is not None:
-        findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl.mechanism", missing))
+        findings.problem(f"{alias}.sasl.mechanism", missing)
     if tokens is not None and tokens.endpoint is not None:
         try:
             ssl_context(tokens.tls)
         except OSError as exc:
             message = f"the certificates for the token endpoint of {alias} do not serve: {exc}"
-            findings.problems.append(Problem(findings.file, 0, f"{alias}.sasl", message))
+            findings.problem(f"{alias}.sasl", message)
 
 
 def _remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     for line, counting in shadowed(layers, [settings.flow for settings in flows]):
-        findings.without_effect(line.entry, f"{counting.entry.shown} counts, as in MirrorMaker")
+        findings.without_effect(line, f"{counting.shown} counts, as in MirrorMaker")
     ineffective_lines.remark(layers, flows, findings)
     if not flows:
-        message = "no flow runs: set SOURCE->TARGET.enabled=true"
-        findings.notes.append(Problem(findings.file, 0, "", message))
+        findings.note("", "no flow runs: set SOURCE->TARGET.enabled=true")
     elif not any(settings.enabled for settings in flows):
-        message = "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true"
-        findings.notes.append(Problem(findings.file, 0, "", message))
+        findings.note("", "no flow is enabled, only heartbeats run: set SOURCE->TARGET.enabled=true")
 
 
 def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:

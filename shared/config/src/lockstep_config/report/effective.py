@@ -14,7 +14,7 @@ from lockstep_config.keys.key_types import Key, KeyLevel, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import CONF_PREFIX
 from lockstep_config.resolve import precedence
-from lockstep_config.resolve.precedence import EffectiveLine, Layers
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_protocol.names import Flow
@@ -83,8 +83,8 @@ class _Shown:
         masked = MASK if value and is_secret(entry.key) else value
         return Setting(key, masked, entry.file or self.path, entry.line, entry.shown)
 
-    def all(self, found: Mapping[str, EffectiveLine]) -> tuple[Setting, ...]:
-        return tuple(sorted(self.line(key, effective.entry) for key, effective in found.items()))
+    def all(self, found: Mapping[str, Entry]) -> tuple[Setting, ...]:
+        return tuple(sorted(self.line(key, effective) for key, effective in found.items()))
 
 
 def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
@@ -97,9 +97,7 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
         if (ours := f"lockstep.{name}") in KEYS and connector.found(ours):
             continue  # a Python class has its place
         found = (connector if KeyLevel.FLOW in key.scopes else worker).found(name)
-        lines.append(
-            shown.line(name, found.entry) if found else Setting(name, defaults.get(name, _default(name, settings)))
-        )
+        lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
     own = {key for key in layers.of_flow(flow) if key not in KEYS and not _of_client(key)}
     lines += [shown.line(key, layers.of_flow(flow)[key]) for key in own]
     clients = {

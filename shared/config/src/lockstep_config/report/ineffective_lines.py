@@ -55,11 +55,11 @@ def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnosti
             continue
         included = list_of(found.value)
         if not included:
-            findings.note(found.entry, f"is empty: {settings.flow} selects no {what}")
+            findings.note(found, f"is empty: {settings.flow} selects no {what}")
         both = sorted(set(included) & set(list_of(without.value))) if without else []
         if both and without:
-            has = f"has {', '.join(both)} as {found.entry.shown} has"
-            findings.note(without.entry, f"{has}: what is excluded stays out")
+            has = f"has {', '.join(both)} as {found.shown} has"
+            findings.note(without, f"{has}: what is excluded stays out")
 
 
 def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], findings: Diagnostics) -> None:

@@ -17,7 +17,6 @@ from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.text.config_errors import Problem
 from lockstep_protocol.filters import NameFilter, Names
 
 __all__ = ["check_cycles", "find_cycles"]
@@ -34,7 +33,7 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
     try:
         found = list(find_cycles(flows))
     except ClassFailed as exc:
-        findings.problems.append(Problem(findings.file, 0, "", str(exc)))
+        findings.problem("", str(exc))
         return
     reported: set[frozenset[str]] = set()
     for way, again in found:
@@ -97,17 +96,14 @@ def _report(layers: Layers, way: Sequence[Step], again: str, findings: Diagnosti
         f"leads round: {' is '.join(names[:2])}{''.join(f', {name}' for name in names[2:])}, which {first.flow} "
         f"mirrors again, and so for ever: {_instead(way, flows)}, or let them select different topics"
     )
-    for key in (
+    keys = (
         *(ALIAS_KEYS if any(settings.aliases != settings.flow for settings, _ in way) else ()),
         "replication.policy.separator",
         "replication.policy.class",
         "lockstep.replication.policy.class",
-    ):
-        for settings, _ in way:
-            if (found := Reader(layers, settings.flow).found(key)) is not None:
-                findings.problem(found.entry, message)
-                return
-    findings.problems.append(Problem(findings.file, 0, "replication.policy.separator", message))
+    )
+    lines = (Reader(layers, settings.flow).found(key) for key in keys for settings, _ in way)
+    findings.problem(next(filter(None, lines), "replication.policy.separator"), message)
 
 
 def _instead(way: Sequence[Step], flows: str) -> str:

@@ -29,13 +29,16 @@ class Diagnostics:
     unknown_keys: str = ""
     """`error` or `warn`: what each key is that nobody knows; else `unknown_key` is told."""
 
-    def problem(self, entry: Entry, message: str) -> None:
-        """With the slip of writing by which the value came to be wrong, if it has one."""
-        why = "" if entry.referenced else looks_like(entry.value) if is_secret(entry.key) else slip(entry.value)
-        self._problem(entry, f"{message}; {why}" if why and why not in message else message)
+    def problem(self, about: Entry | str, message: str) -> None:
+        """Of a line, with the slip of writing by which its value came to be wrong, if it has one; or of a key that has
+        no line."""
+        why = ""
+        if isinstance(about, Entry) and not about.referenced:
+            why = looks_like(about.value) if is_secret(about.key) else slip(about.value)
+        self._problem(about, f"{message}; {why}" if why and why not in message else message)
 
-    def _problem(self, entry: Entry, message: str) -> None:
-        self.problems.append(self._about(entry, _sentence(entry, message)))
+    def _problem(self, about: Entry | str, message: str) -> None:
+        self.problems.append(self._about(about, _sentence(about, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
         self.unused.append(self._about(entry, f"has no effect: {why}"))
@@ -47,18 +50,25 @@ class Diagnostics:
         else:
             self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 
-    def note(self, entry: Entry, message: str) -> None:
-        self.notes.append(self._about(entry, _sentence(entry, message)))
+    def note(self, about: Entry | str, message: str) -> None:
+        self.notes.append(self._about(about, _sentence(about, message)))
 
-    def _about(self, entry: Entry, message: str) -> Problem:
-        return Problem(entry.file or self.file, entry.line, entry.shown, message)
+    def where(self, entry: Entry) -> str:
+        """`FILE:LINE: KEY`."""
+        return str(self._about(entry, "")).removesuffix(": ")
+
+    def _about(self, about: Entry | str, message: str) -> Problem:
+        if isinstance(about, str):
+            return Problem(self.file, 0, about, message)
+        return Problem(about.file or self.file, about.line, about.shown, message)
 
 
-def _sentence(entry: Entry, message: str) -> str:
+def _sentence(about: Entry | str, message: str) -> str:
     """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
+    if isinstance(about, str) or not about.referenced:
+        return message
     lowered = message.casefold()
-    parts = _WORDS.split(entry.value.casefold())
-    if entry.referenced and any(part and part in lowered for part in parts):
+    if any(part and part in lowered for part in _WORDS.split(about.value.casefold())):
         return (
             "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
         )

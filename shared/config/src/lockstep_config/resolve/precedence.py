@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind
@@ -34,7 +34,6 @@ __all__ = [
     "ALIAS",
     "LEGAL_IN_TOPIC",
     "SIDES",
-    "EffectiveLine",
     "KeyScope",
     "Layers",
     "Side",
@@ -70,14 +69,6 @@ class KeyScope:
     key: str
     flow: Flow | None = None
     alias: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EffectiveLine:
-    """A value that some line set. `entry` says which; its key shows the scope."""
-
-    value: str = field(repr=False)
-    entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +125,7 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
     return Layers(top, clusters, flows)
 
 
-def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> EffectiveLine | None:
+def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Entry | None:
     """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
     `target.cluster.alias` of those to it; it goes before the top."""
@@ -158,7 +149,7 @@ def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
     return frozenset({*ours, *layers.clusters, flow.source, flow.target, named.source, named.target} - {""})
 
 
-def worker(layers: Layers, flow: Flow, key: str) -> EffectiveLine | None:
+def worker(layers: Layers, flow: Flow, key: str) -> Entry | None:
     """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
     goes first."""
     if key.startswith(STORAGE_PREFIXES):
@@ -166,7 +157,7 @@ def worker(layers: Layers, flow: Flow, key: str) -> EffectiveLine | None:
     return _first(key, layers.of_cluster(flow.target))
 
 
-def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, EffectiveLine]:
+def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Entry]:
     """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
     found = _matching(layers.top, "", CONNECTION) | _matching(layers.of_cluster(alias), "", CONNECTION)
     if flow is None:
@@ -177,7 +168,7 @@ def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str
 
 def client(
     layers: Layers, flow: Flow, side: Side, kind: ClientKind, name: ConnectorName = "source"
-) -> dict[str, EffectiveLine]:
+) -> dict[str, Entry]:
     """All properties of one of the clients of a connector of the flow, under Java's names.
 
     Checkpoints and heartbeats are written as by Kafka Connect: the connector's own `producer.override.*` goes above
@@ -199,7 +190,7 @@ def client(
     )
 
 
-def record_producer(layers: Layers, flow: Flow) -> dict[str, EffectiveLine]:
+def record_producer(layers: Layers, flow: Flow) -> dict[str, Entry]:
     """The producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
@@ -209,19 +200,16 @@ def record_producer(layers: Layers, flow: Flow) -> dict[str, EffectiveLine]:
     )
 
 
-def _first(key: str, *layers: Mapping[str, Entry]) -> EffectiveLine | None:
-    for layer in layers:
-        if key in layer:
-            return EffectiveLine(layer[key].value, layer[key])
-    return None
+def _first(key: str, *layers: Mapping[str, Entry]) -> Entry | None:
+    return next((layer[key] for layer in layers if key in layer), None)
 
 
-def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, EffectiveLine]:
+def _matching(layer: Mapping[str, Entry], prefix: str, keys: frozenset[str] | None = None) -> dict[str, Entry]:
     """The lines of a layer whose keys begin with `prefix`, without it; with `keys`, only those."""
-    found: dict[str, EffectiveLine] = {}
+    found: dict[str, Entry] = {}
     for key, entry in layer.items():
         name = key.removeprefix(prefix)
         # `producer.override.x` is a prefix of its own, no property `override.x` of the producer.
         if key.startswith(prefix) and not name.startswith("override.") and (keys is None or name in keys):
-            found[name] = EffectiveLine(entry.value, entry)
+            found[name] = entry
     return found
