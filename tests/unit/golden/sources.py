@@ -24,7 +24,7 @@ from lockstep_data_plane.core import gap_policy
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names
 from lockstep_protocol.commands.command import Command, decode_command
-from lockstep_protocol.commands.command_vocabulary import ANSWERS, SERVICES, Connector, Scope, asked, owner_of_wanted
+from lockstep_protocol.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, record_of
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
@@ -116,7 +116,7 @@ def again(name: str, key: bytes, value: bytes) -> Bytes:
 
 def verbs() -> Mapping[str, str]:
     """With the event that answers each."""
-    return ANSWERS
+    return {verb: command.answer for verb, command in VERBS.items()}
 
 
 def scopes() -> Sequence[str]:

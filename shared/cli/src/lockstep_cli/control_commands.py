@@ -12,16 +12,9 @@ import click
 
 from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_options, output_option
+from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 
 __all__ = ["COMMANDS", "EXIT_CODES"]
-
-SCOPES = """\b
-WHAT is one of
-  flow                   everything (the default)
-  connector:NAME         MirrorSourceConnector, MirrorCheckpointConnector or MirrorHeartbeatConnector
-  slot:N                 one of the data plane's slots
-  topic:T                a topic by its name on the source
-  partition:T-N          one of its partitions"""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -49,14 +42,16 @@ def _show_questions(replies: Sequence[Any], output: str) -> None:
         click.echo(f"{asked.flow}  would ask {names}: {asked.command.verb} {asked.command.subject}")
 
 
-def _command(
-    verb: str, short: str, about: str, example: str, *, what: str = SCOPES, changes: bool = True
-) -> click.Command:
+def _help(verb: ControlCommand) -> str:
+    forms = (SCOPE_FORMS[kind] for kind in verb.scopes)
+    scopes = "".join(f"\n  {form:<21}  {meaning}" for form, meaning in forms)
+    return f"{verb.help}\n\n\b\nExample:\n  {verb.example}\n\n\b\nWHAT is one of{scopes}"
+
+
+def _command(verb: ControlCommand) -> click.Command:
     """One verb as a click command."""
 
-    @click.command(
-        name=verb, short_help=short, help="\n\n".join((about, "\b\nExample:\n" + example, what)), epilog=EXIT_CODES
-    )
+    @click.command(name=verb.verb, short_help=verb.summary, help=_help(verb), epilog=EXIT_CODES)
     @file_argument
     @click.argument("what", default="flow")
     @flow_options
@@ -85,7 +80,7 @@ def _command(
         except ValueError as exc:
             raise CannotUse(str(exc)) from exc
         meant = flows_of(file, flows, all_flows)
-        replies = [CommandReply(new_request(settings, verb, scope)) for settings in meant]
+        replies = [CommandReply(new_request(settings, verb.verb, scope)) for settings in meant]
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
@@ -99,49 +94,11 @@ def _command(
                     click.echo(line)
         return exit_code(replies)
 
-    if changes:
+    if verb.changes_desired_state:
         return click.option("--dry-run", is_flag=True, help="Say what would be asked of whom, and ask nothing.")(
             command
         )
     return command
 
 
-COMMANDS = (
-    _command(
-        "pause",
-        "Let a part of the work rest, ready to go on.",
-        "Pause WHAT: its processes and assignments stay, and nothing is done until `lockstep resume`. That it is "
-        "wanted is written down, and holds over restarts and upgrades. Nothing is lost: it goes on where it was.",
-        "  lockstep pause mm2.properties topic:orders",
-    ),
-    _command(
-        "resume",
-        "Let what was paused or stopped go on.",
-        "Resume WHAT, where it was. Its topic and connector must run too: a partition of a paused topic stays paused.",
-        "  lockstep resume mm2.properties topic:orders",
-    ),
-    _command(
-        "stop",
-        "End a part of the work, until somebody resumes it.",
-        "Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow handed back to "
-        "MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
-        "  lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
-        what=SCOPES.split("\n  topic:")[0],
-    ),
-    _command(
-        "restart",
-        "Begin a part of the work anew, such as one that failed.",
-        "Restart WHAT: it drains and begins anew where it was. This also starts what has failed as often as "
-        "lockstep.auto.restart.max allows. What is paused or stopped stays so.",
-        "  lockstep restart mm2.properties slot:0",
-    ),
-    _command(
-        "refresh",
-        "Look for topics, groups, ACLs and configs now.",
-        "Do every round of WHAT (flow or connector:NAME) now instead of at its time: look for new topics, groups, ACLs "
-        "and configs.",
-        "  lockstep refresh mm2.properties",
-        what="\b\n" + "\n".join(SCOPES.splitlines()[1:4]),
-        changes=False,
-    ),
-)
+COMMANDS = tuple(_command(verb) for verb in VERBS.values() if verb.help)

@@ -12,6 +12,7 @@ import click
 from lockstep_cli.control_commands import EXIT_CODES
 from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_option, gathered, output_option
+from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
 
 if TYPE_CHECKING:
     from lockstep_cli.command_request import CommandReply
@@ -98,7 +99,7 @@ def command() -> None:
     """
 
 
-@command.command(name="list", short_help="Show all offsets.", epilog=EXIT_CODES)
+@command.command(name="list", short_help=VERBS[OFFSETS_LIST].summary, epilog=EXIT_CODES)
 @file_argument
 @offsets_options
 @asynchronous
@@ -110,7 +111,6 @@ async def list_(given: OffsetsOptions) -> int:
     \b
       lockstep offsets list mm2.properties --output json > offsets.json
     """
-    from lockstep_protocol.commands.command_vocabulary import OFFSETS_LIST
 
     settings = given.settings()
     reply = await given.ask(settings, OFFSETS_LIST)
@@ -132,7 +132,7 @@ async def list_(given: OffsetsOptions) -> int:
     return 0
 
 
-@command.command(short_help="Go on elsewhere.", epilog=EXIT_CODES)
+@command.command(short_help=VERBS[OFFSETS_ALTER].summary, epilog=EXIT_CODES)
 @file_argument
 @click.argument("request", required=False, type=click.File("r"))
 @click.option("--topic", help="A topic by its name on the source, with --partition and --offset.")
@@ -165,7 +165,7 @@ def alter(
     _change(given, body, one, dry_run)
 
 
-@command.command(short_help="Begin as if nothing had been copied.", epilog=EXIT_CODES)
+@command.command(short_help=VERBS[OFFSETS_RESET].summary, epilog=EXIT_CODES)
 @file_argument
 @click.option("--topic", help="Only of this topic, by its name on the source, with --partition.")
 @click.option("--partition", type=click.IntRange(min=0))
@@ -217,7 +217,6 @@ def build_request(
 async def _change(
     given: OffsetsOptions, body: str | None, one: tuple[str | None, int | None, int | None], dry_run: bool
 ) -> int:
-    from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_RESET
 
     settings, connector = given.settings(), given.scope().connector
     request = build_request(connector, settings.aliases.source, body, *one)

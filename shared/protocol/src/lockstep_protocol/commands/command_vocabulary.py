@@ -7,7 +7,7 @@ topic-sync, for the data plane may have no replica while it is stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 
 __all__ = [
-    "ANSWERS",
     "FLOW",
     "OFFSETS_ALTER",
     "OFFSETS_LIST",
@@ -25,9 +24,12 @@ __all__ = [
     "REFRESH",
     "RESTART",
     "RESUME",
+    "SCOPE_FORMS",
     "SERVICES",
     "STOP",
+    "VERBS",
     "Connector",
+    "ControlCommand",
     "Scope",
     "ScopeKind",
     "UnknownVerb",
@@ -165,39 +167,144 @@ OFFSETS_LIST = "offsets-list"
 OFFSETS_ALTER = "offsets-alter"
 OFFSETS_RESET = "offsets-reset"
 
-ANSWERS: Mapping[str, str] = MappingProxyType(
+_CONNECTORS = tuple(connector.value for connector in Connector)
+SCOPE_FORMS: Mapping[ScopeKind, tuple[str, str]] = MappingProxyType(
     {
-        REFRESH: "Refreshed",
-        PAUSE: "Paused",
-        RESUME: "Resumed",
-        STOP: "Stopped",
-        RESTART: "Restarted",
-        OFFSETS_LIST: "OffsetsListed",
-        OFFSETS_ALTER: "OffsetsAltered",
-        OFFSETS_RESET: "OffsetsReset",
+        ScopeKind.FLOW: ("flow", "everything (the default)"),
+        ScopeKind.CONNECTOR: ("connector:NAME", f"{', '.join(_CONNECTORS[:-1])} or {_CONNECTORS[-1]}"),
+        ScopeKind.SLOT: ("slot:N", "one of the data plane's slots"),
+        ScopeKind.TOPIC: ("topic:T", "a topic by its name on the source"),
+        ScopeKind.PARTITION: ("partition:T-N", "one of its partitions"),
+        ScopeKind.GROUP: ("group:G", "a consumer group"),
     }
 )
-"""Every verb, with the kind of the event that answers it. One that is not carried out is answered by
-`CommandRefused`."""
+"""How a scope is written, and what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlCommand:
+    """A verb: what it is for, who answers, and what its help and its page say."""
+
+    verb: str
+    answer: str
+    """The kind of the event that answers it. A command that is not carried out is answered by `CommandRefused`."""
+    scopes: tuple[ScopeKind, ...]
+    services: Callable[[Scope], frozenset[str]]
+    """Those that answer about a scope, each by an event of its own."""
+    changes_desired_state: bool = False
+    """It leads to a row that says what is wanted of the scope."""
+    summary: str
+    help: str = ""
+    example: str = ""
+
+
+def _owners(scope: Scope) -> frozenset[str]:
+    whole = scope.kind is ScopeKind.FLOW
+    return frozenset(connector.owner for connector in (Connector if whole else (scope.connector,)))
+
+
+def _members(scope: Scope) -> frozenset[str]:
+    whole = scope.kind is ScopeKind.FLOW
+    return frozenset(service for service in SERVICES if whole or connector_of(service) is scope.connector)
+
+
+def _keeper(scope: Scope) -> frozenset[str]:
+    return frozenset({scope.connector.keeper})
+
 
 _WORK = (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT, ScopeKind.TOPIC, ScopeKind.PARTITION)
-_ABOUT: Mapping[str, tuple[ScopeKind, ...]] = {
-    REFRESH: (ScopeKind.FLOW, ScopeKind.CONNECTOR),
-    PAUSE: _WORK,
-    RESUME: _WORK,
-    STOP: (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT),
-    RESTART: _WORK,
-    OFFSETS_LIST: (ScopeKind.CONNECTOR,),
-    OFFSETS_ALTER: (ScopeKind.CONNECTOR,),
-    OFFSETS_RESET: (ScopeKind.CONNECTOR,),
-}
+_OFFSETS = (ScopeKind.CONNECTOR,)
+
+VERBS: Mapping[str, ControlCommand] = MappingProxyType(
+    {
+        command.verb: command
+        for command in (
+            ControlCommand(
+                verb=REFRESH,
+                answer="Refreshed",
+                scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR),
+                services=_members,
+                summary="Look for topics, groups, ACLs and configs now.",
+                help="Do every round of WHAT (flow or connector:NAME) now instead of at its time: look for new topics, "
+                "groups, ACLs and configs.",
+                example="lockstep refresh mm2.properties",
+            ),
+            ControlCommand(
+                verb=PAUSE,
+                answer="Paused",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Let a part of the work rest, ready to go on.",
+                help="Pause WHAT: its processes and assignments stay, and nothing is done until `lockstep resume`. "
+                "That it is wanted is written down, and holds over restarts and upgrades. Nothing is lost: it goes on "
+                "where it was.",
+                example="lockstep pause mm2.properties topic:orders",
+            ),
+            ControlCommand(
+                verb=RESUME,
+                answer="Resumed",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Let what was paused or stopped go on.",
+                help="Resume WHAT, where it was. Its topic and connector must run too: a partition of a paused topic "
+                "stays paused.",
+                example="lockstep resume mm2.properties topic:orders",
+            ),
+            ControlCommand(
+                verb=STOP,
+                answer="Stopped",
+                scopes=(ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT),
+                services=_owners,
+                changes_desired_state=True,
+                summary="End a part of the work, until somebody resumes it.",
+                help="Stop WHAT: it drains, writes down how far it is and ends. Offsets may be altered and a flow "
+                "handed back to MirrorMaker 2 only while it is stopped. `lockstep resume` starts it again.",
+                example="lockstep stop mm2.properties connector:MirrorSourceConnector --flow 'A->B'",
+            ),
+            ControlCommand(
+                verb=RESTART,
+                answer="Restarted",
+                scopes=_WORK,
+                services=_owners,
+                changes_desired_state=True,
+                summary="Begin a part of the work anew, such as one that failed.",
+                help="Restart WHAT: it drains and begins anew where it was. This also starts what has failed as often "
+                "as lockstep.auto.restart.max allows. What is paused or stopped stays so.",
+                example="lockstep restart mm2.properties slot:0",
+            ),
+            ControlCommand(
+                verb=OFFSETS_LIST,
+                answer="OffsetsListed",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Show all offsets.",
+            ),
+            ControlCommand(
+                verb=OFFSETS_ALTER,
+                answer="OffsetsAltered",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Go on elsewhere.",
+            ),
+            ControlCommand(
+                verb=OFFSETS_RESET,
+                answer="OffsetsReset",
+                scopes=_OFFSETS,
+                services=_keeper,
+                summary="Begin as if nothing had been copied.",
+            ),
+        )
+    }
+)
 
 
 class UnknownVerb(ValueError):
     """Nobody knows such a command."""
 
     def __init__(self, verb: str) -> None:
-        super().__init__(f"there is no command {verb!r}; there are {', '.join(ANSWERS)}")
+        super().__init__(f"there is no command {verb!r}; there are {', '.join(VERBS)}")
 
 
 def asked(verb: str, scope: Scope) -> frozenset[str]:
@@ -205,19 +312,13 @@ def asked(verb: str, scope: Scope) -> frozenset[str]:
 
     Raises UnknownVerb, and ValueError with a sentence for a scope that the verb is not for.
     """
-    about = _ABOUT.get(verb)
-    if about is None:
+    command = VERBS.get(verb)
+    if command is None:
         raise UnknownVerb(verb)
-    if scope.kind not in about:
-        raise ValueError(f"{verb} is not for a {scope.kind.value}: only for {', '.join(kind.value for kind in about)}")
-    if verb == REFRESH:
-        of_flow = scope.kind is ScopeKind.FLOW
-        return frozenset(s for s in SERVICES if of_flow or connector_of(s) is scope.connector)
-    if verb in (PAUSE, RESUME, STOP, RESTART):
-        if scope.kind is ScopeKind.FLOW:
-            return frozenset(connector.owner for connector in Connector)
-        return frozenset({scope.connector.owner})
-    return frozenset({scope.connector.keeper})
+    if scope.kind not in command.scopes:
+        kinds = ", ".join(kind.value for kind in command.scopes)
+        raise ValueError(f"{verb} is not for a {scope.kind.value}: only for {kinds}")
+    return command.services(scope)
 
 
 def owner_of_wanted(scope: str) -> str:

@@ -16,14 +16,11 @@ from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol.commands import command_vocabulary
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import (
-    ANSWERS,
     OFFSETS_ALTER,
     OFFSETS_RESET,
-    PAUSE,
     REFRESH,
-    RESTART,
     RESUME,
-    STOP,
+    VERBS,
     Scope,
     ScopeKind,
 )
@@ -35,9 +32,6 @@ from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
 from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["CommandHandler"]
-
-ABOUT_WORK = (PAUSE, RESUME, STOP, RESTART)
-"""Verbs that say what is wanted: a row, which whoever works obeys."""
 
 
 class CommandHandler:
@@ -133,8 +127,8 @@ class CommandHandler:
                 what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
                 raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
             await ctx.rounds.refresh()
-            return Answer(ANSWERS[verb])
-        if verb in ABOUT_WORK:
+            return Answer(VERBS[verb].answer)
+        if VERBS[verb].changes_desired_state:
             return await self._want(command, scope)
         if verb in (OFFSETS_ALTER, OFFSETS_RESET) and ctx.wanted.connector(scope.connector) is not DesiredPhase.STOPPED:
             # Connect's own rule: who copies would write over what was altered.
@@ -157,4 +151,4 @@ class CommandHandler:
             )
         row = after(ctx.wanted.row(about), command.verb, command.id)
         await ctx.state.write_if_changed(row)
-        return Answer(ANSWERS[command.verb], {"scope": row.scope, "wanted": row.phase})
+        return Answer(VERBS[command.verb].answer, {"scope": row.scope, "wanted": row.phase})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import ANSWERS, OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
+from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, listing, record_of
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
@@ -88,14 +88,14 @@ class ConnectOffsets:
 
 def offsets_answer(verb: str, entries: int) -> Answer:
     """They were changed: how many."""
-    return Answer(ANSWERS[verb], {"entries": entries})
+    return Answer(VERBS[verb].answer, {"entries": entries})
 
 
 def offsets_listed(entries: Iterable[OffsetChange]) -> Answer:
     """As Connect lists them, in a fixed order, at most `LISTED`; `left_out` says how many more there are."""
     listed: list[dict[str, Any]] = listing(entries)["offsets"]
     listed.sort(key=_by_topic)
-    return Answer(ANSWERS[OFFSETS_LIST], {"offsets": listed[:LISTED], "left_out": max(0, len(listed) - LISTED)})
+    return Answer(VERBS[OFFSETS_LIST].answer, {"offsets": listed[:LISTED], "left_out": max(0, len(listed) - LISTED)})
 
 
 def _by_topic(entry: Mapping[str, Any]) -> list[tuple[int, str]]:

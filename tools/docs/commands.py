@@ -1,0 +1,54 @@
+"""The tables of commands in `commands.md`, from the declared verbs and from the commands of the command line:
+`python -m tools.docs.commands` writes them anew.
+
+They are between the lines that name them; the text around them is written by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from lockstep_cli.__main__ import main
+from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
+
+__all__ = ["PAGE", "TABLES", "filled"]
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "commands.md"
+BLOCK = re.compile(r"(<!-- commands: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def filled(page: str) -> str:
+    """The page with its tables as the commands are now. Raises KeyError for a table of nobody."""
+    return BLOCK.sub(lambda block: f"{block[1]}\n" + "\n".join(TABLES[block[2]]()) + "\n\n", page)
+
+
+def _all() -> Iterator[str]:
+    yield "| command | what it does |\n|---|---|"
+    yield from _of_group("lockstep", main)
+
+
+def _of_group(name: str, group: click.Group) -> Iterator[str]:
+    for sub, command in sorted(group.commands.items()):
+        if isinstance(command, click.Group):
+            yield from _of_group(f"{name} {sub}", command)
+        elif not command.hidden:
+            yield f"| `{name} {sub}` | {command.get_short_help_str(limit=200)} |"
+
+
+def _verbs() -> Iterator[str]:
+    yield "| verb | subjects | event that answers it | what it does |\n|---|---|---|---|"
+    for verb in VERBS.values():
+        yield f"| `{verb.verb}` | {_subjects(verb)} | `{verb.answer}` | {verb.summary} |"
+
+
+def _subjects(verb: ControlCommand) -> str:
+    return ", ".join(f"`{SCOPE_FORMS[kind][0]}`" for kind in verb.scopes)
+
+
+TABLES: Mapping[str, Callable[[], Iterator[str]]] = {"all": _all, "verbs": _verbs}
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
