@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.wire.error_codes import DIVERGED, SENTENCES, Retry, retry_for
+from lockstep_data_plane.wire.error_codes import DIVERGED, Retry, retry_for
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 
+SENTENCES = [code for code in KafkaErrorCode if code.sentence]
 PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
 
 
@@ -33,8 +35,8 @@ PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
         (31, PASSING, "CLUSTER_AUTHORIZATION_FAILED"),
         (32, REFUSED, "INVALID_TIMESTAMP"),
         (43, REFUSED, "UNSUPPORTED_FOR_MESSAGE_FORMAT"),
-        (45, PASSING, "OUT_OF_ORDER_SEQUENCE"),
-        (46, PASSING, "DUPLICATE_SEQUENCE"),
+        (45, PASSING, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (46, PASSING, "DUPLICATE_SEQUENCE_NUMBER"),
         (47, PASSING, "INVALID_PRODUCER_EPOCH"),
         (56, PASSING, "KAFKA_STORAGE_ERROR"),
         (59, PASSING, "UNKNOWN_PRODUCER_ID"),
@@ -55,11 +57,12 @@ def test_the_table(code: int, fate: Retry, name: str) -> None:
 
 def test_each_code_of_the_table_is_a_case_above() -> None:
     cases = {case[0] for case in test_the_table.pytestmark[0].args[1]}  # type: ignore[attr-defined]  # set by the mark
-    assert cases == set(SENTENCES)
+    assert cases == {DIVERGED, *SENTENCES}
 
 
 def test_error_code_that_is_unknown_is_retried_and_named() -> None:
     assert retry_for(4711) == (PASSING, "error 4711")
+    assert retry_for(89) == (PASSING, "error 89 (THROTTLING_QUOTA_EXCEEDED)")
 
 
 def test_error_codes_retriable_in_kafka_are_never_refused_but_damage() -> None:
