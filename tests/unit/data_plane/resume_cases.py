@@ -81,6 +81,13 @@ FIRST: Cases = {
         None, source_of(12), target_of(0), ["lockstep.start.timestamp = 2020-01-01T00:00:00Z"]
     ),
     "no row, MM2's progress": lambda: Scene(None, source_of(12), theirs(target_of(0), 6), committed=5),
+    "no row, MM2's progress, latest and a start time": lambda: Scene(
+        None,
+        source_of(12),
+        theirs(target_of(0), 6),
+        ["A.consumer.auto.offset.reset = latest", "lockstep.start.timestamp = 1970-01-01T00:00:01.009Z"],
+        committed=5,
+    ),
     "no row, MM2's progress before the log's start": lambda: Scene(
         None, source_of(12).delete_before(9), theirs(target_of(0), 6), [GAP_SKIP], committed=5
     ),
@@ -103,6 +110,9 @@ FIRST: Cases = {
     ),
     "a row that has not begun": lambda: Scene(BEGINS, source_of(12), target_of(0)),
     "a row that has not begun, its log has": lambda: Scene(BEGINS, source_of(12), target_of(3)),
+    "a row that has not begun, its log has, not replicated": lambda: Scene(
+        BEGINS, source_of(12), unreplicated(target_of(2), 2), later=replicas_catch_up
+    ),
     "a row that has not begun, ours in front": lambda: Scene(
         row(sequence=-1, upstream=4, downstream=4), source_of(12), target_of(5)
     ),
@@ -161,6 +171,12 @@ COMPARES: Cases = {
     "a compacted tail, remembered": lambda: Scene(
         row(), source_of(16), target_of(14).compact(12, 13), tombstones_kept_ms=1
     ),
+    "a compacted tail, remembered, its end not replicated": lambda: Scene(
+        row(),
+        source_of(16),
+        unreplicated(theirs(target_of(10).append([10, 11], (OURS, 1)).compact(10, 11)).append([12], (OURS, 1)), 1),
+        later=replicas_catch_up,
+    ),
     "a whole tail that is gone, remembered": lambda: Scene(row(), source_of(16), target_of(14).delete_before(14)),
     "a tail that is gone, forgotten": lambda: Scene(row(), source_of(16), target_of(14).delete_before(14).forget()),
     "a tail that is gone, forgotten, progress": lambda: Scene(
@@ -203,6 +219,7 @@ GAPS: Cases = {
     ),
     "records gone, restart": lambda: Scene(row(), source_of(14).delete_before(12), target_of(10), [GAP_RESTART]),
     "source truncated": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 7), target_of(10)),
+    "source truncated by one": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 9), target_of(10)),
     "source truncated, skip": lambda: Scene(row(upstream_epoch=3), parted(source_of(12), 7), target_of(10), [GAP_SKIP]),
     "source truncated, restart": lambda: Scene(
         row(upstream_epoch=3), parted(source_of(12), 7), target_of(10), [GAP_RESTART]

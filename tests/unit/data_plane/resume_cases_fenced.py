@@ -92,6 +92,12 @@ FENCED: Cases = {
         GAP_SKIP,
         committed=11,
     ),
+    "transactions: same names": lambda: in_transactions(
+        COMMITTED, source_of(14), theirs(committed_log(12), 3), committed=11, same_name=True
+    ),
+    "transactions: same names, switched on": lambda: Scene(
+        row(), source_of(14), theirs(target_of(12), 3), [TRANSACTIONS], same_name=True
+    ),
     "transactions: records gone": lambda: in_transactions(
         COMMITTED, source_of(14).delete_before(12), committed_log(10), committed=9
     ),
