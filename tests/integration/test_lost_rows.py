@@ -11,9 +11,10 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, Unaccounted
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, LogContradiction
 from lockstep_data_plane.record_batch.stamp import stamp
-from lockstep_data_plane.resume.sequence_recovery import find_last_append, remembered_by
+from lockstep_data_plane.resume.evidence import read_tail, remembered_by
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request
 from lockstep_protocol.names import state_topic
@@ -68,14 +69,11 @@ def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:
     )
 
 
-async def nobody() -> frozenset[int]:
-    return frozenset()
-
-
 async def found_by(target: ClusterClient, topic: str, epoch: int = 0) -> LastAppend:
     """What a copy that begins now is told of its chain."""
     end = await target.end_offset((topic, 0))
-    return await find_last_append(target, (topic, 0), first_row(topic, end - 1, epoch), nobody)
+    tail = await read_tail(target, PartitionMachine("t", 0, topic, 0), first_row(topic, end - 1, epoch))
+    return tail.last_append()
 
 
 @pytest.mark.parametrize("others", [0, SEARCHED + 10])
@@ -87,7 +85,7 @@ async def test_chain_position_before_its_begin_is_found(pair: Pair, others: int)
         await append(target, (topic, 0), [b"v"] * HELD, OURS, 3, 0, at=now())
         if others:
             await asyncio.to_thread(produce, pair.b.bootstrap, topic, [Record(value=b"theirs")] * others)
-        with pytest.raises(Unaccounted) as found:
+        with pytest.raises(LogContradiction) as found:
             await found_by(target, topic, epoch=3)
         assert found.value.epoch == 3
         assert await found_by(target, topic, epoch=4) == LastAppend(-1, HELD + others - 1), "that chain has ended"
@@ -102,7 +100,7 @@ async def test_chain_position_is_found_where_the_leader_has_forgotten_us() -> No
             async with asyncio.timeout(30):
                 while await remembered_by(target, (topic, 0), {OURS}):
                     await asyncio.sleep(0.1)
-            with pytest.raises(Unaccounted, match="of which our row does not tell"):
+            with pytest.raises(LogContradiction, match="of which our row does not tell"):
                 await found_by(target, topic)
 
 

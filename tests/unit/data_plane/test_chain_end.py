@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_data_plane.core.target_tail import InDoubt, LastAppend, last_append_in
+from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, last_append_in
 from lockstep_data_plane.record_batch.layout import Batch
 from tests.support.batch_bytes import batch, records
 
@@ -50,5 +50,7 @@ def test_chain_end_is_the_last_batch_of_our_chain(log: list[Batch], end: LastApp
 
 
 def test_chain_end_with_a_later_epoch_of_ours_is_in_doubt() -> None:
-    with pytest.raises(InDoubt, match=r"epoch 2 of our producer 4000 at offset 102, our row knows epoch 1 only"):
+    with pytest.raises(
+        LogContradiction, match=r"epoch 2 of our producer 4000 at offset 102, our row knows epoch 1 only"
+    ):
         last_append_in(ROW, [theirs(100, 10), theirs(102, 0, epoch=2)], OURS, 1)

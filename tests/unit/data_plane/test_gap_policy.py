@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
 from lockstep_data_plane.core.gap_policy import (
-    FoundGap,
     GapCase,
     GapDecision,
-    GapPolicies,
+    GapFound,
     decide_gap,
     goes_back,
     lost_on_target,
@@ -23,21 +22,17 @@ from lockstep_data_plane.core.gap_policy import (
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "no-silent-loss.md"
 
 
-def found(case: GapCase, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> FoundGap:
-    return FoundGap(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
+def found(case: GapCase, wanted: int = 100, start: int = 0, end: int = 200, agreed: int = -1) -> GapFound:
+    return GapFound(case=case, text="", wanted=wanted, start=start, end=end, agreed=agreed)
 
 
-def on_target(case: GapCase, held: int, target_end: int) -> FoundGap:
+def on_target(case: GapCase, held: int, target_end: int) -> GapFound:
     return replace(found(case), held=held, target_end=target_end)
-
-
-def policies(word: str) -> GapPolicies:
-    return GapPolicies(gap=word, recreate=word, doubt=word)
 
 
 @pytest.mark.parametrize("case", GapCase)
 def test_gap_without_a_policy_has_no_decision(case: GapCase) -> None:
-    assert decide_gap(found(case), GapPolicies()) is None
+    assert decide_gap(found(case), "halt") is None
 
 
 @pytest.mark.parametrize(
@@ -59,9 +54,9 @@ def test_gap_without_a_policy_has_no_decision(case: GapCase) -> None:
     ],
 )
 def test_gap_decision_by_case_and_policy(
-    here: FoundGap, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
+    here: GapFound, word: str, begin: int, lost: tuple[int, int] | None, again: tuple[int, int] | None
 ) -> None:
-    assert decide_gap(here, policies(word)) == GapDecision(begin=begin, word=word, lost=lost, again=again)
+    assert decide_gap(here, word) == GapDecision(begin=begin, word=word, lost=lost, again=again)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +72,9 @@ def test_gap_decision_by_case_and_policy(
     ],
 )
 def test_gap_decision_names_records_lost_on_the_target(
-    here: FoundGap, gone: tuple[int, int] | None, counted: int
+    here: GapFound, gone: tuple[int, int] | None, counted: int
 ) -> None:
-    skipping, restarting = (decide_gap(here, policies(word)) for word in ("skip", "restart"))
+    skipping, restarting = (decide_gap(here, word) for word in ("skip", "restart"))
     assert skipping is not None
     assert restarting is not None
     assert (here.gone, skipping.gone, lost_on_target(here, skipping)) == (gone, gone, counted)
@@ -121,7 +116,7 @@ def test_gap_decision_is_within_the_log_and_has_its_cost(
     case: GapCase, word: str, wanted: int, start: int, length: int, agreed: int
 ) -> None:
     here = found(case, wanted, start, start + length, agreed)
-    decision = decide_gap(here, policies(word))
+    decision = decide_gap(here, word)
     assert decision is not None
     for span in (decision.lost, decision.again):
         assert span is None or span[0] <= span[1]

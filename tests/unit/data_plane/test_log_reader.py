@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_data_plane.core.provenance import NO_PROVENANCE
+from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.resume.content_matcher import match_logs
+from lockstep_data_plane.resume.evidence import match_logs
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
@@ -185,11 +185,9 @@ async def test_log_match_of_committed_records_stops_at_the_last_stable_offset() 
     aligned = await match_logs(
         cluster_led_by(Leading(LOG, [], LAST_STABLE)),
         cluster_led_by(Leading(ours, [])),
-        TP,
-        TP,
+        PartitionMachine("t", 0, "t", 0),
         PartitionProgress(topic="t", partition=0, producer_id=4000, producer_epoch=1),
         LastAppend(LAST_STABLE - 1, LAST_STABLE - 1),
         isolation="read_committed",
-        traces=NO_PROVENANCE,
     )
     assert (aligned.upstream, aligned.next) == (LAST_STABLE - 1, LAST_STABLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep_data_plane.core.target_remnant import TargetRemnant
-from lockstep_data_plane.core.target_tail import LastAppend, TargetShort, TargetTail, Unaccounted
+from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, TargetTail
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, batch, record, records
@@ -23,9 +23,9 @@ def ours(
 
 
 def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> TargetTail:
-    tail = TargetTail(row, {OTHER})
+    tail = TargetTail(row, {OTHER}, log_end=end)
     tail.add(log)
-    tail.ends(end)
+    tail.ends({OURS: (0, 0)}, end)
     return tail
 
 
@@ -87,7 +87,9 @@ class TestWhereOurLastRecordLay:
         ],
     )
     def test_target_tail_with_foreign_records_was_truncated_and_grew_again(self, there: Batch) -> None:
-        with pytest.raises(TargetShort, match=r"at offset 99 what producer .* it was truncated and has grown again"):
+        with pytest.raises(
+            LogContradiction, match=r"at offset 99 what producer .* it was truncated and has grown again"
+        ):
             read(there, end=200)
 
     def test_target_tail_of_a_new_chain_ignores_what_is_before_it(self) -> None:
@@ -116,7 +118,7 @@ class TestBeforeAChainThatBegins:
         ],
     )
     def test_target_tail_with_appends_missing_from_the_row_is_unaccounted(self, there: Batch, epoch: int) -> None:
-        with pytest.raises(Unaccounted, match="of which our row does not tell") as found:
+        with pytest.raises(LogContradiction, match="of which our row does not tell") as found:
             read(there, ours(90, 0, producer_id=7), end=100, row=BEGINS)
         assert found.value.epoch == epoch
 

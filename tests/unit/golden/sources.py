@@ -75,7 +75,7 @@ ROLE_CALLS = {
 
 def gap_details() -> Mapping[str, Sequence[str]]:
     """Detail that these events take from what was found and decided."""
-    found = gap_policy.FoundGap(
+    found = gap_policy.GapFound(
         case=gap_policy.GapCase.TARGET_TRUNCATED, text="", wanted=5, start=0, end=9, held=4, target_end=3
     )
     decision = gap_policy.GapDecision(begin=0, word="skip").facts()

@@ -4,7 +4,7 @@ is a compare-and-swap").
 The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
 what was appended last. The chain numbers pieces, keeps as many of them unanswered as its lane allows, and says what an
 answer means. After any failure nothing more is sent until every answer is in; then the target's log is read
-(`sequence_recovery.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never
+(`target_tail.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never
 by sending again and hoping (`kafka-wire.md` §1, §3)."""
 
 from __future__ import annotations

@@ -11,15 +11,24 @@ source has no more, and a cleaner that removed it would have removed the earlier
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.errors import NeedsDecision
 
-__all__ = ["AmbiguousMatch", "ContentMatch"]
+__all__ = ["AmbiguousMatch", "ContentMatch", "MatchedPosition"]
 
 
 class AmbiguousMatch(NeedsDecision):
     """The records do not say where the copy stands; the message says why. Somebody has to decide."""
+
+
+class MatchedPosition(NamedTuple):
+    """`upstream`: the last upstream offset the target has, -1: none of what the source still has; `next`: the first one
+    that it does not have."""
+
+    upstream: int
+    next: int
 
 
 def _content(record: PlainRecord) -> tuple[object, ...]:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 __all__ = [
-    "FoundGap",
     "GapCase",
     "GapDecision",
-    "GapPolicies",
+    "GapFound",
     "decide_gap",
     "goes_back",
     "lost_on_target",
@@ -30,30 +29,26 @@ class GapCase(Enum):
     TARGET_RECREATED = "target-recreated"
     DOUBT = "in-doubt"
 
+    @property
+    def is_recreated(self) -> bool:
+        """What offsets meant before means nothing any more."""
+        return self in (GapCase.SOURCE_RECREATED, GapCase.TARGET_RECREATED)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GapPolicies:
-    """What the file says for the topic: `lockstep.on.gap`, `lockstep.on.recreate`, `lockstep.on.doubt`."""
-
-    gap: str = "halt"
-    recreate: str = "halt"
-    doubt: str = "halt"
-
-    def for_case(self, case: GapCase) -> tuple[str, str]:
-        """The key that decides a case, and its value."""
-        if case is GapCase.DOUBT:
-            return "lockstep.on.doubt", self.doubt
-        if case in (GapCase.SOURCE_RECREATED, GapCase.TARGET_RECREATED):
-            return "lockstep.on.recreate", self.recreate
-        return "lockstep.on.gap", self.gap
+    @property
+    def key(self) -> str:
+        """The key that decides it."""
+        if self is GapCase.DOUBT:
+            return "lockstep.on.doubt"
+        return "lockstep.on.recreate" if self.is_recreated else "lockstep.on.gap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundGap:
+class GapFound:
     """A case, with what the clusters say. `wanted` is the next upstream offset to copy, `start` and `end` are those of
-    the source's log now; `agreed` (SOURCE_TRUNCATED only): up to where its log still is the one that was copied;
-    `epoch`: the newest epoch of our chain that the target knows. Of the target's cases: `held` is the last downstream
-    offset that the target had acknowledged, `target_end` where its log ends now; -1: nobody knows."""
+    the source's log now; `agreed`: up to where its log still is the one that was copied. `epoch` (DOUBT only): of
+    records of ours that the row does not know, whose own row may still come; -1: there are none. Of the target's cases:
+    `held` is the last downstream offset that the target had acknowledged, `target_end` where its log ends now; -1:
+    nobody knows. `decision` is the policy's; None: halt."""
 
     case: GapCase
     text: str
@@ -64,6 +59,7 @@ class FoundGap:
     epoch: int = -1
     held: int = -1
     target_end: int = -1
+    decision: GapDecision | None = None
 
     @property
     def on_target(self) -> bool:
@@ -117,8 +113,8 @@ class GapDecision:
         return {"lost": self.lost, "again": self.again, "gone": self.gone}
 
 
-def decide_gap(found: FoundGap, policies: GapPolicies) -> GapDecision | None:
-    """What the policy makes of a case; None: halt.
+def decide_gap(found: GapFound, word: str) -> GapDecision | None:
+    """What a policy makes of a case, `word` being the value of its key; None: halt.
 
     | case | skip, or progress | restart |
     |---|---|---|
@@ -129,7 +125,6 @@ def decide_gap(found: FoundGap, policies: GapPolicies) -> GapDecision | None:
     | TARGET_RECREATED | where we were: what the target held before stays gone | at the source's log start |
     | DOUBT | after the last progress written: what came behind it may be doubled | - |
     """
-    _, word = policies.for_case(found.case)
     if word == "halt":
         return None
     if word == "restart" or found.case is GapCase.RECORDS_GONE:
@@ -157,7 +152,7 @@ def goes_back(committed: int | None, decision: GapDecision) -> bool:
     return committed is not None and committed >= decision.begin
 
 
-def lost_on_target(found: FoundGap, decision: GapDecision) -> int:
+def lost_on_target(found: GapFound, decision: GapDecision) -> int:
     """How many downstream offsets stay gone, where that can be counted: what a deleted topic had left of its log
     nobody can tell."""
     gone = decision.gone if found.case is GapCase.TARGET_TRUNCATED else None
@@ -171,7 +166,7 @@ def missing_between(gaps: tuple[tuple[str, int], ...], case: GapCase) -> tuple[t
     return tuple(sorted(times.items()))
 
 
-def _from_start(found: FoundGap, word: str) -> GapDecision:
+def _from_start(found: GapFound, word: str) -> GapDecision:
     """At the beginning of what the source has. What the target has of it already, it will have twice, unless the
     target's topic, or the source's, is another one."""
     same_log = found.case in (GapCase.RECORDS_GONE, GapCase.SOURCE_TRUNCATED, GapCase.TARGET_TRUNCATED)

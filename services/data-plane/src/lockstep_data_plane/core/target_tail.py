@@ -1,26 +1,22 @@
-"""What the target's log says of our chain behind what a row tells (no I/O): how far it goes, what of it is still there,
-and what retention or a cleaner has removed since (`kafka-wire.md` §2)."""
+"""What the target says of our chain behind what a row tells (no I/O): how far it goes, what of it is still there, and
+what retention or a cleaner has removed since (`kafka-wire.md` §2).
+
+Progress is written down after the fact, so the log may be further on than the row says. The producer id, epoch and
+sequence of each batch stay in the log for ever, and the leader knows the last sequence of each producer even beyond the
+high watermark: together they say exactly how many records of ours the log holds more than the row says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
+from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence
-from lockstep_protocol.errors import NeedsDecision
+from lockstep_protocol.errors import NeedsDecision, RetriableError
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = [
-    "SEARCHED",
-    "InDoubt",
-    "LastAppend",
-    "LaterEpoch",
-    "TargetShort",
-    "TargetTail",
-    "Unaccounted",
-    "last_append_in",
-]
+__all__ = ["SEARCHED", "LastAppend", "LogContradiction", "NotReplicated", "TargetTail", "last_append_in"]
 
 SEARCHED = 1_000
 """Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
@@ -56,26 +52,19 @@ class LastAppend:
         return replace(self, sequence=own_end, others=tuple(sorted(ends.items())), behind=self.behind + gone)
 
 
-class InDoubt(NeedsDecision):
-    """The target's log does not continue what our row says; the message says how. Somebody has to decide."""
+class LogContradiction(NeedsDecision):
+    """The clusters do not continue what our row says; the message says how. `epoch`: of records of ours of which the
+    row does not tell, because we have not seen the one that does, or it was lost; -1: it is not that."""
 
-
-class Unaccounted(InDoubt):
-    """The log holds batches of ours, under this epoch, of which the row does not tell: the one that does we have not
-    seen, or it was lost."""
-
-    def __init__(self, sentence: str, epoch: int) -> None:
+    def __init__(self, sentence: str, case: GapCase = GapCase.DOUBT, epoch: int = -1) -> None:
         super().__init__(sentence)
+        self.case = case
         self.epoch = epoch
 
 
-class LaterEpoch(Unaccounted):
-    """They are of a later epoch than the row knows: a decision was taken."""
-
-
-class TargetShort(InDoubt):
-    """The target's log ends before what was appended and acknowledged, or holds something else there: it was
-    truncated."""
+class NotReplicated(RetriableError):
+    """The target's leader has appended more of ours than its replicas have, or than our row tells; going on would be a
+    guess."""
 
 
 def last_append_in(
@@ -84,16 +73,16 @@ def last_append_in(
     """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
     batches of others, and markers, do not matter.
 
-    Raises LaterEpoch when the log holds batches of a later epoch of ours."""
+    Raises LogContradiction when the log holds batches of a later epoch of ours."""
     for batch in batches:
         ours = batch.producer_id == producer_id or batch.producer_id in others
         if not ours or batch.attributes & CONTROL:
             continue
         if batch.producer_epoch > epoch:
-            raise LaterEpoch(
+            raise LogContradiction(
                 f"the target's log holds epoch {batch.producer_epoch} of our producer {batch.producer_id} at offset "
                 f"{batch.base_offset}, our row knows epoch {epoch} only",
-                batch.producer_epoch,
+                epoch=batch.producer_epoch,
             )
         if batch.producer_epoch == epoch:
             found = found.further(
@@ -106,21 +95,61 @@ def last_append_in(
 
 
 class TargetTail:
-    """The target's log from the last record of a row on, batch by batch, in order."""
+    """The target's log from the last record of a row on, batch by batch, in order, and its leader's memory."""
 
-    def __init__(self, row: PartitionProgress, others: Set[int]) -> None:
-        """`others`: producer ids of ours other than the row's."""
+    def __init__(
+        self,
+        row: PartitionProgress,
+        others: Set[int] = frozenset(),
+        *,
+        log_end: int = -1,
+        shared: bool = False,
+        name: str = "",
+        alias: str = "",
+    ) -> None:
+        """`others`: producer ids of ours other than the row's. `log_end`: where what is replicated ends; -1: no single
+        log of the target tells. `shared`: others append there as well, so that what is gone need not have been ours,
+        and the row's offset may be that of a record of theirs. `name` and `alias`: of the partition and its cluster."""
         self._row = row
         self._others = others
+        self._name = name
+        self._alias = alias
         self._next = row.downstream + 1
-        self.end = LastAppend(row.sequence, row.downstream, others=row.others)
+        self._remembered: Mapping[int, int] = {}
+        self.log_end = log_end
+        self.shared = shared
+        self.end = LastAppend(row.sequence, row.downstream, others=row.others, read_to=log_end - 1)
         self.removed = -1
         """The last offset behind all that was seen of ours which no batch covers any more: what lay there, retention or
         the cleaner has removed. -1: none."""
+        self.contradiction: LogContradiction | None = None
+        """What was found is not what the row says."""
+
+    @property
+    def is_short(self) -> bool:
+        """The log ends before what was appended and acknowledged."""
+        return 0 <= self.log_end <= self._row.downstream
+
+    @property
+    def reads_from(self) -> int:
+        """The first offset that has to be read: of the row's last record, or of what may lie in front of a chain that
+        begins."""
+        if not self._row.begun:
+            return self._row.downstream + 1 - SEARCHED
+        return self._row.downstream + (1 if self.shared else 0)
+
+    def is_confirmed_by(self, producers: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether the leader itself says (epoch and last sequence by producer id) that nothing of ours was appended
+        since: then the log need not be read."""
+        row = self._row
+        return row.sequence >= 0 and all(
+            producers.get(p) == (row.producer_epoch, self.end.sequence_under(p, row.producer_id))
+            for p in {row.producer_id, *self._others}
+        )
 
     def add(self, batches: Iterable[Batch]) -> None:
-        """Raises LaterEpoch; TargetShort where something else lies at the offset of the row's last record; Unaccounted
-        where the row's chain has yet to begin, and something of it lies there."""
+        """Raises LogContradiction for a later epoch of ours, where something else lies at the offset of the row's last
+        record, and where the row's chain has yet to begin and something of it lies there."""
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
                 self._still_there(batch)
@@ -134,11 +163,36 @@ class TargetTail:
             if end != self.end:
                 self.end, self.removed = end, -1
 
-    def ends(self, end: int) -> None:
-        """The log ends there, nothing more is to come."""
-        if self._next < end:
-            self.removed, self._next = end - 1, end
-        self.end = replace(self.end, read_to=end - 1)
+    def ends(self, producers: Mapping[int, tuple[int, int]], appended_to: int) -> None:
+        """Nothing more is to come before `log_end`. `producers`: epoch and last sequence of ours that the leader
+        remembers; `appended_to`: where its log ends, beyond what is replicated. Raises LogContradiction as `add`, and
+        where what was removed may have been ours."""
+        row, epoch = self._row, self._row.producer_epoch
+        if self._next < self.log_end:
+            self.removed, self._next = self.log_end - 1, self.log_end
+        self.end = replace(self.end, read_to=self.log_end - 1)
+        if self.removed >= 0 and row.producer_id not in producers and not self.shared:
+            raise LogContradiction(
+                f"the target's log of {self._name} holds nothing any more at offset {self.removed}, behind our last "
+                f"record known at {self.end.downstream}, and its leader has forgotten our producer {row.producer_id}: "
+                "what was removed there may have been ours"
+            )
+        self._remembered = {p: sequence for p, (known, sequence) in producers.items() if known == epoch}
+        all_read = self.log_end >= appended_to
+        if all_read and self.removed >= 0:
+            self.end = self.remembered(self._remembered)
+        for producer_id, (known, sequence) in sorted(producers.items()):
+            if known > epoch:
+                raise LogContradiction(
+                    f"the target knows epoch {known} of our producer {producer_id}, our row knows {epoch}", epoch=known
+                )
+            nothing = known == epoch and self.end.sequence_under(producer_id, row.producer_id) < 0
+            if all_read and not row.begun and nothing:
+                raise LogContradiction(
+                    f"the leader of {self._name} remembers our sequence {sequence} of producer {producer_id} in epoch "
+                    f"{epoch}, of which our row does not tell",
+                    epoch=epoch,
+                )
 
     def remembered(self, ends: Mapping[int, int]) -> LastAppend:
         """The chain's end, where the leader remembers these last sequences of ours, by producer id: what the log does
@@ -149,15 +203,54 @@ class TargetTail:
                 end = replace(end.further(producer_id, own, sequence), downstream=max(end.downstream, self.removed))
         return end
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is worth nothing to ask again: what the leader remembers of ours is what was read."""
+        return self.is_short or self.contradiction is not None or not self._differing
+
+    def require_row(self) -> None:
+        """Raises LogContradiction where the log does not hold what the row says."""
+        if self.contradiction is not None:
+            raise self.contradiction
+        if self.is_short:
+            raise LogContradiction(
+                f"the target's log of {self._name} ends at {self.log_end}, but our row says that "
+                f"{self._row.downstream} was appended: it was truncated",
+                GapCase.TARGET_TRUNCATED,
+            )
+
+    def last_append(self) -> LastAppend:
+        """Where the row's chain ends. Raises as `require_row`, and NotReplicated where the leader remembers more."""
+        self.require_row()
+        for sequence, end in self._differing:
+            if (sequence - end) % SEQUENCES > SEQUENCES // 2:
+                raise LogContradiction(
+                    f"the target's log of {self._name} ends at our sequence {sequence}, but up to {end} was appended: "
+                    "it was truncated",
+                    GapCase.TARGET_TRUNCATED,
+                )
+            raise NotReplicated(
+                f"the leader of {self._name} on cluster {self._alias} holds our sequence {sequence}, "
+                f"what is replicated ends at {end}"
+            )
+        return self.end
+
+    @property
+    def _differing(self) -> list[tuple[int, int]]:
+        """Sequences that the leader remembers, and those that were read, where these are not the same."""
+        own = self._row.producer_id
+        both = [(sequence, self.end.sequence_under(p, own)) for p, sequence in sorted(self._remembered.items())]
+        return [(sequence, end) for sequence, end in both if sequence != end]
+
     def _still_there(self, batch: Batch) -> None:
         """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
         left of our batch still has all three."""
         row = self._row
         if not row.begun and self._of_the_chain(batch):
-            raise Unaccounted(
+            raise LogContradiction(
                 f"the target's log holds at offset {batch.base_offset} what our producer {batch.producer_id} appended "
                 f"in epoch {batch.producer_epoch}, of which our row does not tell",
-                batch.producer_epoch,
+                epoch=batch.producer_epoch,
             )
         inside = batch.base_offset <= row.downstream <= batch.last_offset
         if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
@@ -166,10 +259,11 @@ class TargetTail:
         known = {row.producer_id: row.sequence, **dict(row.others)}
         if known.get(batch.producer_id) == at and batch.producer_epoch == row.producer_epoch:
             return
-        raise TargetShort(
+        raise LogContradiction(
             f"the target's log holds at offset {row.downstream} what producer {batch.producer_id} appended there with "
             f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}: it was "
-            "truncated and has grown again"
+            "truncated and has grown again",
+            GapCase.TARGET_TRUNCATED,
         )
 
     def _of_the_chain(self, batch: Batch) -> bool:

@@ -2,7 +2,7 @@
 (`architecture.md` §5).
 
 Everything here comes after the fact it tells of: a crash in between leaves the log further on than the ledger, never
-behind, and `sequence_recovery.py` finds out by how much."""
+behind, and `target_tail.py` finds out by how much."""
 
 from __future__ import annotations
 

@@ -1,27 +1,17 @@
-"""What the file's policies make of a partition that cannot simply go on, and of what was refused: the row of a chain
+"""What a policy decided of a partition that cannot simply go on, and what was refused, carried out: the row of a chain
 that begins anew (`docs/reference/no-silent-loss.md`)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_config import FlowSettings
-from lockstep_data_plane.core.gap_policy import (
-    FoundGap,
-    GapCase,
-    GapPolicies,
-    decide_gap,
-    goes_back,
-    lost_on_target,
-    missing_between,
-)
+from lockstep_data_plane.core.gap_policy import GapCase, GapFound, goes_back, lost_on_target, missing_between
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
-from lockstep_data_plane.core.target_tail import InDoubt
+from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.stamp import EPOCHS
-from lockstep_data_plane.resume.log_reconciler import LogReconciler
-from lockstep_data_plane.resume.sequence_recovery import NotReplicated, find_last_append
+from lockstep_data_plane.resume.evidence import EvidenceReader, read_tail
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.errors import NeedsDecision
@@ -29,9 +19,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 __all__ = ["GapResolver", "HaltPartition", "row_after"]
 
-
-RECREATED = (GapCase.SOURCE_RECREATED, GapCase.TARGET_RECREATED)
-"""What offsets meant before means nothing any more."""
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
 """The event that tells of a decision."""
@@ -51,36 +38,25 @@ class GapResolver:
 
     def __init__(
         self,
-        settings: FlowSettings,
         source: ClusterClient,
         target: ClusterClient,
         control_writer: ControlTopicWriter,
-        reconciler: LogReconciler,
+        evidence: EvidenceReader,
         transaction_runner: TransactionRunner,
     ) -> None:
-        self._settings = settings
         self._source = source
         self._target = target
         self._control_writer = control_writer
-        self._reconciler = reconciler
+        self._evidence = evidence
         self._transaction_runner = transaction_runner
 
     async def decided(
-        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress, found: FoundGap
+        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress, found: GapFound
     ) -> PartitionProgress:
-        """What the file's policies make of it: the row to go on from, acknowledged before anything is appended after
-        it. Raises HaltPartition."""
-        plane, name = self._settings.data_plane, partition.name
-        policies = GapPolicies(
-            gap=plane.on_gap.for_topic(partition.topic),
-            recreate=plane.on_recreate.for_topic(partition.topic),
-            doubt=plane.on_doubt.for_topic(partition.topic),
-        )
-        if found.on_target and partition.in_one_log:
-            found = replace(found, held=row.downstream, target_end=await self._reconciler.log_end(partition) + 1)
+        """Carry out what the policies make of it: the row to go on from, acknowledged before anything is appended
+        after it. Raises HaltPartition."""
+        name, decision, key = partition.name, found.decision, found.case.key
         await self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
-        decision = decide_gap(found, policies)
-        key, _ = policies.for_case(found.case)
         if decision is None:
             raise HaltPartition(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
         row = await self._new_epoch(partition, row, decision.begin, found.epoch)
@@ -88,7 +64,7 @@ class GapResolver:
             row,
             source_topic_id=self._source.topic_id(partition.tp) or topic.source_topic_id,
             target_topic_id=self._target.topic_id(partition.target_tp) or topic.target_topic_id,
-            open_run=row.open_run if found.case not in RECREATED else (),
+            open_run=() if found.case.is_recreated else row.open_run,
             gaps=missing_between(row.gaps, found.case),
             given_up=row.given_up + (decision.lost[1] - decision.lost[0] + 1 if decision.lost else 0),
             target_lost=row.target_lost + lost_on_target(found, decision),
@@ -117,16 +93,12 @@ class GapResolver:
         quarantined = row.quarantined + len(ranges)
         if row.transactional:
             return replace(row, skips=skips, quarantined=quarantined)
-        target_tp = partition.target_tp
         await self._target.refresh([partition.target_topic])
         try:
-            shared = partition.has_foreign_writers
-            append_sequence = await find_last_append(
-                self._target, target_tp, row, partition.provenance.ours, shared=shared
-            )
-        except InDoubt as exc:
+            end = (await read_tail(self._target, partition, row)).last_append()
+        except LogContradiction as exc:
             raise NotReplicated(str(exc)) from exc
-        if appended_since(row, append_sequence.sequence, append_sequence.others):
+        if appended_since(row, end.sequence, end.others):
             return None
         found = await self._new_epoch(partition, row, row.upstream + 1)
         return replace(found, upstream_epoch=row.upstream_epoch, skips=skips, quarantined=quarantined)
@@ -144,7 +116,7 @@ class GapResolver:
             row,
             upstream=begin - 1,
             upstream_epoch=-1,
-            downstream=await self._reconciler.log_end(partition),
+            downstream=await self._evidence.log_end(partition) - 1,
             producer_epoch=epoch,
             sequence=-1,
             others=(),

@@ -1,5 +1,5 @@
-"""Where a partition goes on, looked up on both clusters: leaders, topic ids, both logs' ends, our chain's end
-(`kafka-wire.md` §2)."""
+"""Where a partition goes on, and the rows that a resume writes on the way (`kafka-wire.md` §2,
+`docs/internals/resume.md`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.admin.offset_alteration import ALTERED
+from lockstep_data_plane.admin.offset_alteration import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
-from lockstep_data_plane.core.gap_policy import FoundGap
+from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence
+from lockstep_data_plane.core.gap_policy import GapFound
+from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
+from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
 from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
-from lockstep_data_plane.resume.log_reconciler import LogReconciler
-from lockstep_data_plane.resume.start_position import first_row
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.offsets import TopicPartition
@@ -43,7 +43,6 @@ class Resumer:
     ) -> None:
         """`waiting`: the partitions that are about to resume, whose metadata is asked for together."""
         self._settings = settings
-        self._producer_id = producer_id
         self._source = source
         self._target = target
         self._control_writer = control_writer
@@ -52,30 +51,37 @@ class Resumer:
         self._transaction_runner = transaction_runner
         self._refreshing = SingleFlight(self._refresh)
         self._refreshing_target = SingleFlight(self._refresh_target)
-        self._reconciler = LogReconciler(settings, source, target)
-        self.gap_resolver = GapResolver(settings, source, target, control_writer, self._reconciler, transaction_runner)
+        self._sequences = SequenceFence(producer_id)
+        self._fence: Fencing = TransactionFence() if transaction_runner.wanted else self._sequences
+        self._evidence = EvidenceReader(settings, source, target)
+        self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner)
 
-    async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
+    async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> Position:
         """The row to go on from and where our chain ends now; what a policy decided on the way is written down and
-        acknowledged. Raises HaltPartition (somebody has to decide), RetriableError."""
+        acknowledged. Raises HaltPartition (somebody has to decide), RetriableError.
+
+        | the row | where the copy goes on |
+        |---|---|
+        | none | in a new chain behind MM2's progress, else where the file says; written once the target was read |
+        | altered, reset | in a new chain where the operator says, or as without a row; no former end is looked for |
+        | of the other fence, or of another producer id | in a new chain behind the end of the former one |
+        | of the flow's fence | in the same chain; in transactions behind what is committed |"""
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and row.located:
             # Acknowledged before the first append: whoever is killed behind that leaves no row that claims to know.
             row = replace(row, located=False)
             await self._control_writer.write(row)
-        if row is not None and row.begins:
-            return await self._as_altered(partition, topic, row)
-        if self._transaction_runner.wanted:
-            return await self._reconciled(partition, topic, await self._fenced(partition, topic, row))
-        if row is None:
-            return await self._new(partition, topic)
-        if row.producer_id != self._producer_id:
-            row = await self._start_epoch(partition, topic, row)
-        return await self._reconciled(partition, topic, row)
+        if row is None or row.begins or not self._fence.owns(row):
+            return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
+        if row.transactional:
+            fence, committed = await self._take_over(partition)
+            row = await self._committed(partition, row, committed)
+            row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
+        return await self._go_on(partition, topic, row)
 
-    async def located(self, partition: PartitionMachine) -> tuple[PartitionProgress, LastAppend] | None:
-        """Where the copy of a partition ends that is to rest, as `look`; None where nothing was ever copied, or an
+    async def located(self, partition: PartitionMachine) -> Position | None:
+        """Where the copy of a partition ends that is to rest, as `resume`; None where nothing was ever copied, or an
         operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
         only where the target holds more than is written down. Raises HaltPartition where nobody can tell, and what
         passes."""
@@ -87,148 +93,109 @@ class Resumer:
             partition.acked.told_before = row.upstream
         partition.acked.load(row)
         if row.transactional:
-            row = await self._committed_row(partition, row)
-            return row, LastAppend(row.sequence, row.downstream, others=row.others)
+            fence, committed = await self._take_over(partition)
+            row = fence.take_over(_behind(row, committed))
+            return Position(row, LastAppend(row.sequence, row.downstream, others=row.others))
         there = partition.in_its_place()
-        there.misnumbered = there.misnumbered or there is not partition  # who spreads by keys counts nothing past
-        found = await self._reconciler.find_last_append(there, row)
-        if not isinstance(found, FoundGap) and appended_since(row, found.sequence, found.others):
-            await self._source.refresh([partition.topic])
-            stands = await self._reconciler.reconcile(there, row)
-            if not isinstance(stands, FoundGap):
-                return stands
-            found = stands
-        if isinstance(found, FoundGap):
+        counts = there is partition  # a copy that spreads by keys counts nothing past
+        found = await self._evidence.position(there, row, counts=counts, rests=True)
+        if isinstance(found, GapFound):
             raise HaltPartition(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
-        return row, found
+        return found
 
-    async def _committed_row(self, partition: PartitionMachine, row: PartitionProgress) -> PartitionProgress:
-        """The row of a copy in transactions at its end: what was open has ended, and what was committed counts. Raises
-        what passes."""
-        producer, progress = await self._transaction_runner.fence(partition)
-        if progress is not None and progress > row.upstream:
-            row = replace(row, upstream=progress, upstream_epoch=-1)
-        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
-
-    async def _new(self, partition: PartitionMachine, topic: MirroredTopic) -> tuple[PartitionProgress, LastAppend]:
-        """As `_begin`, where nothing is known of a former chain. The target is looked at before ours is written down:
-        whoever has begun the partition a moment ago has written a row, which must not be overwritten by one that says
-        less."""
-        row = await self._first(partition, topic, await self._transaction_runner.progress(partition))
-        stands = await self._reconciler.reconcile(partition, row)
-        await self._control_writer.write(row)
-        partition.acked.load(row)
-        return await self._reconciled(partition, topic, row) if isinstance(stands, FoundGap) else stands
-
-    async def _as_altered(
-        self, partition: PartitionMachine, topic: MirroredTopic, told: PartitionProgress
-    ) -> tuple[PartitionProgress, LastAppend]:
-        """A new chain where an operator wants it to begin. What the target holds of the former one stays there and is
-        not looked at: neither its end nor what was committed of it says where this one begins."""
-        producer = None
-        if self._transaction_runner.wanted or told.transactional:
-            producer, _ = await self._transaction_runner.fence(partition)  # what was open ends uncommitted
-        altered = told.begins == ALTERED
-        known = told.upstream if altered else await self._transaction_runner.progress(partition)
-        row = await self._first(partition, topic, known)
-        used = told.producer_epoch - 1 if told.producer_id == self._producer_id else told.left_epoch
-        row = _same_life(row, told)
-        if producer is not None and self._transaction_runner.wanted:
-            row = replace(
-                row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, left_epoch=used
-            )
-            # Progress first: from the moment the row says so, it is what counts.
-            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
-        else:
-            row = replace(row, producer_epoch=used + 1)
-        await self._control_writer.write(row)
-        partition.acked.load(row)
-        return await self._reconciled(partition, topic, row)
-
-    async def _reconciled(
-        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress
-    ) -> tuple[PartitionProgress, LastAppend]:
+    async def _go_on(
+        self,
+        partition: PartitionMachine,
+        topic: MirroredTopic,
+        row: PartitionProgress,
+        *,
+        counts: bool = True,
+        unwritten: bool = False,
+    ) -> Position:
+        """`unwritten`: the target is read before the row is written. Another slot that has begun the partition a moment
+        ago has written a row, which one that says less must not overwrite."""
         while True:
-            if not partition.incarnation:
+            if not partition.incarnation and not unwritten:
                 partition.acked.load(row)
-            found = await self._reconciler.reconcile(partition, row)
-            if not isinstance(found, FoundGap):
+            found = await self._evidence.position(partition, row, counts=counts)
+            if unwritten:
+                await self._write(partition, row)
+                unwritten = False
+            if isinstance(found, Position):
                 return found
             row = await self.gap_resolver.decided(partition, topic, row, found)
 
-    async def _fenced(
-        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress | None
-    ) -> PartitionProgress:
-        """The row of a partition whose transactional id is ours from now on: what was open has ended, and committed
-        progress says how far the copy is (`kafka-wire.md` §2, line 12). Where a chain without transactions came before,
-        its end is found first, as if it were to go on."""
-        if row is not None and not row.transactional:
-            row = await self._ended(partition.in_its_place(), topic, row)
-        if row is not None and not partition.in_one_log:
-            row = replace(row, downstream=-1)
-        producer, progress = await self._transaction_runner.fence(partition)
-        if row is None or not row.transactional:
-            if row is None:
-                row = await self._first(partition, topic, progress)
+    async def _begin(self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress) -> Position:
+        """As `_go_on`, in a new chain. Its row is acknowledged before its first append: from then on every append can
+        be accounted for."""
+        takes_over, fence, committed = self._transaction_runner.wanted, self._fence, None
+        if not (former.begins or former.transactional):
+            # Nothing will be counted past in what follows its end, so the records themselves tell where that is.
+            former, end = await self._go_on(partition.in_its_place(), topic, former, counts=False)
+            former = replace(former, downstream=end.downstream if partition.in_one_log else -1)
+        if takes_over or former.transactional:
+            taken, committed = await self._take_over(partition)
+            fence = taken if takes_over else fence
+        elif former.begins == RESET:
+            committed = await self._transaction_runner.progress(partition)
+        goes_on = takes_over and not former.begins
+        row = former if goes_on else await self._first(partition, topic, former, committed)
+        row = fence.begin(row, self._sequences.left_epoch(former))
+        if takes_over:
             # Progress first: from the moment the row says so, it is what counts.
             await self._control_writer.progress(partition.topic, partition.number, row.upstream)
-            row = replace(row, transactional=True, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
-            await self._control_writer.write(row)
-        if (
-            progress is not None
-            and progress > row.upstream
-            and await self._reconciler.is_what_was_copied(partition, row)
-        ):
-            row = replace(row, upstream=progress, upstream_epoch=-1)
-        return replace(row, producer_id=producer.id, producer_epoch=producer.epoch, sequence=-1)
+        elif former.producer_id < 0:
+            return await self._go_on(partition, topic, row, unwritten=True)
+        await self._write(partition, row)
+        return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
 
-    async def _ended(
-        self, partition: PartitionMachine, topic: MirroredTopic, row: PartitionProgress
+    async def _first(
+        self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
-        """The row of a chain that is not to go on, at its very end. Nothing will be counted past in what follows it, so
-        the records themselves tell where it ended."""
-        partition.misnumbered = True
-        row, end = await self._reconciled(partition, topic, row)
-        left = row.producer_epoch if row.producer_id == self._producer_id else row.left_epoch
-        return replace(row, downstream=end.downstream, left_epoch=left)
+        """A row of which nothing was appended yet: behind the end of the former chain, or as an operator says; else
+        behind committed progress, else where the file says."""
+        known = committed
+        if former.begins != RESET:
+            known = former.upstream if former.begins else _behind(former, committed).upstream
+        differs = await self._evidence.recreated(partition, topic.source_topic_id, topic.target_topic_id)
+        if differs is not None:
+            raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
+        begin = await first_offset(self._source, self._settings, partition.tp) if known is None else known + 1
+        return PartitionProgress(
+            topic=partition.topic,
+            partition=partition.number,
+            upstream=begin - 1,
+            downstream=await self._evidence.log_end(partition) - 1,
+            source_topic_id=topic.source_topic_id,
+            target_topic_id=topic.target_topic_id,
+            given_up=former.given_up,
+            target_lost=former.target_lost,
+            quarantined=former.quarantined,
+            gaps=former.gaps,
+        )
 
-    async def _committed(self, partition: PartitionMachine, row: PartitionProgress) -> int:
-        """How far a copy in transactions has got that is to go on without. Raises what passes."""
-        _, progress = await self._transaction_runner.fence(partition)
-        return max(row.upstream, -1 if progress is None else progress)
+    async def _take_over(self, partition: PartitionMachine) -> tuple[TransactionFence, int | None]:
+        """The partition's transactional id is ours from now on: what was open has ended. Returns the progress that is
+        committed, too. Raises what passes."""
+        producer, committed = await self._transaction_runner.fence(partition)
+        return TransactionFence(*producer), committed
+
+    async def _committed(
+        self, partition: PartitionMachine, row: PartitionProgress, committed: int | None
+    ) -> PartitionProgress:
+        """The row behind what is committed, where the source's log still is, up to the row, the one that was copied."""
+        behind = _behind(row, committed)
+        same_log = behind is row or (await self._evidence.log_ends(partition.tp, row)).agreed > row.upstream
+        return behind if same_log else row
+
+    async def _write(self, partition: PartitionMachine, row: PartitionProgress) -> None:
+        await self._control_writer.write(row)
+        partition.acked.load(row)
 
     def _newest(self, partition: PartitionMachine) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
         return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
-
-    async def _start_epoch(
-        self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress
-    ) -> PartitionProgress:
-        """A new chain, written down and acknowledged before its first append: from then on every append can be
-        accounted for."""
-        if former.transactional:
-            row = await self._first(partition, topic, await self._committed(partition, former))
-        else:
-            former = await self._ended(partition, topic, former)
-            row = await self._first(partition, topic, former.upstream)
-        row = _same_life(replace(row, producer_epoch=former.left_epoch + 1), former)
-        await self._control_writer.write(row)
-        return row
-
-    async def _first(self, partition: PartitionMachine, topic: MirroredTopic, known: int | None) -> PartitionProgress:
-        """The row of a copy that begins behind upstream offset `known`; None: where the file says."""
-        tp = partition.tp
-        differs = await self._reconciler.recreated(partition, topic.source_topic_id, topic.target_topic_id)
-        if differs is not None:
-            raise ClusterError("", f"the {differs[0]} topic was created again a moment ago; topic-sync has to see it")
-        row = await first_row(self._source, self._settings, tp, known, await self._reconciler.log_end(partition))
-        return replace(
-            row,
-            producer_id=self._producer_id,
-            source_topic_id=topic.source_topic_id,
-            target_topic_id=topic.target_topic_id,
-        )
 
     async def _metadata(self, partition: PartitionMachine) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
@@ -253,7 +220,8 @@ def newest(ours: PartitionProgress, theirs: PartitionProgress | None) -> Partiti
     return theirs if further else ours
 
 
-def _same_life(row: PartitionProgress, former: PartitionProgress) -> PartitionProgress:
-    """The row of a new chain, with what is counted in the life of the partition."""
-    counted_before = {key: getattr(former, key) for key in ("given_up", "target_lost", "quarantined", "gaps")}
-    return replace(row, **counted_before)
+def _behind(row: PartitionProgress, committed: int | None) -> PartitionProgress:
+    """The row behind what is committed, if that is further on."""
+    if committed is None or committed <= row.upstream:
+        return row
+    return replace(row, upstream=committed, upstream_epoch=-1)

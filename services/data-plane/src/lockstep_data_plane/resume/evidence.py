@@ -1,0 +1,250 @@
+"""What both clusters say of a partition that resumes: topic ids, log ends, the target's log behind the row, and the
+records of both logs where counting does not tell. Nothing here is decided (`core/locate.py`), and no log is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Set
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
+from lockstep_data_plane.core.fencing import fence_of
+from lockstep_data_plane.core.gap_policy import GapCase, GapFound
+from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import appended_since, batches_with_records
+from lockstep_data_plane.core.target_remnant import TargetRemnant
+from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
+from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, read_records
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.connection import message
+from lockstep_data_plane.wire.log_reader import log_between, next_offset
+from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+__all__ = ["EvidenceReader", "first_offset", "read_tail", "remembered_by"]
+
+EARLIEST, LATEST = -2, -1
+
+SETTLE_S = 30.0
+"""How long we wait for what the leader has appended to become visible (replicated) before saying that it does not."""
+
+ROW_WITHIN_S = 30.0
+"""How long a row may take to reach us of whose appends the target's log already knows."""
+
+MOST = 200_000
+"""Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
+
+NO_LIMITS = TargetLimits(max_bytes=2**31 - 1)
+
+
+class EvidenceReader:
+    """Asks both clusters about the partitions of one slot, as far as `locate` needs it."""
+
+    def __init__(self, settings: FlowSettings, source: ClusterClient, target: ClusterClient) -> None:
+        self._settings = settings
+        self._source = source
+        self._target = target
+        self._unaccounted: dict[PartitionMachine, float] = {}
+        """Since when the row is waited for that tells of what the target's log holds."""
+
+    async def position(
+        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True, rests: bool = False
+    ) -> Position | GapFound:
+        """Where the copy goes on. `counts`: as for `locate`. `rests`: the source is asked only where the target holds
+        more than the row says. Raises RetriableError."""
+        target, fence, policy = await self.target_tail(partition, row), fence_of(row), self._policy(partition.topic)
+        source = None if rests else await self.log_ends(partition.tp, row)
+        match: MatchedPosition | str | None = None
+        counts = counts and not partition.misnumbered
+        while isinstance(found := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
+            if source is None:
+                await self._source.refresh([partition.topic])
+                source = await self.log_ends(partition.tp, row)
+                continue
+            try:
+                isolation = self._settings.data_plane.isolation_level
+                match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
+            except (AmbiguousMatch, CorruptRecordError) as exc:
+                match = str(exc)
+        if not isinstance(found, GapFound):
+            self._unaccounted.pop(partition, None)
+        elif found.epoch >= 0:
+            now = asyncio.get_running_loop().time()
+            if now - self._unaccounted.setdefault(partition, now) < ROW_WITHIN_S:
+                raise NotReplicated(f"{found.text}; waiting for the row that does")
+        return found
+
+    async def target_tail(self, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
+        """What the target says of the row's chain; that a topic is another one now counts as a contradiction. Raises
+        what passes."""
+        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
+        if partition.in_one_log and not row.transactional and differs is None:
+            return await read_tail(self._target, partition, row)
+        tail = TargetTail(
+            row,
+            log_end=await self.log_end(partition) if partition.in_one_log else -1,
+            shared=partition.has_foreign_writers,
+            name=partition.target_name,
+        )
+        if differs is not None:
+            side, then, now = differs
+            case = GapCase.SOURCE_RECREATED if side == "source" else GapCase.TARGET_RECREATED
+            text = f"the {side} topic was deleted and created again (id {then} then, {now} now)"
+            text = f"{text} since offset {row.upstream}; what it holds now is another log"
+            tail.contradiction = LogContradiction(text, case)
+        return tail
+
+    async def log_end(self, partition: PartitionMachine) -> int:
+        """Where the log ends that tells how far the copy is; 0 where none does. Raises what passes."""
+        return await self._target.end_offset(partition.target_tp) if partition.in_one_log else 0
+
+    async def recreated(
+        self, partition: PartitionMachine, source_id: str, target_id: str
+    ) -> tuple[str, str, str] | None:
+        """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
+        topic-sync wrote may be older than the log that would be read."""
+        for side, cluster, topic, then in (
+            ("source", self._source, partition.topic, source_id),
+            ("target", self._target, partition.target_topic, target_id),
+        ):
+            tp = (topic, partition.number)
+            if then and cluster.topic_id(tp) not in ("", then):
+                await cluster.refresh([topic])  # ours may be the older view
+                now = cluster.topic_id(tp)
+                if now not in ("", then):
+                    return side, then, now
+        return None
+
+    async def log_ends(self, tp: TopicPartition, row: PartitionProgress) -> LogEnds:
+        """Of the source. Raises what passes."""
+        start = await self._source.end_offset(tp, timestamp=EARLIEST)
+        end = agreed = await self._source.end_offset(tp)
+        if row.upstream >= 0 and row.upstream_epoch >= 0:
+            parted = await self._source.epoch_end(tp, row.upstream_epoch)
+            agreed = end if parted < 0 else min(parted, end)
+        return LogEnds(start, end, agreed)
+
+    def _policy(self, topic: str) -> Callable[[GapCase], str]:
+        plane = self._settings.data_plane
+        by_key = {"lockstep.on.recreate": plane.on_recreate, "lockstep.on.doubt": plane.on_doubt}
+        return lambda case: by_key.get(case.key, plane.on_gap).for_topic(topic)
+
+
+async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicPartition) -> int:
+    """Where the copy of a partition begins of which nothing is known: where `lockstep.start.timestamp` says, else where
+    `auto.offset.reset` does. Raises KafkaProtocolError, BrokerUnreachable."""
+    plane = settings.data_plane
+    moment = plane.start_timestamp.for_topic(tp[0])
+    if moment is None:
+        return await source.end_offset(tp, timestamp=EARLIEST if plane.auto_offset_reset == "earliest" else LATEST)
+    # The end first: a record of that time that comes between the two questions is copied.
+    end = await source.end_offset(tp, timestamp=LATEST)
+    found = await source.end_offset(tp, timestamp=moment)
+    return end if found < 0 else found
+
+
+async def read_tail(target: ClusterClient, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
+    """What the target holds of the row's chain, once that is settled or was waited for. Raises KafkaProtocolError,
+    BrokerUnreachable."""
+    deadline = asyncio.get_running_loop().time() + SETTLE_S
+    others = await partition.provenance.ours()
+    while True:
+        tail = TargetTail(
+            row,
+            others,
+            log_end=await target.end_offset(partition.target_tp),
+            shared=partition.has_foreign_writers,
+            name=partition.target_name,
+            alias=target.alias,
+        )
+        await _read(target, partition.target_tp, tail, {row.producer_id, *others})
+        since = await partition.provenance.ours()
+        if not since <= others:
+            others |= since  # another slot has got itself one meanwhile, and may have used it
+        elif tail.is_settled or asyncio.get_running_loop().time() > deadline:
+            return tail
+        else:
+            await asyncio.sleep(0.05)
+
+
+async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int]) -> None:
+    if tail.is_short or tail.is_confirmed_by(producers := await remembered_by(target, tp, ids)):
+        return
+    appended_to = await target.log_end(tp)
+    tail.log_end = await target.end_offset(tp)
+    offset = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
+    try:
+        async for batches, _ in log_between(target, tp, offset, tail.log_end):
+            tail.add(batches)
+        tail.ends(producers, appended_to)
+    except LogContradiction as found:
+        tail.contradiction = found
+
+
+async def remembered_by(
+    target: ClusterClient, tp: TopicPartition, producer_ids: Set[int]
+) -> Mapping[int, tuple[int, int]]:
+    """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
+    Raises KafkaProtocolError and BrokerUnreachable."""
+    leader = target.leader_of(tp)
+    connection = await target.connection(leader.broker, "ask")
+    m = message("describe_producers", connection.version("describe_producers"), "request")
+    topic = m.TopicRequest(name=tp[0], partition_indexes=(tp[1],))
+    answer = await connection.call(m.DescribeProducersRequest(topics=(topic,)))
+    partition = answer.topics[0].partitions[0]
+    if partition.error_code != KafkaErrorCode.NONE:
+        about = f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}"
+        raise KafkaProtocolError(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
+    return {
+        int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
+        for p in partition.active_producers
+        if p.producer_id in producer_ids and p.last_sequence >= 0
+    }
+
+
+async def match_logs(
+    source: ClusterClient,
+    target: ClusterClient,
+    partition: PartitionMachine,
+    row: PartitionProgress,
+    chain_end: LastAppend,
+    *,
+    isolation: str,
+) -> MatchedPosition:
+    """Where the source's log goes on behind the records of ours that were appended to the target beyond `row`, up to
+    the chain's end. Raises AmbiguousMatch, RetriableError."""
+    beyond = appended_since(row, chain_end.sequence, chain_end.others)
+    if beyond > MOST:
+        raise AmbiguousMatch(
+            f"the target holds {beyond} records of ours beyond the last progress written, more than {MOST}"
+        )
+    there = TargetRemnant(row, chain_end)
+    end = await target.end_offset(partition.target_tp)
+    first = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
+    async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, first), end):
+        for batch in batches:
+            there.add(batch)
+    there.ends()
+    compacted = first <= row.downstream + 1 and not there.strangers
+    # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
+    since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
+    match = ContentMatch(there.records, there.gone_before, beyond, since)
+    end = await source.end_offset(partition.tp)
+    position = reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
+    async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
+        await partition.provenance.learn(batches_with_records(batches))
+        for batch in batches:
+            elsewhere = partition.provenance.producer_of(batch) is None
+            action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
+            if action in (BatchAction.SKIP, BatchAction.REFUSE):
+                continue
+            records = [r for r in read_records(batch) if r.offset >= position]
+            if match.add(there.as_stamped(records)) and match.next is not None:
+                return MatchedPosition(match.upstream, match.next)
+        reached = next_offset(batches[-1])
+    match.ends()
+    return MatchedPosition(match.upstream, reached if match.next is None else match.next)
