@@ -1,6 +1,6 @@
 """JSON Schemas from the dataclasses of rows, events and commands: `python -m tools.docs.schemas` writes them anew.
 
-Types and defaults come from the fields, words from their docstrings; what no type can say stands in `LIMITS`."""
+Types and defaults come from the fields, words from their docstrings or metrics; what no type can say is in `LIMITS`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import lockstep_protocol.schemas
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
+from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.rows.state_rows import ROWS, Row
 
 __all__ = ["FOLDER", "LIMITS", "generated", "text_of"]
@@ -98,7 +99,7 @@ def _schema(
     cls: type[Any], version: int, title: str, limits: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
     limits = limits or {}
-    hints, words = get_type_hints(cls), OF_ALL | dict(_words(cls))
+    hints, words = get_type_hints(cls), OF_ALL | _of_metrics(cls) | dict(_words(cls))
     needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
     properties: dict[str, Any] = {
         "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
@@ -137,6 +138,10 @@ def _type(hint: Any) -> dict[str, Any]:
         return {"type": "array", "items": _type(args[0])}
     each = [_type(arg) for arg in args]
     return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
+
+
+def _of_metrics(cls: type[Any]) -> dict[str, str]:
+    return {name: f"{one.metric.meaning}." for name, one in row_metrics(cls).items() if one.metric is not None}
 
 
 def _words(cls: type[Any]) -> Iterator[tuple[str, str]]:

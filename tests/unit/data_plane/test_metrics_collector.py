@@ -255,7 +255,7 @@ class TestLag:
         driver.look({("t", 0): 10, ("t", 1): 5})
         assert driver.value("lockstep_lag_records", partition="0") == 0
         driver.now += 20_000
-        driver.collector.lost_sight()
+        driver.collector.estimator.lost()
         assert "lockstep_lag_records" not in driver.page()
         assert "lockstep_lag_seconds" not in driver.page()
         assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()

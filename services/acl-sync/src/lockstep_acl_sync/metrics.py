@@ -2,7 +2,7 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["ACLS", "ADDED", "DELETED", "METRICS"]
+__all__ = ["METRICS"]
 
 METRICS = MetricSet()
 

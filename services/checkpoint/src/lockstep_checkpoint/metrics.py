@@ -2,18 +2,7 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = [
-    "EMITTED",
-    "GROUPS",
-    "HELD",
-    "HISTORIES",
-    "LATENCY",
-    "LEFT_ALONE",
-    "METRICS",
-    "PLACES",
-    "SYNCED",
-    "SYNCED_GROUPS",
-]
+__all__ = ["METRICS"]
 
 METRICS = MetricSet()
 

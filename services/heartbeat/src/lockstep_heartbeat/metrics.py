@@ -2,7 +2,7 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["AGE", "BEATS", "METRICS", "UPSTREAM_AGE", "UPSTREAM_HOPS", "UPSTREAM_LATENCY"]
+__all__ = ["METRICS"]
 
 METRICS = MetricSet()
 

@@ -2,7 +2,7 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["METRICS", "MISSING_PARTITIONS", "TOPICS"]
+__all__ = ["METRICS"]
 
 METRICS = MetricSet()
 

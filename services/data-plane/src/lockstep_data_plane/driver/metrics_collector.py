@@ -75,7 +75,7 @@ class MetricsCollector:
         self._of_slots: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
-        self._estimator = LagEstimator()
+        self.estimator = LagEstimator()
         self._slots_heard: dict[int, float] = {}
         ctx.state.listen(self.on_row)
         ctx.metrics.ask(self.samples)
@@ -95,7 +95,7 @@ class MetricsCollector:
 
     def reset(self) -> None:
         """The driver does not lead any more: nothing is shown until it does again, and then the counts go on."""
-        self._followed, self._stuck, self._resting, self._estimator = frozenset(), (), (), LagEstimator()
+        self._followed, self._stuck, self._resting, self.estimator = frozenset(), (), (), LagEstimator()
         self._slots_heard = {}
 
     def on_observed(
@@ -107,15 +107,7 @@ class MetricsCollector:
         """What the driver itself saw: partitions that stand still, both logs of each, and those that an operator wants
         to rest."""
         self._stuck, self._resting = stuck, resting
-        self._estimator.observe(seen, self._ctx.clock.monotonic())
-
-    def on_observing(self) -> None:
-        """The driver begins to ask both clusters; `looked` or `lost_sight` follows."""
-        self._estimator.asks(self._ctx.clock.monotonic())
-
-    def lost_sight(self) -> None:
-        """The source does not answer."""
-        self._estimator.lost()
+        self.estimator.observe(seen, self._ctx.clock.monotonic())
 
     def selected(self) -> dict[TopicPartition, MirroredTopic]:
         """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
@@ -137,7 +129,7 @@ class MetricsCollector:
     def on_row(self, row: Row) -> None:
         """A row has changed."""
         if isinstance(row, PartitionProgress):
-            self._estimator.on_row(row, self._ctx.clock.monotonic())
+            self.estimator.on_row(row, self._ctx.clock.monotonic())
             tally = self._tallies.get((row.topic, row.partition))
             if tally is not None and (row.topic, row.partition) in self._followed:
                 self._count(tally, row)
@@ -215,9 +207,7 @@ class MetricsCollector:
         state, clock = self._ctx.state, self._ctx.clock
         now, wall_ms = clock.monotonic(), clock.wall_ms()
         return {
-            tp: self._estimator.lag(
-                tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms
-            )
+            tp: self.estimator.lag(tp, state.get(PartitionProgress, tp[0], str(tp[1])), topic, now=now, wall_ms=wall_ms)
             for tp, topic in self.selected().items()
         }
 

@@ -64,7 +64,7 @@ class SourceMonitor:
         except ClusterError as trouble:
             if trouble.alias != ctx.source.alias:
                 raise
-            self._collector.lost_sight()
+            self._collector.estimator.lost()
             ctx.rounds.troubles.began(TROUBLE, trouble)
         else:
             ctx.rounds.troubles.over(TROUBLE)
@@ -76,7 +76,7 @@ class SourceMonitor:
         known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
-        self._collector.on_observing()  # each request may wait for a minute
+        self._collector.estimator.asks(ctx.clock.monotonic())  # each request may wait for a minute
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})

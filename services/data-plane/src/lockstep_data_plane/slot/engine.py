@@ -65,8 +65,8 @@ class SlotEngine:
         self.partitions: dict[TopicPartition, PartitionMachine] = {}
         self._moved: set[PartitionMachine] = set()
         self._unmeasured: list[tuple[PartitionMachine, Sequence[Batch], int, int]] = []
-        self._left = 0
-        self._left_bytes = 0
+        self.appended = self.appended_bytes = 0
+        """Records acknowledged by the target in this run, and bytes of their batches."""
         self._changes: dict[PartitionMachine, asyncio.Event] = {}
         self.others_end_by: float | None = None
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
@@ -130,16 +130,6 @@ class SlotEngine:
         )
 
     @property
-    def appended(self) -> int:
-        """Records acknowledged by the target in this run."""
-        return self._left + sum(p.acked.stats.counts["records"] for p in self.partitions.values())
-
-    @property
-    def appended_bytes(self) -> int:
-        """Bytes of their batches."""
-        return self._left_bytes + sum(p.acked.stats.counts["bytes"] for p in self.partitions.values())
-
-    @property
     def held_bytes(self) -> int:
         """Bytes fetched and not yet acknowledged."""
         return self.flow_control.in_flight.held
@@ -182,8 +172,6 @@ class SlotEngine:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._moved.discard(partition)
-            self._left += partition.acked.stats.counts["records"]
-            self._left_bytes += partition.acked.stats.counts["bytes"]
             self._changes.pop(partition, None)
             self._control_writer.remove(partition)
             self._origins.remove(partition)
@@ -342,6 +330,8 @@ class SlotEngine:
     def _counted(self, partition: PartitionMachine, acks: Sequence[Ack]) -> None:
         self._moved.add(partition)
         if acks:
+            self.appended += sum(ack.piece.count for ack in acks)
+            self.appended_bytes += sum(ack.size for ack in acks)
             if self._control_writer.syncs is not None and partition.in_one_log:
                 self._control_writer.syncs.acknowledged(partition.tp, acks)
             partition.acked.stats.acknowledged(acks, now_ms())

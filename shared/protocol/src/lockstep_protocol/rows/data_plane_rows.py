@@ -105,7 +105,6 @@ class PartitionProgress(Row):
             "Source offsets that a policy skipped, since the first copy of the partition",
         ),
     )
-    """Upstream offsets that policies gave up in the life of the partition: gaps skipped."""
     target_lost: int = field(
         default=0,
         metadata=counter(
@@ -115,8 +114,6 @@ class PartitionProgress(Row):
             " partition",
         ),
     )
-    """Downstream offsets that the target lost and policies did not have copied again, in the life of the partition, as
-    far as they can be counted."""
     quarantined: int = field(
         default=0,
         metadata=counter(
@@ -125,7 +122,6 @@ class PartitionProgress(Row):
             "Records, or unreadable batches, written to the quarantine topic, since the first copy of the partition",
         ),
     )
-    """Records, or batches that cannot be read, put into the quarantine topic in the life of the partition."""
     gaps: tuple[tuple[str, int], ...] = ()
     """How often a policy led the partition on past a case, in its life, as (case, times)."""
     latency_ms: int = field(
@@ -137,7 +133,6 @@ class PartitionProgress(Row):
             divisor=1000,
         ),
     )
-    """Record timestamp to acknowledgement, of the last batch."""
     age_window: tuple[int, ...] = ()
     """Record timestamp to fetch, in milliseconds, over the last minute: (Unix milliseconds of the last one, last,
     least, most, mean); () before the first."""
@@ -237,7 +232,6 @@ class SlotStatus(Row):
     held_bytes: int = field(
         default=0, metadata=gauge("lockstep_held_bytes", SLOT, "Bytes of batches fetched and not yet acknowledged")
     )
-    """Of batches fetched and not yet acknowledged by the target."""
     held_records: int = field(
         default=0, metadata=gauge("lockstep_held_records", SLOT, "Records fetched and not yet acknowledged")
     )

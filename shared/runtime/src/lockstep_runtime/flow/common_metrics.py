@@ -11,18 +11,10 @@ from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.metrics import Sample
 
 __all__ = [
-    "ASSIGNED_TASKS",
-    "CERTIFICATE_EXPIRES",
     "CHECKPOINT",
-    "CONNECTOR_STATUS",
-    "FAILED_TASKS",
     "HEARTBEAT",
-    "MEMORY",
     "METRICS",
-    "ROUNDS",
-    "ROUND_FAILURES",
     "SOURCE",
-    "TASKS",
     "LeadSample",
     "certificate_samples",
     "connector",
