@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_client
@@ -30,32 +31,14 @@ class LogReader:
         """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
         look."""
         topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
-        source, target = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
-        troubles: dict[str, str] = {}
-        found = LogOffsets()
-        if isinstance(source, ClusterError):
-            troubles[source.alias] = str(source)
-        elif isinstance(source, BaseException):
-            raise source
-        else:
-            found = source
-        ends: dict[tuple[str, int], int] = {}
-        ids: dict[str, str] = {}
-        if isinstance(target, ClusterError):
-            troubles[target.alias] = str(target)
-        elif isinstance(target, BaseException):
-            raise target
-        else:
-            ends, ids = target
-        return LogOffsets(
-            source=found.source,
-            target=ends,
-            source_ids=found.source_ids,
-            target_ids=ids,
-            selected=found.selected,
-            troubles=troubles,
-            earlier={} if before is None else {tp: log.end for tp, log in before.source.items()},
-        )
+        answers = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
+        troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
+        for one in answers:
+            if isinstance(one, BaseException) and not isinstance(one, ClusterError):
+                raise one
+        source, target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
+        earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
+        return replace(source, target=target.target, target_ids=target.target_ids, troubles=troubles, earlier=earlier)
 
     def is_conclusive(self, rows: Mapping[str, Row], logs: LogOffsets, at_ms: int) -> bool:
         """Whether one look was enough to tell partitions at rest from those that stand still."""
@@ -83,8 +66,8 @@ class LogReader:
             selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
         )
 
-    async def _of_target(self, topics: list[MirroredTopic]) -> tuple[dict[tuple[str, int], int], dict[str, str]]:
+    async def _of_target(self, topics: list[MirroredTopic]) -> LogOffsets:
         described = await self._target.topics([row.target_topic for row in topics if row.target_topic])
         ids = {name: topic.topic_id for name, topic in described.done.items()}
         partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
-        return await self._target.end_offsets(partitions), ids
+        return LogOffsets(target=await self._target.end_offsets(partitions), target_ids=ids)

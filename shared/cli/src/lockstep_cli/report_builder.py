@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import InitVar, dataclass
+from typing import TypeVar, cast
 
 from lockstep_cli.formatting import in_time
 from lockstep_cli.partition_status import LogOffsets, SlotOwners, judged
@@ -48,6 +50,8 @@ from lockstep_runtime.util.auto_restart import is_spent
 
 __all__ = ["build_report"]
 
+R = TypeVar("R", bound=Row)
+
 SILENCE_IS_TROUBLE_MS = 60_000
 """A slot that froze is ended after 30 s, and another one is started."""
 
@@ -70,29 +74,32 @@ def build_report(
     keys choose the target's partition."""
     seen = _Seen(rows, services, replicas or {}, states, logs or LogOffsets(), at_ms, by_key)
     partitions = tuple(seen.partitions())
-    topics = tuple(seen.topics(partitions))
-    lines = tuple(seen.services()), topics, partitions, tuple(seen.slots()), tuple(seen.groups())
-    acls, pulse = seen.acls(), seen.pulse()
-    troubles = [Trouble("state topic", sentence) for sentence in unreadable]
-    troubles += [Trouble(f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()]
-    troubles += [Trouble(one.service, one.trouble) for one in lines[0] if one.trouble]
-    troubles += [Trouble(f"topic {one.topic}", one.trouble) for one in topics if one.trouble]
-    troubles += [Trouble(f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions if one.trouble]
-    troubles += [Trouble(f"slot {one.slot}", one.trouble) for one in lines[3] if one.trouble]
-    troubles += [Trouble(f"group {one.group}", one.trouble) for one in lines[4] if one.trouble]
-    if acls is not None and acls.trouble:
-        troubles.append(Trouble("ACLs", acls.trouble))
+    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, seen.all(GroupStatus)))
+    shown, slots = tuple(seen.services()), tuple(seen.slots())
+    acls, pulse = seen.acls(), next(iter(seen.all(FlowPulse)), None)
+    failing = (
+        *(("state topic", sentence) for sentence in unreadable),
+        *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
+        *((one.service, one.trouble) for one in shown),
+        *((f"topic {one.topic}", one.trouble) for one in topics),
+        *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
+        *((f"slot {one.slot}", one.trouble) for one in slots),
+        *((f"group {one.group}", one.trouble) for one in groups),
+        ("ACLs", acls.trouble if acls else ""),
+    )
+    troubles = [Trouble(what, why) for what, why in failing if why]
     if pulse is not None and pulse.phase == "failing":
         troubles.append(Trouble("heartbeats", pulse.reason))
-    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in seen.occupied()]
+    waiting = [row for row in seen.all(LegacyGroup) if row.phase == "waiting"]
+    troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
     return Report(
         flow=str(flow),
         at_ms=at_ms,
-        services=lines[0],
+        services=shown,
         topics=topics,
         partitions=partitions,
-        slots=lines[3],
-        groups=lines[4],
+        slots=slots,
+        groups=groups,
         acls=acls,
         heartbeat="" if pulse is None else pulse.phase,
         held_back=tuple(seen.held_back()),
@@ -100,32 +107,26 @@ def build_report(
     )
 
 
+@dataclass
 class _Seen:
     """The rows, sorted by what they are about."""
 
-    def __init__(
-        self,
-        rows: Mapping[str, Row],
-        services: Collection[str],
-        replicas: Mapping[str, int],
-        states: StatedPhases,
-        logs: LogOffsets,
-        at_ms: int,
-        by_key: bool,
-    ) -> None:
-        self.logs = logs
-        self._at_ms = at_ms
-        self._by_key = by_key
-        self._services = services
-        self._replicas = replicas
-        self._wanted = DesiredState(rows, states)
-        by_kind: dict[type[Row], list[Row]] = defaultdict(list)
-        for _, row in sorted(rows.items()):
-            by_kind[type(row)].append(row)
-        self._by_kind = by_kind
+    rows: InitVar[Mapping[str, Row]]
+    _services: Collection[str]
+    _replicas: Mapping[str, int]
+    states: InitVar[StatedPhases]
+    logs: LogOffsets
+    _at_ms: int
+    _by_key: bool
 
-    def _all(self, kind: type[Row]) -> list[Row]:
-        return self._by_kind.get(kind, [])
+    def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases) -> None:
+        self._wanted = DesiredState(rows, states)
+        self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)
+        for _, row in sorted(rows.items()):
+            self._by_kind[type(row)].append(row)
+
+    def all(self, kind: type[R]) -> list[R]:
+        return cast(list[R], self._by_kind.get(kind, []))
 
     def services(self) -> Iterable[ServiceLine]:
         for service in SERVICES:
@@ -134,8 +135,8 @@ class _Seen:
             connector = connector_of(service)
             leaders = [
                 Acting(row.service, row.instance, row.at_ms)
-                for row in self._all(Leader)
-                if isinstance(row, Leader) and _service_of(row.service) == service
+                for row in self.all(Leader)
+                if _service_of(row.service) == service
             ]
             count = self._replicas.get(service)
             trouble = self._failed(service, "service", (Scope.for_connector(connector),))
@@ -152,14 +153,14 @@ class _Seen:
         for scope, phase in of_connectors.items():
             if phase is not DesiredPhase.RUNNING:
                 yield PausedPart(scope, phase.word)
-        for row in self._all(Wanted):
-            if isinstance(row, Wanted) and row.phase != "running" and row.scope not in of_connectors:
+        for row in self.all(Wanted):
+            if row.phase != "running" and row.scope not in of_connectors:
                 yield PausedPart(row.scope, row.phase)
 
     def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
         """Why it waits for somebody to restart it, "" when it does not."""
-        for row in self._all(Restarts):
-            if not isinstance(row, Restarts) or (_service_of(row.owner), row.subject) != (service, subject):
+        for row in self.all(Restarts):
+            if (_service_of(row.owner), row.subject) != (service, subject):
                 continue
             if any(is_spent(row, self._wanted.restarts(*asked)) for asked in scopes):
                 return f"failed {row.count} times and waits for the command restart: {row.reason}"
@@ -167,11 +168,8 @@ class _Seen:
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
-        known = {(r.topic, r.partition): r for r in self._all(PartitionProgress) if isinstance(r, PartitionProgress)}
-        slots = SlotOwners.seen(
-            [row for row in self._all(Assignment) if isinstance(row, Assignment)],
-            [row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)],
-        )
+        known = {(row.topic, row.partition): row for row in self.all(PartitionProgress)}
+        slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
             if not (topic.is_selected or anew):
@@ -193,7 +191,7 @@ class _Seen:
 
     def _topics(self) -> list[MirroredTopic]:
         """The rows, and one each for topics that are selected and have none yet."""
-        rows = [row for row in self._all(MirroredTopic) if isinstance(row, MirroredTopic)]
+        rows = list(self.all(MirroredTopic))
         new = self.logs.selected.keys() - {row.source_topic for row in rows}
         rows += [MirroredTopic(source_topic=name, target_topic="", phase=NOT_BEGUN) for name in new]
         return sorted(rows, key=lambda row: row.source_topic)
@@ -223,8 +221,8 @@ class _Seen:
             )
 
     def slots(self) -> Iterable[SlotLine]:
-        rows = {row.slot: row for row in self._all(SlotStatus) if isinstance(row, SlotStatus)}
-        for number, row in sorted(rows.items()):
+        for row in sorted(self.all(SlotStatus), key=lambda row: row.slot):
+            number = row.slot
             scope = Scope(ScopeKind.SLOT, number=number)
             asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
             word = self._wanted.slot(number).word
@@ -239,38 +237,22 @@ class _Seen:
             return ""
         return f"it has said nothing for {in_time(silent_ms)}, by the clock of this machine: nothing of it is copied"
 
-    def groups(self) -> Iterable[GroupLine]:
-        for row in self._all(GroupStatus):
-            if not isinstance(row, GroupStatus):
-                continue
-            yield _group(row)
-
     def acls(self) -> AclLine | None:
-        if "acl-sync" not in self._services:
+        row = next(iter(self.all(AclStatus)), None)
+        if row is None or "acl-sync" not in self._services:
             return None
-        for row in self._all(AclStatus):
-            if isinstance(row, AclStatus):
-                bad = row.phase in ("failing", "not-permitted")
-                trouble = (row.reason or row.phase) if bad else ""
-                return AclLine(
-                    row.phase,
-                    row.copied,
-                    row.left_out,
-                    row.owned,
-                    row.revoked,
-                    row.left_out_for,
-                    row.left_out_named,
-                    row.reason,
-                    row.notes,
-                    trouble,
-                )
-        return None
-
-    def occupied(self) -> Iterable[LegacyGroup]:
-        return (row for row in self._all(LegacyGroup) if isinstance(row, LegacyGroup) and row.phase == "waiting")
-
-    def pulse(self) -> FlowPulse | None:
-        return next((row for row in self._all(FlowPulse) if isinstance(row, FlowPulse)), None)
+        return AclLine(
+            row.phase,
+            row.copied,
+            row.left_out,
+            row.owned,
+            row.revoked,
+            row.left_out_for,
+            row.left_out_named,
+            row.reason,
+            row.notes,
+            (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else "",
+        )
 
 
 def _group(row: GroupStatus) -> GroupLine:

@@ -93,11 +93,6 @@ class TopicPlan:
     def to_copy(self) -> int:
         return sum(one.to_copy for one in self.partitions)
 
-    @property
-    def without_offset(self) -> tuple[int, ...]:
-        """Partitions without an offset."""
-        return tuple(one.partition for one in self.partitions if one.offset is None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeoverPlan(MigrationPlan):

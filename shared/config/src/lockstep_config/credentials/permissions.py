@@ -50,12 +50,6 @@ class Grant:
         asked = operation == self.operation or self.operation in IMPLIED.get(operation, ())
         return resource == self.resource and asked and (named or resource == "cluster")
 
-    def comes_with(self, other: Grant) -> bool:
-        """Whether who has the other has this one too."""
-        if other == self or (self.pattern == PREFIXED and other.pattern != PREFIXED and other.name != EVERY):
-            return False
-        return other.covers(self.resource, self.name, self.operation)
-
 
 TO_GRANT = "; to grant it: "
 

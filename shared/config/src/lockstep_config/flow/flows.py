@@ -66,7 +66,8 @@ def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
 def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
     of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
-    source, checkpoints, heartbeats = (replace(of, connector=name) for name in CONNECTORS)
+    connectors = {name: replace(of, connector=name) for name in CONNECTORS}
+    source, checkpoints, heartbeats = connectors.values()
     worker = Reader(layers, flow, of_worker=True)
     enabled = of.boolean("enabled")
     copies = enabled and _runs(source)
@@ -103,16 +104,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         tracing=_tracing(layers),
         clients=_clients(layers, flow, findings),
         rules=rules,
-        auto_restart=AutoRestarts(
-            source=_auto_restart(source, findings),
-            checkpoint=_auto_restart(checkpoints, findings),
-            heartbeat=_auto_restart(heartbeats, findings),
-        ),
-        states=StatedPhases(
-            source=_stated(source, findings),
-            checkpoint=_stated(checkpoints, findings),
-            heartbeat=_stated(heartbeats, findings),
-        ),
+        auto_restart=AutoRestarts(**{name: _auto_restart(one, findings) for name, one in connectors.items()}),
+        states=StatedPhases(**{name: _stated(one, findings) for name, one in connectors.items()}),
         admin_timeout=source.value("admin.timeout.ms"),
         checkpoint_connector=_connector_settings(checkpoints, findings),
         heartbeat_connector=_connector_settings(heartbeats, findings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from lockstep_config.clients.iam import signer_missing
@@ -18,6 +19,7 @@ from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
+from lockstep_config.keys.client_keys import CLIENT
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.unsupported_property import Untranslatable
@@ -43,6 +45,12 @@ __all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
 
 MOST_CLUSTERS = 100
 """Each two of them are a flow, at least of heartbeats."""
+_UNREADABLE: Mapping[type[OSError], str] = {
+    FileNotFoundError: "there is no such file: name the configuration file to use",
+    IsADirectoryError: "is a folder: name the configuration file in it "
+    "(connectors: cat FOLDER/*.json > connectors.json)",
+    PermissionError: "may not be read by this user: change its permissions or its owner",
+}
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Configuration:
@@ -161,17 +169,9 @@ def bytes_of(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
         return content_of(path)
-    except FileNotFoundError as exc:
-        message = "there is no such file: name the configuration file to use"
-        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
-    except IsADirectoryError as exc:
-        message = "is a folder: name the configuration file in it (connectors: cat FOLDER/*.json > connectors.json)"
-        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
-    except PermissionError as exc:
-        message = "may not be read by this user: change its permissions or its owner"
-        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
     except OSError as exc:
-        raise ConfigurationError([Problem(path, 0, "", f"cannot be read: {exc.strerror}")]) from exc
+        message = _UNREADABLE.get(type(exc), f"cannot be read: {exc.strerror}")
+        raise ConfigurationError([Problem(path, 0, "", message)]) from exc
 
 
 def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Diagnostics) -> tuple[Entry, ...]:
@@ -244,20 +244,14 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
     """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
     seen: set[frozenset[tuple[str, str]]] = set()
     for settings in flows:
-        clients = settings.clients
-        for side, kind, properties in (
-            ("source", "consumer", clients.source_consumer),
-            ("source", "producer", clients.source_producer),
-            ("source", "admin", clients.source_admin),
-            ("target", "consumer", clients.target_consumer),
-            ("target", "producer", clients.target_producer),
-            ("target", "admin", clients.target_admin),
-        ):
+        flow = settings.flow
+        for side, kind in product(precedence.SIDES, CLIENT):
+            properties: Mapping[str, str] = getattr(settings.clients, f"{side}_{kind}")
             given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
             if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
                 continue
             seen.add(given)
-            alias = settings.flow.source if side == "source" else settings.flow.target
+            alias = flow.source if side == "source" else flow.target
             if uses_tls(properties):
                 _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
             if uses_sasl(properties):

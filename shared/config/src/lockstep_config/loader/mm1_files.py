@@ -6,7 +6,7 @@ stands is kept, so that a mistake is told in its author's words. Each line goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -56,13 +56,13 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
     what is wrong in them is among the problems, here or once the lines are checked."""
     lines = _Lines()
-    texts = {side: read_properties(bytes_of(path), path) for side, path in _paths(files)}
     lines.add(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add(Entry(f"{FLOW}.enabled", "true"))
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
     lines.add(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
-    for side, path in _paths(files):
-        text = texts[side]
+    sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
+    for side, path in sides:
+        text = read_properties(bytes_of(path), path)
         lines.problems += text.problems
         lines.notes += [replace(note, file=path) for note in text.notes]
         _add_entries(side, path, text.entries, lines)
@@ -72,11 +72,6 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
         lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
     entries = tuple(lines.entries.values())
     return PropertiesText(entries, tuple(lines.problems), tuple(lines.notes), tuple(lines.unused))
-
-
-def _paths(files: LegacyFiles) -> Iterator[tuple[Side, Path]]:
-    yield "consumer", files.consumer
-    yield "producer", files.producer
 
 
 @dataclass(slots=True)

@@ -33,10 +33,9 @@ def with_settings(text: PropertiesText, settings: PropertiesText, file: Path) ->
         if key in entries and entries[key].value.strip() != entry.value.strip()
     ]
     both = with_usual_providers({**entries, **over}, over)
-    return PropertiesText(
-        tuple(both.values()),
-        (*text.problems, *settings.problems),
-        (*text.notes, *settings.notes, *notes),
-        text.unused,
-        text.lacking,
+    return replace(
+        text,
+        entries=tuple(both.values()),
+        problems=(*text.problems, *settings.problems),
+        notes=(*text.notes, *settings.notes, *notes),
     )

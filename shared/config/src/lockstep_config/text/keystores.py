@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -84,9 +85,7 @@ def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certif
         store = read_jks(content, password)
         # As Java: our own certificate is trusted, too, where a keystore serves as truststore.
         return _loaded((*store.trusted, *(entry.chain[0] for entry in store.keys if entry.chain)))
-    found = _pkcs12(content, password)
-    own = [] if found.cert is None else [found.cert.certificate]
-    return [*own, *(one.certificate for one in found.additional_certs)]
+    return _pkcs12(content, password)[1]
 
 
 def _identity(content: bytes, kind: str, password: str | None, key_password: str | None) -> Identity:
@@ -102,11 +101,10 @@ def _identity(content: bytes, kind: str, password: str | None, key_password: str
             raise BadStore("holds no private key")
         entry = min(keys, key=lambda key: key.alias)
         return _of_key(entry.key(key_password or password or ""), _loaded(entry.chain))
-    found = _pkcs12(content, password)
-    if found.key is None:
+    own_key, certificates = _pkcs12(content, password)
+    if own_key is None:
         raise BadStore("holds no private key")
-    own = [] if found.cert is None else [found.cert.certificate]
-    return _of_key(found.key, [*own, *(one.certificate for one in found.additional_certs)])
+    return _of_key(own_key, certificates)
 
 
 def _format_of(content: bytes, kind: str) -> str:
@@ -118,9 +116,10 @@ def _format_of(content: bytes, kind: str) -> str:
     return "PEM" if is_pem else "JKS" if content[:4] == MAGIC else "PKCS12"
 
 
-def _pkcs12(content: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificates:
+def _pkcs12(content: bytes, password: str | None) -> tuple[PrivateKeyTypes | None, list[Certificate]]:
     try:
-        return pkcs12.load_pkcs12(content, None if password is None else password.encode())
+        key, own, others = pkcs12.load_key_and_certificates(content, None if password is None else password.encode())
+        return key, [*([] if own is None else [own]), *others]
     except (ValueError, UnsupportedAlgorithm) as exc:
         if password is None:
             raise BadStore("is encrypted, or no PKCS12 or JKS store at all: set its password") from exc
@@ -141,12 +140,11 @@ def _loaded(der: Iterable[bytes]) -> Sequence[Certificate]:
         raise BadStore(f"holds a certificate that cannot be read: {exc}") from exc
 
 
-def _of_key(key: object, certificates: Sequence[Certificate]) -> Identity:
-    public = _public(key)
-    own = next((one for one in certificates if _public_of(one) == public), None)
+def _of_key(key: PrivateKeyTypes, certificates: Sequence[Certificate]) -> Identity:
+    own = next((one for one in certificates if one.public_key() == key.public_key()), None)
     if own is None:
         raise BadStore("holds no certificate that belongs to its private key")
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())  # type: ignore[attr-defined]
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return Identity(_pem(_chain(own, certificates)), pem.decode())
 
 
@@ -159,21 +157,6 @@ def _chain(own: Certificate, certificates: Sequence[Certificate]) -> list[Certif
             break
         chain.append(above)
     return chain
-
-
-def _public(key: object) -> bytes:
-    return _spki(key.public_key())  # type: ignore[attr-defined]  # every private key has it
-
-
-def _public_of(certificate: Certificate) -> bytes:
-    return _spki(certificate.public_key())
-
-
-def _spki(public: object) -> bytes:
-    from cryptography.hazmat.primitives.serialization import PublicFormat
-
-    spki: bytes = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
-    return spki
 
 
 def _pem(certificates: Iterable[Certificate]) -> str:
