@@ -106,7 +106,7 @@ class TestCheck:
             for more in ([], ["--alone"])
         )
         assert (told.exit_code, alone.exit_code) == (2, 0)
-        assert f"{file}:8: B.sasl.jaas.config: is not judged: it names what stands elsewhere\n" in alone.stdout
+        assert f"{file}:8: B.sasl.jaas.config: is not checked: it names what is elsewhere\n" in alone.stdout
         assert alone.stdout.endswith(f"{file} can be used as far as it shows alone: A->B enabled\n")
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:

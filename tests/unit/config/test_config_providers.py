@@ -122,7 +122,7 @@ def test_config_provider_value_is_not_shown_under_any_key(mistakes_of: MistakesO
     found = mistakes_of(PROVIDERS + f"{key} = ${{env:N}}\n", environment={"N": "hush(,hush("})
     assert found == [
         f"9 {key}: has a value that does not fit; it comes from a config provider and is not shown: "
-        "check it where it stands"
+        "check it in its file"
     ]
 
 

@@ -243,7 +243,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "some other JSON": ({"a": [1, 2]}, "0 : is JSON, but no connector of MirrorMaker 2"),
     "an empty list": ([], "0 : is JSON, but no connector of MirrorMaker 2"),
     "a text": ("hello", "1 : is no JSON: "),
-    "a comma too many": ('{\n "name": "x",\n}', "3 : is no JSON: a comma stands before the end"),
+    "a comma too many": ('{\n "name": "x",\n}', "3 : is no JSON: a comma is before the end"),
     "a comma too few": ('{"a": 1\n "b": 2}', "2 : is no JSON: a comma or '}' is missing"),
     "an end too early": ('{"a": [1', "1 : is no JSON: it ends too early"),
     "single quotes": ("{'a': 1}", "1 : is no JSON: a key is missing: write it in double quotes"),
@@ -305,7 +305,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     ),
     "beside a resource": (
         [SOURCE, {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "spec": {}}],
-        "1 kind: stands beside the MirrorSourceConnector 'mm2-source' in line 1: keep one of the two",
+        "1 kind: is there beside the MirrorSourceConnector 'mm2-source' in line 1: keep one of the two",
     ),
     "transforms": (
         {"name": "x", "config": config("Source", transforms="t")},

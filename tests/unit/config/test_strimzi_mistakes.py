@@ -132,7 +132,7 @@ def test_a_wrong_api_version_is_the_only_mistake(resources: Resources, text: str
         ),
         (
             ("spec:\n", "spec:\n  target: {alias: B}\n"),
-            "connectCluster: stands beside spec.target: keep one of the two",
+            "connectCluster: is there beside spec.target: keep one of the two",
         ),
         (("sourceConnector: {}", "sourceConnector: yes"), "sourceConnector: is true or false, but takes a mapping"),
         (

@@ -87,7 +87,7 @@ def test_bad_value_has_its_slip(line: str, said: str, mistakes_of: MistakesOf) -
     [
         (f"{PLAIN} username=\u201ca\u201d password=\u201cs3cret\u201d;", "has typographic quotes (\u201c \u201d)"),
         (f"{PLAIN} username=\\u2018a\\u2019 password=s3cret;", "has typographic quotes (\u2018 \u2019)"),
-        (f"\"{PLAIN} username='a' password='s3cret';\"", "stands in quotes as a whole"),
+        (f"\"{PLAIN} username='a' password='s3cret';\"", "is in quotes as a whole"),
         (f'{PLAIN} username="a" password="s3cret"; # ours', "has # behind its semicolon"),
         ("{{ login }}", "it looks like part of a template to be rendered first"),
         ("'${LOGIN}'", "it looks like a placeholder that nobody filled"),

@@ -126,7 +126,7 @@ CONNECTION_USED: Mapping[str, str] = MappingProxyType(
         "bootstrap.servers": "where the cluster is found",
         "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL, in any case",
         "ssl.protocol": _VERSIONS,
-        "ssl.enabled.protocols": f"{_VERSIONS}; versions before 1.2 are left out, and refused where they are alone",
+        "ssl.enabled.protocols": f"{_VERSIONS}. Versions before 1.2 are left out, and refused if they are alone",
         "ssl.cipher.suites": "`ssl.cipher.suites`, in OpenSSL's names; of TLS 1.3 OpenSSL offers its three suites",
         "ssl.truststore.type": _STORES,
         "ssl.truststore.location": "read into `ssl.ca.pem`",
@@ -229,10 +229,10 @@ _KEYS: tuple[ClientKey, ...] = (
     ), not_records="every address behind a name is tried"),
     _same("client.rack", CONSUMER, records="which replica is read, where brokers choose one by rack (KIP-392)"),
     _as("request.timeout.ms", "socket.timeout.ms", CONSUMER, 10, 300_000,
-        f"a fetch is given up so long after `fetch.max.wait.ms`, any other question after so long; {_UNSET}"),
+        f"a fetch is given up so long after `fetch.max.wait.ms`, any other request after so long; {_UNSET}"),
     _as("request.timeout.ms", "socket.timeout.ms", PRODUCER, 10, 300_000,
-        "an append is given up after so long, three quarters of which a broker waits for its replicas, and so is any "
-        f"other question; {_UNSET}"),
+        "an append is given up after so long. A broker waits for its replicas three quarters of it. Any other request "
+        f"is given up after so long too; {_UNSET}"),
     _as("request.timeout.ms", "socket.timeout.ms", ADMIN, 10, 300_000),
     _same("socket.connection.setup.timeout.ms", RECORDS, 1_000, 2_147_483_647, _OPENING),
     _same("socket.connection.setup.timeout.ms", ADMIN, 1_000, 2_147_483_647),

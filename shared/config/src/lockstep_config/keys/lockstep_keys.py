@@ -60,24 +60,24 @@ class CopySettings:
         _policy(
             "lockstep.on.gap",
             ("halt", "skip", "restart"),
-            "when the source has lost records that were not copied, or the source or the target has lost copied ones: "
-            "halt the partition, skip the lost records, or restart the copy from the first record that exists",
+            "when the source has lost records that were not copied, or either side has lost copied ones. halt: wait "
+            "for an operator. skip: the lost records. restart: the copy from the first record that exists",
         )
     )
     on_recreate: PerTopic[str] = keyed(
         _policy(
             "lockstep.on.recreate",
             ("halt", "skip", "restart"),
-            "when a topic was deleted and created again: halt the partition, skip the records that exist already, or "
-            "restart the copy from the first record that exists",
+            "when a topic was deleted and created again. halt: wait for an operator. skip: the records that exist "
+            "already. restart: the copy from the first record that exists",
         )
     )
     on_doubt: PerTopic[str] = keyed(
         _policy(
             "lockstep.on.doubt",
             ("halt", "progress"),
-            "when the target's log does not say how far the copy is: halt the partition, or continue from the last "
-            "saved progress, which may duplicate records",
+            "when the target's log does not show how far the copy is. halt: wait for an operator. progress: continue "
+            "from the last saved progress, which may duplicate records",
         )
     )
     on_refused: PerTopic[str] = keyed(
@@ -95,7 +95,7 @@ class CopySettings:
             per_topic=True,
             parse=moment,
             meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds "
-            "or 2026-01-31T12:00:00Z; unset: the consumer's auto.offset.reset; PATTERN=TIME: such topics",
+            "or 2026-01-31T12:00:00Z. Unset: the consumer's auto.offset.reset. PATTERN=TIME: such topics",
         )
     )
     max_in_flight_bytes: int = keyed(
@@ -176,16 +176,16 @@ OUR_KEYS = (
     Key(
         name="lockstep.checkpoint.opposite",
         scopes=CONNECTOR,
-        meaning="the state topic, on the source, of the flow in the opposite direction, by which groups fail back; "
-        "unset: of the file's own flow, where it has one",
+        meaning="the state topic, on the source, of the flow in the opposite direction, by which groups fail back. "
+        "Unset: of the file's own flow, if it has one",
     ),
     Key(
         name="lockstep.groups.on.rewind",
         default="keep",
         choices=("keep", "follow"),
         scopes=CONNECTOR,
-        meaning="where a group goes back on the source: the target's group stays where it is, or it is set back to the "
-        "translated position once it has no members (sync.group.offsets.enabled)",
+        meaning="when a group goes back on the source (sync.group.offsets.enabled). keep: the target's group stays. "
+        "follow: it is set back to the translated position once it has no members",
     ),
     Key(
         name="lockstep.progress.connector",
@@ -197,7 +197,7 @@ OUR_KEYS = (
         name=STATE,
         choices=("running", "paused", "stopped"),
         scopes=CONNECTOR,
-        meaning="paused or stopped: it stays so as long as the file says it, and no command starts it; running is the "
+        meaning="paused or stopped: it stays so as long as the file says it, and no command starts it. running is the "
         "same as not set: commands decide",
     ),
     _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
@@ -229,23 +229,23 @@ OUR_KEYS = (
         name="lockstep.provenance",
         choices=("local", "relay"),
         scopes=CONNECTOR,
-        meaning="where topics keep their names: copy only what originated on the source, or everything but what "
-        "originated on the target; unset: local where the target feeds the source too, or where another flow leads "
-        "from the origin to the target directly, else relay",
+        meaning="if topics keep their names. local: copy only what originated on the source. relay: everything but "
+        "what originated on the target. Unset: local if the target feeds the source too, or another flow leads from the "
+        "origin to the target directly. Else relay",
     ),
     Key(
         name=UNKNOWN_KEYS,
         choices=("error", "warn"),
         scopes=TOP_ONLY,
-        meaning="what a key is that neither MirrorMaker nor Lockstep knows: error, it stops the start, or warn, it is "
-        "named and passed over; unset: an error where it is a slip of the pen from a key that decides what is copied",
+        meaning="a key that neither MirrorMaker nor Lockstep knows. error: it stops the start. warn: it is named and "
+        "ignored. Unset: an error if it is a likely misspelling of a key that decides what is copied",
     ),
     Key(
         name=CYCLES,
         default="mm2",
         choices=("mm2", "exact"),
         scopes=CONNECTOR,
-        meaning="which topics of the source are copies from the target: mm2, those whose names say so; exact, of these "
+        meaning="which topics of the source are copies from the target. mm2: those whose names say so. exact: of these "
         "only those whose original is on the target",
     ),
     Key(
@@ -253,9 +253,9 @@ OUR_KEYS = (
         default="mm2",
         choices=("mm2", "exact"),
         scopes=CONNECTOR,
-        meaning="which topics are heartbeats, mirrored unless heartbeats.replication.enabled is false, and renamed by "
-        "every policy: mm2, those whose names end so; exact, heartbeats itself and its copies by the aliases of the "
-        "file",
+        meaning="which topics are heartbeats. They are mirrored unless heartbeats.replication.enabled is false, and "
+        "renamed by every policy. mm2: those whose names end so. exact: heartbeats itself and its copies by the "
+        "aliases of the file",
     ),
     Key(
         name=TRACING,
@@ -307,16 +307,16 @@ OUR_KEYS = (
         name=LEGACY_GROUP,
         parse=_group,
         scopes=CONNECTOR,
-        meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id: topics keep their "
-        "names, and positions are kept as this group's on the source",
+        meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id. Topics keep their "
+        "names. Positions are kept as this group's on the source",
     ),
     Key(
         name=LEGACY_PARTITIONING,
         default="preserve",
         choices=("preserve", "key"),
         scopes=CONNECTOR,
-        meaning="of a legacy flow: preserve keeps each record in its partition; key chooses it from the record's key "
-        "among the target's partitions, as Java's producer does, and copies in transactions",
+        meaning="of a legacy flow. preserve: each record keeps its partition. key: it is chosen by the record's key "
+        "among the target's partitions, as Java's producer does. The copy then uses transactions",
     ),
     _flag(
         LEGACY_ABORT,

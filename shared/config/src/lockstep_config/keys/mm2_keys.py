@@ -276,8 +276,8 @@ _WORKER_KEYS = (
         default="poll",
         choices=("poll", "interval"),
         scopes=CONNECTOR,
-        meaning="when a transaction ends: poll, as soon as what was fetched is appended (while records wait, every now "
-        "and then), or at an interval; connector is for connectors that define boundaries, which MirrorMaker's do not",
+        meaning="when a transaction ends. poll: as soon as what was fetched is appended, and at times while records "
+        "wait. interval: at an interval. connector is for connectors that define boundaries, which MirrorMaker's do not",
     ),
     Key(
         name="transaction.boundary.interval.ms",

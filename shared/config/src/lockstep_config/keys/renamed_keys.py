@@ -159,7 +159,7 @@ OLDER_NAMES: Mapping[str, RenamedKey] = MappingProxyType(
         **_write(
             "",
             "sasl.username sasl.user sasl.password sasl.plain.username sasl.plain.password",
-            'user and password stand in sasl.jaas.config, as username="..." and password="..."',
+            'user and password are in sasl.jaas.config, as username="..." and password="..."',
             matters=True,
         ),
         **_write(

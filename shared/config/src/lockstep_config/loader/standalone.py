@@ -23,7 +23,7 @@ def by_itself(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozens
     of those."""
     named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
     out = [entry for entry in text.entries if _is_outside(entry, named)]
-    why = "is not judged: it names what stands elsewhere"
+    why = "is not checked: it names what is elsewhere"
     notes = dict.fromkeys(Problem(entry.file or path, entry.line, entry.shown, why) for entry in out)
     kept = tuple(entry for entry in text.entries if entry not in out)
     return replace(text, entries=kept, notes=(*text.notes, *notes)), frozenset(entry.key for entry in out)

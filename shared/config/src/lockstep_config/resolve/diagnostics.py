@@ -69,7 +69,5 @@ def _sentence(about: Entry | str, message: str) -> str:
         return message
     lowered = message.casefold()
     if any(part and part in lowered for part in _WORDS.split(about.value.casefold())):
-        return (
-            "has a value that does not fit; it comes from a config provider and is not shown: check it where it stands"
-        )
+        return "has a value that does not fit; it comes from a config provider and is not shown: check it in its file"
     return message

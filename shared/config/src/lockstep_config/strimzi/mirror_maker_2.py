@@ -90,12 +90,12 @@ def _with_target(spec: Part, target: Part | None, lines: Lines) -> list[_Mirror]
     """The mirrors where each has its own source and all have one target."""
     for name in ("connectCluster", "clusters"):
         if spec.has(name):
-            lines.problem(spec.place(name), f"stands beside {spec.at('target')}: keep one of the two")
+            lines.problem(spec.place(name), f"is there beside {spec.at('target')}: keep one of the two")
     found = []
     for mirror in spec.parts("mirrors"):
         for name in ("sourceCluster", "targetCluster"):
             if mirror.has(name):
-                message = f"stands beside {spec.at('target')}: write the cluster into {mirror.at('source')}"
+                message = f"is there beside {spec.at('target')}: write the cluster into {mirror.at('source')}"
                 lines.problem(mirror.place(name), message)
         source = mirror.part("source")
         if source is None:

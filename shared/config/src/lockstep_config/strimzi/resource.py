@@ -41,7 +41,7 @@ _ANNOTATIONS = {
     "restart-connector-task": "`lockstep restart FILE slot:N` does this",
     "restart-mirrormaker2-connector": "`lockstep restart FILE connector:NAME` does this",
     "restart-mirrormaker2-connector-task": "`lockstep restart FILE slot:N` does this",
-    "pause-reconciliation": "no operator looks at the resource; `lockstep pause FILE` pauses what it says",
+    "pause-reconciliation": "no operator reads the resource; `lockstep pause FILE` pauses what it describes",
 }
 NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec, or a connector's name and config"
 _ANNOTATED_BY = ("strimzi.io", *IBMS)
@@ -91,7 +91,7 @@ def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document:
     elif len(ours) > 1:
         lines.problem(Place("kind", ours[1].line), _several(ours))
     elif ours and found.connectors:
-        message = f"stands beside {found.connectors[0].shown}: keep one of the two"
+        message = f"is there beside {found.connectors[0].shown}: keep one of the two"
         lines.problem(Place("kind", ours[0].line), message)
     elif ours:
         _add(ours[0], lines)

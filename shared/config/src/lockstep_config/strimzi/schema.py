@@ -169,7 +169,7 @@ _MM2_SPEC: Fields = MappingProxyType(
             Form.MAP,
             fields={
                 "topologyKey": text_field("a label of nodes"),
-                "type": text_field("where the rack stands", choices=("topology-label", "environment-variable")),
+                "type": text_field("where the rack is named", choices=("topology-label", "environment-variable")),
                 "envVarName": text_field("an environment variable"),
             },
             why="it reads a node's label; without Kubernetes write consumer.client.rack into sourceConnector.config",

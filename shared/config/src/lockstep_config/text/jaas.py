@@ -63,7 +63,7 @@ def entry_of(text: str) -> JaasEntry:
     if not tokens:
         raise NotJaas('is empty: write MODULE required name="value" ;')
     if len(tokens) == 1 and tokens[0][1]:
-        raise NotJaas("stands in quotes as a whole: write it without them")
+        raise NotJaas("is in quotes as a whole: write it without them")
     if re.search(r";\s*#", outside):
         raise NotJaas("has # behind its semicolon, which begins a comment only at the start of a line: remove it")
     if tokens[-1] != (";", False):

@@ -48,7 +48,7 @@ class _Reader:
         while self._peek():
             found.append(self._value("", 0))
             if self._peek() == ",":
-                raise self._wrong("one value stands behind another without a comma, or all in one list: [..., ...]")
+                raise self._wrong("one value follows another without a comma, or all in one list: [..., ...]")
         return found
 
     def _peek(self) -> str:
@@ -123,7 +123,7 @@ class _Reader:
                 raise self._wrong(f"a comma or {end!r} is missing" if following else "it ends too early")
             self._at += 1
             if self._peek() == end:
-                raise self._wrong("a comma stands before the end: remove it")
+                raise self._wrong("a comma is before the end: remove it")
         return True
 
     def _string(self) -> str:

@@ -114,7 +114,7 @@ def list_remark(text: str) -> str:
     repeated = sorted({element for element in elements if element and elements.count(element) > 1})
     remarks = [f"names {', '.join(map(repr, repeated))} more than once: it counts once"] if repeated else []
     if text.strip() and "" in elements:
-        remarks.append("has a comma too many: nothing stands between it and the next, or behind it")
+        remarks.append("has a comma too many: nothing is between it and the next, or behind it")
     return "; ".join(remarks)
 
 
