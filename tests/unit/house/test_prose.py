@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.house.sentences import long_sentences, misused_verbs
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"
 PAGES = [*sorted(REPOSITORY.glob("*.md")), CHART, *sorted((REPOSITORY / "docs").rglob("*.md"))]
+WITHOUT_DECISIONS = [page for page in PAGES if page.parent.name != "decisions"]
 
 WHO_FIRST = re.compile(r"(?:^|[.:;|*]) *Who(?:ever)?\b", re.MULTILINE)
 RIDDLE = re.compile(r"\bfor who\b|\bwhoever\b|\bbears?\b|\b(?:is|are) told of\b", re.IGNORECASE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
 
 
 def faults(text: str) -> list[str]:
@@ -19,9 +26,19 @@ def faults(text: str) -> list[str]:
     return [f"line {text.count(chr(10), 0, match.end()) + 1}: {match[0].strip()}" for match in found]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page_has_plain_sentences(page: Path) -> None:
     assert not faults(page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", WITHOUT_DECISIONS, ids=name_of)
+def test_page_has_no_sentence_over_25_words(page: Path) -> None:
+    assert not long_sentences(page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", WITHOUT_DECISIONS, ids=name_of)
+def test_page_has_the_verbs_of_the_field(page: Path) -> None:
+    assert not misused_verbs(page.read_text("utf-8"))
 
 
 def test_faults_are_found_with_their_lines() -> None:
@@ -33,4 +50,36 @@ def test_faults_are_found_with_their_lines() -> None:
         "line 4: Whoever",
         "line 5: bears",
         "line 5: for who",
+    ]
+
+
+def test_long_sentences_are_counted_in_paragraphs_items_and_cells() -> None:
+    five = "one two three four five"
+    text = (
+        f"# {five}\n\n{five}\n`a b c d e f g` {five}. {five}!\n\n* {five} six\n  seven eight nine ten eleven\n"
+        f"* {five}\n\n| {five} | {five} six [seven](eight.md) - nine ten eleven |\n|---|---|\n\n"
+        f"```text\n{five} {five} {five}\n```\n\n<!-- metrics of all -->\n| {five} {five} {five} |\n<!-- end -->\n"
+    )
+    assert [found[:16] for found in long_sentences(text, most=10)] == [
+        "line 3: 11 words",
+        "line 6: 11 words",
+    ]
+    assert [found[:16] for found in long_sentences(text, most=9)] == [
+        "line 3: 11 words",
+        "line 6: 11 words",
+        "line 10: 10 word",
+    ]
+
+
+def test_misused_verbs_are_found_and_proper_ones_are_not() -> None:
+    text = (
+        "The row stands in a topic. A stands for B, and stands by. It looks for a key, and looks\nat it. "
+        "`tells` is code. Nothing tells it.\n\n| the offset lies there | nobody cannot tell | look at it |\n"
+    )
+    assert [found.split(": ")[:2] for found in misused_verbs(text)] == [
+        ["line 1", "stands"],
+        ["line 1", "looks"],
+        ["line 1", "tells"],
+        ["line 4", "lies"],
+        ["line 4", "cannot tell"],
     ]

@@ -310,7 +310,7 @@ _KEYS: tuple[ClientKey, ...] = (
     *_unused("partitions are preserved", PRODUCER, "partitioner.class partitioner.ignore.keys"),
     *(ClientKey(name=name, kinds=PRODUCER, status=Status.REFUSED, why="records are written as bytes", choices=_BYTES)
       for name in ("key.serializer", "value.serializer")),
-    *_unused("only topics in use are looked at", PRODUCER, "metadata.max.idle.ms"),
+    *_unused("only topics in use are read", PRODUCER, "metadata.max.idle.ms"),
 )  # fmt: skip  # one line a property: the formatter would make eight of each
 
 CLIENT: Mapping[ClientKind, Mapping[str, ClientKey]] = MappingProxyType(

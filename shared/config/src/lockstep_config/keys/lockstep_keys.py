@@ -230,8 +230,8 @@ OUR_KEYS = (
         choices=("local", "relay"),
         scopes=CONNECTOR,
         meaning="if topics keep their names. local: copy only what originated on the source. relay: everything but "
-        "what originated on the target. Unset: local if the target feeds the source too, or another flow leads from the "
-        "origin to the target directly. Else relay",
+        "what originated on the target. Unset: local if the target feeds the source too, or another flow "
+        "leads from the origin to the target directly. Else relay",
     ),
     Key(
         name=UNKNOWN_KEYS,

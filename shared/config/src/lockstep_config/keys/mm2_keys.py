@@ -277,7 +277,8 @@ _WORKER_KEYS = (
         choices=("poll", "interval"),
         scopes=CONNECTOR,
         meaning="when a transaction ends. poll: as soon as what was fetched is appended, and at times while records "
-        "wait. interval: at an interval. connector is for connectors that define boundaries, which MirrorMaker's do not",
+        "wait. interval: at an interval. connector is for connectors that define boundaries, which "
+        "MirrorMaker's do not",
     ),
     Key(
         name="transaction.boundary.interval.ms",
