@@ -83,7 +83,7 @@ class UpstreamMonitor:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                consumer = create_client(Consumer, {**self._conf, "error_cb": _ignore}, self._alias)
+                consumer = create_client(Consumer, self._conf, self._alias)
             except ClusterUnreachable as exc:
                 self.troubles = dict.fromkeys(self._wanted, str(exc))
                 return  # the next `listen_to` begins again
@@ -155,7 +155,3 @@ class UpstreamMonitor:
         self.troubles.pop(topic, None)
         new = (message.offset() or 0) >= self._ends.get(topic, 0)
         self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, arrived_ms if new else None)
-
-
-def _ignore(_: KafkaError) -> None:
-    """A target that is away: the flow's own heartbeats say so, and the age of these goes on."""

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from lockstep_config.clients.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.util.errors import ClusterUnreachable
@@ -33,12 +33,16 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
         except TokenUnavailable as exc:
             raise ClusterUnreachable(alias, bootstrap, f"no access token: {exc}") from exc
     try:
-        return make(dict(conf))
+        return make({"error_cb": _ignore, **conf})
     except KafkaException as exc:
         why = exc.args[0].str()
         if "ssl." not in why:
             raise
         raise ClusterUnreachable(alias, bootstrap, why) from exc
+
+
+def _ignore(_: KafkaError) -> None:
+    """Without it librdkafka writes each lost connection to stderr. Whoever asks hears what became of the request."""
 
 
 def certificate_error(conf: Mapping[str, Any]) -> str | None:

@@ -94,7 +94,7 @@ class ControlProducer:
             self._thread.start()
 
     def _made(self) -> Producer:
-        return create_client(Producer, {**self._conf, "error_cb": _ignore}, self.alias)
+        return create_client(Producer, self._conf, self.alias)
 
     async def stop(self, within: float = 3.0) -> None:
         """Wait at most `within` seconds for what is in flight, then end; what is left raises NotAppended."""
@@ -230,7 +230,3 @@ def _settle(future: asyncio.Future[tuple[int, int]], trouble: ClusterError | Non
         future.set_result((partition, offset))
     else:
         future.set_exception(trouble)
-
-
-def _ignore(_: KafkaError) -> None:
-    """Each append says by itself what became of it."""
