@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -189,9 +188,10 @@ class TopicSync:
         state = self._ctx.state
         rows = [left_out_row(name, why, state.get(MirroredTopic, name)) for name, why in selection.left_out.items()]
         rows = [row for row in rows if state.differs(row)]
-        happened = [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
         if rows:
-            await self._write_changes(rows, happened)
+            await self._write_changes(
+                rows, [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
+            )
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
         """Names and partition counts on both clusters. A listing of thousands costs, so the target's is that of before
@@ -252,34 +252,28 @@ class TopicSync:
         unseen |= {name: str(trouble) for name, trouble in sources.troubles().items()}
         self._failed(unseen)
         async with self._writing:
-            rows, events = [], []
+            rows = []
             for name, remote in topics.items():
                 source, target = sources.done.get(name), targets.done.get(remote)
-                if name in unseen:
-                    known = state.get(MirroredTopic, name)
-                    failed = unseen_row(name, remote, unseen[name], known)
-                    if state.differs(failed):
-                        rows.append(failed)
-                        events += topic_events(known, failed)
-                    continue
-                if source is None:
-                    continue
-                seen = SelectedTopic(source, remote, target, None, keeps_count=self._settings.keeps_counts)
-                if not seen.behind:
-                    self._retries.succeeded(name)
                 known = state.get(MirroredTopic, name)
-                seen = replace(
-                    seen,
-                    configs=self._configs.there(remote) if target is not None else None,
-                    failure=self._retries.reasons.get(name, ""),
-                    configs_failure=self._configs.failure(name),
-                    note=heartbeats_note(rules, name, remote),
-                )
-                row = mirrored_row(seen, known)
-                if row is not None and state.differs(row):
-                    rows.append(row)
-                    events += topic_events(known, row)
-            await self._write_changes(rows, events)
+                if name in unseen:
+                    rows.append(unseen_row(name, remote, unseen[name], known))
+                elif source is not None:
+                    seen = SelectedTopic(
+                        source,
+                        remote,
+                        target,
+                        configs=self._configs.there(remote) if target is not None else None,
+                        failure=self._retries.reasons.get(name, ""),
+                        configs_failure=self._configs.failure(name),
+                        note=heartbeats_note(rules, name, remote),
+                        keeps_count=self._settings.keeps_counts,
+                    )
+                    if not seen.behind:
+                        self._retries.succeeded(name)
+                    if (row := mirrored_row(seen, known)) is not None:
+                        rows.append(row)
+            await self._write_changes(rows)
 
     async def _hide(self, rules: Rules, unlisted: frozenset[str]) -> Mapping[str, str]:
         """Which of these the source does not list because we may not describe them (any more), and its words. They are
@@ -295,10 +289,8 @@ class TopicSync:
         self._hidden = {n: why for n, why in self._hidden.items() if n in there - asked}
         self._hidden |= {name: str(trouble) for name, trouble in read.troubles().items()}
         rows = [unseen_row(name, known[name].target_topic, why, known[name]) for name, why in self._hidden.items()]
-        rows = [row for row in rows if state.differs(row)]
         if rows:
-            happened = [event for row in rows for event in topic_events(known[row.source_topic], row)]
-            await self._write_changes(rows, happened)
+            await self._write_changes(rows)
         return self._hidden
 
     async def _targets(self, remotes: set[str], created: set[str]) -> Outcome[TopicDescription]:
@@ -311,16 +303,18 @@ class TopicSync:
 
     async def _write_gone(self, gone: frozenset[str], topics: Mapping[str, str], source: Mapping[str, int]) -> None:
         known = [row for row in self._ctx.state.all(MirroredTopic) if row.source_topic in gone]
-        rows = gone_rows(known, topics, source)
-        before = {row.source_topic: row for row in known}
-        await self._write_changes(
-            rows, [event for row in rows for event in topic_events(before[row.source_topic], row)]
-        )
+        await self._write_changes(gone_rows(known, topics, source))
         self._retries.only(topics)
 
-    async def _write_changes(self, rows: Sequence[MirroredTopic], events: Sequence[TopicEvent]) -> None:
-        ctx = self._ctx
-        await ctx.state.write_all(rows)
+    async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
+        """Write those rows that differ, with the events that their change stands for and `events` besides."""
+        ctx, state = self._ctx, self._ctx.state
+        changed = [row for row in rows if state.differs(row)]
+        events = [
+            *events,
+            *(one for row in changed for one in topic_events(state.get(MirroredTopic, row.source_topic), row)),
+        ]
+        await state.write_all(changed)
         for happened in events:
             loud = happened.loud or happened.kind in ("TopicFailed", "TopicRecreated")
             # One permission that is missing fails thousands of topics: each has its row and its event.
