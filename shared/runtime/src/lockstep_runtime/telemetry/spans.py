@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, Tracing, within
+from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, SpanContext, Tracing, within
 from lockstep_runtime.telemetry.tracing_config import TracingConfig
 from lockstep_runtime.util.errors import LeadershipLost
 
@@ -42,7 +42,7 @@ class Spans(Tracing):
     @contextmanager
     def work(self, name: str, **attributes: Attribute) -> Iterator[None]:
         with _span(self._tracer, name, attributes) as span:
-            work = _SpanContext(self._tracer, span)
+            work = _TracedWork(self._tracer, span)
             try:
                 with within(work):
                     yield
@@ -62,7 +62,7 @@ class Spans(Tracing):
         ending.join(within_s)
 
 
-class _SpanContext:
+class _TracedWork(SpanContext):
     """A round or the like, with its span."""
 
     def __init__(self, tracer: Tracer, span: Span) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
 
 __all__ = ["NO_TRACING", "Attribute", "SpanContext", "Tracing", "happened", "note", "step", "within"]
 
@@ -20,11 +19,12 @@ STEPS_AT_MOST = 50
 """Spans within one piece of work; more are counted (`steps_left_out`) and not made: a round may ask much."""
 
 
-class SpanContext(Protocol):
-    """A piece of work that is under way, with a span of its own."""
+class SpanContext:
+    """A piece of work that is under way; here one without a span, of which nothing is kept."""
 
     def step(self, name: str, attributes: dict[str, Attribute]) -> AbstractContextManager[None]:
         """A span within it."""
+        return nullcontext()
 
     def note(self, attributes: dict[str, Attribute]) -> None:
         """Attributes of its span."""
@@ -48,9 +48,9 @@ class Tracing:
         """Send what has not been sent, in at most so many seconds. To be called once; blocks."""
 
 
-NO_TRACING = Tracing()
+NO_TRACING, NO_WORK = Tracing(), SpanContext()
 
-_present: ContextVar[SpanContext | None] = ContextVar("work", default=None)
+_present: ContextVar[SpanContext] = ContextVar("work", default=NO_WORK)
 """Tasks that a piece of work starts belong to it."""
 
 
@@ -66,19 +66,14 @@ def within(work: SpanContext) -> Iterator[None]:
 
 def step(name: str, **attributes: Attribute) -> AbstractContextManager[None]:
     """A span within the present work, if there is any: for what takes time, such as a request to a cluster."""
-    work = _present.get()
-    return nullcontext() if work is None else work.step(name, attributes)
+    return _present.get().step(name, attributes)
 
 
 def note(**attributes: Attribute) -> None:
     """Attributes of the present work: how much of what it did."""
-    work = _present.get()
-    if work is not None:
-        work.note(attributes)
+    _present.get().note(attributes)
 
 
 def happened(name: str, **attributes: Attribute) -> None:
     """An event of the present work."""
-    work = _present.get()
-    if work is not None:
-        work.happened(name, attributes)
+    _present.get().happened(name, attributes)
