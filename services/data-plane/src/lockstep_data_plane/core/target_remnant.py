@@ -14,11 +14,11 @@ __all__ = ["TargetRemnant"]
 class TargetRemnant:
     """Feed the target's batches behind the row's last record, in order, and then the chain's end."""
 
-    def __init__(self, row: PartitionProgress, append_sequence: LastAppend) -> None:
+    def __init__(self, row: PartitionProgress, end: LastAppend) -> None:
         self._row = row
-        self._append_sequence = append_sequence
+        self._end = end
         self._ends = {row.producer_id: row.sequence, **dict(row.others)}
-        self._ours = {row.producer_id, *dict(append_sequence.others)}
+        self._ours = {row.producer_id, *dict(end.others)}
         self._stamped_there = False
         self._records: list[PlainRecord] = []
         self.strangers = False
@@ -64,7 +64,7 @@ class TargetRemnant:
     def ends(self) -> None:
         """The log has nothing more."""
         own = self._row.producer_id
-        if any(self._append_sequence.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
+        if any(self._end.sequence_under(p, own) != self._ends.get(p, -1) for p in self._ours):
             self._missing()
 
     def _missing(self) -> None:

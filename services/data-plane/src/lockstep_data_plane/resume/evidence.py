@@ -84,12 +84,8 @@ class EvidenceReader:
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
         if partition.in_one_log and not row.transactional and differs is None:
             return await read_tail(self._target, partition, row)
-        tail = TargetTail(
-            row,
-            log_end=await self.log_end(partition) if partition.in_one_log else -1,
-            shared=partition.has_foreign_writers,
-            name=partition.target_name,
-        )
+        end = await self.log_end(partition)
+        tail = TargetTail(row, log_end=end, shared=partition.has_foreign_writers, name=partition.target_name)
         if differs is not None:
             side, then, now = differs
             case = GapCase.SOURCE_RECREATED if side == "source" else GapCase.TARGET_RECREATED
@@ -99,8 +95,8 @@ class EvidenceReader:
         return tail
 
     async def log_end(self, partition: PartitionMachine) -> int:
-        """Where the log ends that tells how far the copy is; 0 where none does. Raises what passes."""
-        return await self._target.end_offset(partition.target_tp) if partition.in_one_log else 0
+        """Where the log ends that tells how far the copy is; -1 where none does. Raises what passes."""
+        return await self._target.end_offset(partition.target_tp) if partition.in_one_log else -1
 
     async def recreated(
         self, partition: PartitionMachine, source_id: str, target_id: str

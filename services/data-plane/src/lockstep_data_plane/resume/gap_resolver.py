@@ -116,7 +116,7 @@ class GapResolver:
             row,
             upstream=begin - 1,
             upstream_epoch=-1,
-            downstream=await self._evidence.log_end(partition) - 1,
+            downstream=max(-1, await self._evidence.log_end(partition) - 1),
             producer_epoch=epoch,
             sequence=-1,
             others=(),

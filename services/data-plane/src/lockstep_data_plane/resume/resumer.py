@@ -165,7 +165,7 @@ class Resumer:
             topic=partition.topic,
             partition=partition.number,
             upstream=begin - 1,
-            downstream=await self._evidence.log_end(partition) - 1,
+            downstream=max(-1, await self._evidence.log_end(partition) - 1),
             source_topic_id=topic.source_topic_id,
             target_topic_id=topic.target_topic_id,
             given_up=former.given_up,
