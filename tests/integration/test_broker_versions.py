@@ -7,14 +7,13 @@ one after the other, each with all services.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -26,7 +25,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
-from tests.support.broker import Broker
+from tests.support.broker_pairs import WITHIN, Brokers, created_again, told, until
 from tests.support.clusters import (
     Record,
     add_partitions,
@@ -34,7 +33,6 @@ from tests.support.clusters import (
     commit_offset,
     committed_offset,
     create_topic,
-    delete_topic,
     produce,
     produce_transaction,
     read_topic,
@@ -42,28 +40,12 @@ from tests.support.clusters import (
     unique_name,
 )
 from tests.support.control import read_so_far
-from tests.support.eventually import wait_until
-from tests.support.kafka_jars import OLDEST, PREVIOUS
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import ServiceProcess
 from tests.support.traffic import Traffic
-from tests.support.zookeeper import ZooKeeperBroker
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-
-WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
 client = cache(admin)
-until = partial(wait_until, within=WITHIN, every=0.5)
-
-BEFORE_IDS = {"inter.broker.protocol.version": "2.7"}
-KINDS: Mapping[str, Callable[[], Broker]] = {
-    "4.3": lambda: Broker("current", authorizer=True),
-    "3.9": lambda: Broker("previous", kafka=PREVIOUS, authorizer=True),
-    "2.8": lambda: ZooKeeperBroker("oldest", kafka=OLDEST, authorizer=True),
-    "2.8-too": lambda: ZooKeeperBroker("oldest-too", kafka=OLDEST, authorizer=True),
-    "2.8-without-ids": lambda: ZooKeeperBroker("oldest-no-ids", kafka=OLDEST, properties=BEFORE_IDS),
-    "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=PREVIOUS, properties=BEFORE_IDS),
-}
 PAIRS = [("4.3", "3.9"), ("3.9", "4.3"), ("4.3", "2.8"), ("2.8", "4.3"), ("2.8", "2.8-too")]
 
 UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
@@ -72,21 +54,6 @@ UNKNOWN: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("2.8", "4.3"): {"message.downconversion.enable": "false"},
 }
 """Configs that a source knows and its target does not."""
-
-
-class Brokers:
-    """Brokers by kind, each started once."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self._started: dict[str, Broker] = {}
-
-    def __getitem__(self, kind: str) -> Broker:
-        if kind not in self._started:
-            broker = KINDS[kind]()
-            self._stack.callback(broker.close)
-            self._started[kind] = broker.start()
-        return self._started[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,35 +102,6 @@ def scene(
         for module in ("lockstep_checkpoint", "lockstep_heartbeat", "lockstep_acl_sync"):
             stack.enter_context(ServiceProcess(module, mirror.config, str(mirror.flow)))
         yield Scene(request.param, mirror, mark)
-
-
-def told(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
-    """Records with everything that one can have, keys and values that are missing among it."""
-    return [
-        Record(
-            key=None if n % 11 == 0 else b"key %d" % (n % 13),
-            value=None if n % 17 == 1 else b"value %d " % n + b"v" * (n % 300),
-            headers=(("number", b"%d" % n), ("number", b"again"), ("none", None)) if n % 3 else (),
-            timestamp_ms=1_700_000_000_000 + n * 1000,
-            partition=n % partitions,
-        )
-        for n in range(first, first + count)
-    ]
-
-
-def created_again(bootstrap: str, topic: str) -> None:
-    """With ZooKeeper a name is free some time after the metadata has ceased to show it."""
-    delete_topic(bootstrap, topic)
-
-    def created() -> bool:
-        try:
-            return bool(create_topic(bootstrap, topic))
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-            return False
-
-    until(created, what=f"{topic} is created again")
 
 
 def configs_of(bootstrap: str, topic: str) -> dict[str, str]:
@@ -344,60 +282,3 @@ def test_records_and_progress_in_one_transaction(pair: tuple[str, str], brokers:
         assert all(row.transactional for row in rows.values())
         last = {r.partition: r.offset for r in read_topic(source, topic, isolation="read_committed")}
         until(lambda: flow.mm2_progress(topic) == last, what="progress in the last transaction")
-
-
-# -- brokers that have no topic ids ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", params=["2.8-without-ids", "3.9-without-ids"])
-def without_ids(
-    request: pytest.FixtureRequest, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Mirror]:
-    source, target = brokers[request.param].bootstrap, brokers["4.3"].bootstrap
-    mark = f"n{uuid.uuid4().hex[:6]}"
-    folder = tmp_path_factory.mktemp("without-ids")
-    with Mirror.one_flow(folder, mark, (source, source), (target, target)) as mirror:
-        yield mirror
-
-
-def test_records_from_a_source_without_topic_ids(without_ids: Mirror) -> None:
-    flow = without_ids.flow
-    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-orders", partitions=2)
-    with Traffic(flow.source, topic, partitions=2) as traffic:
-        flow.wait_mirrored(topic, within=WITHIN)
-        traffic.wait_for_more(300, within=WITHIN)
-        flow.wait_for_more(topic, 100, within=WITHIN)
-        without_ids.copying_worker(within=WITHIN).kill()
-        traffic.wait_for_more(300, within=WITHIN)
-    flow.wait_copied(topic, within=WITHIN)
-    rows = flow.wait_written_down(topic, within=WITHIN)
-    assert {(row.source_topic_id, bool(row.target_topic_id)) for row in rows.values()} == {("", True)}
-
-
-def test_without_ids_a_topic_created_again_and_shorter_shows_as_truncated(without_ids: Mirror) -> None:
-    flow = without_ids.flow
-    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-shorter")
-    produce(flow.source, topic, told(50))
-    flow.wait_copied(topic, within=WITHIN)
-    flow.wait_written_down(topic, within=WITHIN)
-    created_again(flow.source, topic)
-    produce(flow.source, topic, told(10, 1000))
-    gap = flow.wait_event("GapFound", f"{topic}-0", within=WITHIN)
-    assert gap.detail["case"] == "source-truncated"
-    flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
-
-
-def test_recreated_longer_topic_without_ids_is_taken_as_the_same(without_ids: Mirror) -> None:
-    """What no id tells, nobody sees: as much of the new log as the old one had is not copied."""
-    flow = without_ids.flow
-    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-longer")
-    produce(flow.source, topic, told(50))
-    flow.wait_copied(topic, within=WITHIN)
-    flow.wait_written_down(topic, within=WITHIN)
-    without_ids.kill_data_plane()
-    created_again(flow.source, topic)
-    produce(flow.source, topic, told(80, 1000))
-    without_ids.data_plane.start()
-    wanted = [*told(50), *told(80, 1000)[50:]]
-    until(lambda: [r.value for r in flow.copy_of(topic)] == [r.value for r in wanted], what="the end of the new log")
-    assert flow.events("GapFound", topic) == []

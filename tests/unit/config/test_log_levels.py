@@ -8,9 +8,9 @@ import pytest
 
 from lockstep_config import load
 from lockstep_config.keys.log_levels import LOGGING_VARIABLE, LogLevels, log4j_levels
+from tests.support.mirror_maker_2_resources import V1
 from tests.support.strimzi_resources import Resources
 from tests.unit.config.conftest import LoadText, MistakesOf
-from tests.unit.config.test_strimzi import V1
 
 MIRROR = "org.apache.kafka.connect.mirror"
 

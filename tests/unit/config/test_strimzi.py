@@ -8,53 +8,11 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import load
-from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_protocol.names import Flow
+from tests.support.mirror_maker_2_resources import ALL, V1, old
 from tests.support.strimzi_resources import Resources
 
-OLD = """\
-apiVersion: kafka.strimzi.io/v1beta2
-kind: KafkaMirrorMaker2
-metadata: {name: mirror, namespace: kafka}
-spec:
-  connectCluster: B
-  clusters:
-  - alias: A
-    bootstrapServers: a:9092
-    config: {{{source}}}
-  - alias: B
-    bootstrapServers: b:9092
-    config: {{{target}}}
-  mirrors:
-  - sourceCluster: A
-    targetCluster: B
-    {mirror}
-"""
-V1 = """\
-apiVersion: kafka.strimzi.io/v1
-kind: KafkaMirrorMaker2
-metadata: {name: mirror}
-spec:
-  replicas: 1
-  target:
-    alias: B
-    bootstrapServers: b:9092
-    groupId: my-group
-    configStorageTopic: my-configs
-    offsetStorageTopic: my-offsets
-    statusStorageTopic: my-status
-  mirrors:
-  - source: {alias: A, bootstrapServers: "a:9092"}
-    sourceConnector: {}
-    checkpointConnector: {}
-"""
-ALL = "sourceConnector: {}\n    checkpointConnector: {}\n    heartbeatConnector: {}"
 AB = Flow("A", "B")
-
-
-def old(mirror: str = ALL, source: str = "", target: str = "") -> str:
-    text = OLD.replace("{name: mirror, namespace: kafka}", "{{name: mirror, namespace: kafka}}")
-    return text.format(mirror=mirror, source=source, target=target)
 
 
 @pytest.fixture
@@ -180,111 +138,6 @@ def test_connector_key_in_a_worker_config_names_its_place(resources: Resources) 
     remarks = " ".join(resources.remarks(old(target="replication.factor: 1, consumer.fetch.max.bytes: 1")))
     assert "config.replication.factor: has no effect: Kafka Connect does not read it" in remarks
     assert "config.consumer.fetch.max.bytes: has no effect: MirrorMaker's clients are its connectors'" in remarks
-
-
-def test_key_in_the_wrong_connector_names_the_right_one(resources: Resources) -> None:
-    mirror = "sourceConnector: {config: {sync.group.offsets.enabled: true}}\n    checkpointConnector: {}"
-    (settings,) = resources.load(old(mirror)).flows
-    assert not settings.checkpoint.sync_group_offsets, "MirrorMaker does not read it there either"
-    assert any("write it into checkpointConnector.config" in one for one in resources.remarks(old(mirror)))
-
-
-def test_strimzi_reserved_connector_key_is_ignored_with_a_note(resources: Resources) -> None:
-    remarks = resources.remarks(old("sourceConnector: {config: {tasks.max: 3, name: x, connector.class: y}}"))
-    assert sum("is ignored, as Strimzi does: it sets it itself" in one for one in remarks) == 3
-    assert any("write tasksMax" in one for one in remarks)
-
-
-def test_values_are_texts_as_connect_has_them(resources: Resources) -> None:
-    mirror = 'sourceConnector: {config: {a: 1, b: true, c: yes, d: "x", e: 1.50, f: "  y"}}'
-    entries = resources.entries(old(mirror))
-    assert [entries[f"A->B.{key}"] for key in "abcdef"] == ["1", "true", "true", "x", "1.50", "  y"]
-
-
-def test_auto_restart_and_tasks_are_each_connectors_own(resources: Resources) -> None:
-    mirror = (
-        "sourceConnector: {tasksMax: 4, autoRestart: {maxRestarts: 5}}\n"
-        "    checkpointConnector: {tasksMax: 2, autoRestart: {enabled: false, maxRestarts: 3}}\n"
-        "    heartbeatConnector: {tasksMax: 2, autoRestart: {maxRestarts: 0}}"
-    )
-    (settings,) = resources.load(old(mirror)).flows
-    assert (settings.data_plane.tasks_max, settings.checkpoint.tasks_max) == (4, 2)
-    assert settings.auto_restart.source == AutoRestart(enabled=True, max_restarts=5)
-    assert settings.auto_restart.checkpoint == AutoRestart(enabled=False)
-    assert settings.auto_restart.heartbeat == AutoRestart(enabled=False)
-    assert any("heartbeats need one task" in one for one in resources.remarks(old(mirror)))
-
-
-@pytest.mark.parametrize(
-    ("said", "phase"),
-    [
-        ("state: paused", "paused"),
-        ("state: stopped", "stopped"),
-        ("state: running", None),
-        ("pause: true", "paused"),
-        ("pause: false", None),
-        ("pause: true, state: running", None),
-        ("pause: false, state: stopped", "stopped"),
-        ("", None),
-    ],
-)
-def test_pause_true_is_state_paused_and_state_counts(resources: Resources, said: str, phase: str | None) -> None:
-    (settings,) = resources.load(old(f"sourceConnector: {{{said}}}\n    checkpointConnector: {{}}")).flows
-    stated = settings.states.source
-    assert (stated.phase if stated else None) == phase
-    assert settings.states.checkpoint is None
-    if stated:
-        assert f"{resources.file}:16: spec.mirrors[0].sourceConnector." in stated.key
-    assert any(
-        "pause: has no effect: state counts" in one for one in resources.remarks(old(f"sourceConnector: {{{said}}}"))
-    ) == ("pause:" in said and "state:" in said)
-
-
-def test_strimzi_setting_common_to_connectors_is_read_once(resources: Resources) -> None:
-    policy = "config: {replication.policy.separator: _, admin.timeout.ms: 5000}"
-    entries = resources.entries(
-        old("\n    ".join(f"{name}Connector: {{{policy}}}" for name in ("source", "checkpoint", "heartbeat")))
-    )
-    assert entries["A->B.replication.policy.separator"] == "_"
-    assert entries["A->B.admin.timeout.ms"] == "5000"
-    assert not [key for key in entries if "lockstep.connector" in key]
-
-
-def test_a_connector_may_be_disabled_by_its_config_as_in_mirror_maker(resources: Resources) -> None:
-    off = "config: {enabled: false}"
-    (settings,) = resources.load(old(f"sourceConnector: {{{off}}}\n    checkpointConnector: {{}}")).flows
-    assert (settings.enabled, settings.data_plane.enabled, settings.checkpoint.enabled) == (True, False, True)
-    mirror = f"sourceConnector: {{}}\n    heartbeatConnector: {{{off}}}"
-    assert resources.load(old(mirror)).flows[0].heartbeat.enabled
-    assert any("heartbeats do not depend on it" in one for one in resources.remarks(old(mirror)))
-
-
-def test_connector_setting_applies_to_its_connector_only(resources: Resources) -> None:
-    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {admin.timeout.ms: 2000}}"
-    (settings,) = resources.load(old(mirror)).flows
-    assert settings.admin_timeout == timedelta(seconds=60)
-    assert settings.as_seen_by("checkpoint").admin_timeout == timedelta(seconds=2)
-
-
-def test_strimzi_setting_may_differ_between_connectors(resources: Resources) -> None:
-    mirror = (
-        "sourceConnector: {config: {admin.timeout.ms: 1000}}\n"
-        "    checkpointConnector: {config: {admin.timeout.ms: 2000, consumer.fetch.min.bytes: 7}}"
-    )
-    (settings,) = resources.load(old(mirror)).flows
-    assert settings.admin_timeout == timedelta(seconds=1)
-    assert settings.as_seen_by("checkpoint").admin_timeout == timedelta(seconds=2)
-    assert settings.as_seen_by("checkpoint").clients.source_consumer["fetch.min.bytes"] == "7"
-    assert "fetch.min.bytes" not in settings.clients.source_consumer
-    assert settings.as_seen_by("heartbeat") is settings
-
-
-def test_connection_property_of_a_connector_overrides_its_cluster(resources: Resources) -> None:
-    mirror = "sourceConnector: {config: {consumer.ssl.protocol: TLSv1.3, target.producer.client.id: me}}"
-    (settings,) = resources.load(old(mirror, source="ssl.protocol: TLSv1.2")).flows
-    assert settings.clients.source_consumer["ssl.protocol"] == "TLSv1.3"
-    assert settings.clients.source_admin["ssl.protocol"] == "TLSv1.2"
-    assert settings.clients.target_producer["client.id"] == "me"
 
 
 @pytest.mark.parametrize(

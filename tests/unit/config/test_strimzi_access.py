@@ -9,8 +9,8 @@ import pytest
 from lockstep_config.clients.oauth import TokenSettings
 from lockstep_config.clients.sasl import Credentials, login_of
 from lockstep_config.strimzi.resource import read_resource
+from tests.support.mirror_maker_2_resources import old
 from tests.support.strimzi_resources import Resources, certificate_and_key
-from tests.unit.config.test_strimzi import old
 
 SECRET = "${strimzisecrets:kafka/"
 

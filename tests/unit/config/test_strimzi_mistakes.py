@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lockstep_config import ConfigurationError, Problem
 from lockstep_config.strimzi.schema import KINDS
+from tests.support.mirror_maker_2_resources import V1, old
 from tests.support.strimzi_resources import Resources
-from tests.unit.config.test_strimzi import V1, old
 
 WHOLE = (Path(__file__).parents[2] / "seeds" / "streams-9.9-whole.yaml").read_text()
 

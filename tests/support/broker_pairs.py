@@ -1,0 +1,79 @@
+"""Pairs of brokers of several versions, and a mirror between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException
+
+from tests.support.broker import Broker
+from tests.support.clusters import (
+    Record,
+    create_topic,
+    delete_topic,
+)
+from tests.support.eventually import wait_until
+from tests.support.kafka_jars import OLDEST, PREVIOUS
+from tests.support.zookeeper import ZooKeeperBroker
+
+__all__ = ["BEFORE_IDS", "KINDS", "WITHIN", "Brokers", "created_again", "told", "until"]
+
+
+WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
+until = partial(wait_until, within=WITHIN, every=0.5)
+
+BEFORE_IDS = {"inter.broker.protocol.version": "2.7"}
+KINDS: Mapping[str, Callable[[], Broker]] = {
+    "4.3": lambda: Broker("current", authorizer=True),
+    "3.9": lambda: Broker("previous", kafka=PREVIOUS, authorizer=True),
+    "2.8": lambda: ZooKeeperBroker("oldest", kafka=OLDEST, authorizer=True),
+    "2.8-too": lambda: ZooKeeperBroker("oldest-too", kafka=OLDEST, authorizer=True),
+    "2.8-without-ids": lambda: ZooKeeperBroker("oldest-no-ids", kafka=OLDEST, properties=BEFORE_IDS),
+    "3.9-without-ids": lambda: ZooKeeperBroker("previous-no-ids", kafka=PREVIOUS, properties=BEFORE_IDS),
+}
+
+
+class Brokers:
+    """Brokers by kind, each started once."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._started: dict[str, Broker] = {}
+
+    def __getitem__(self, kind: str) -> Broker:
+        if kind not in self._started:
+            broker = KINDS[kind]()
+            self._stack.callback(broker.close)
+            self._started[kind] = broker.start()
+        return self._started[kind]
+
+
+def told(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
+    """Records with everything that one can have, keys and values that are missing among it."""
+    return [
+        Record(
+            key=None if n % 11 == 0 else b"key %d" % (n % 13),
+            value=None if n % 17 == 1 else b"value %d " % n + b"v" * (n % 300),
+            headers=(("number", b"%d" % n), ("number", b"again"), ("none", None)) if n % 3 else (),
+            timestamp_ms=1_700_000_000_000 + n * 1000,
+            partition=n % partitions,
+        )
+        for n in range(first, first + count)
+    ]
+
+
+def created_again(bootstrap: str, topic: str) -> None:
+    """With ZooKeeper a name is free some time after the metadata has ceased to show it."""
+    delete_topic(bootstrap, topic)
+
+    def created() -> bool:
+        try:
+            return bool(create_topic(bootstrap, topic))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+            return False
+
+    until(created, what=f"{topic} is created again")

@@ -1,0 +1,50 @@
+"""Topics of a flow on both clusters, their rows and their events, as topic-sync leaves them."""
+
+import uuid
+from functools import cache, partial
+
+from confluent_kafka.admin import (
+    ConfigResource,
+)
+
+from lockstep_protocol.names import Flow, state_topic
+from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
+from tests.support import eventually
+from tests.support.broker import Broker
+from tests.support.clusters import (
+    admin,
+    read_topic,
+)
+
+__all__ = ["FLOW", "FORCING", "MARK", "SOURCE", "TARGET", "client", "configs", "partitions", "row", "wait_until"]
+
+
+MARK = uuid.uuid4().hex[:6]
+SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
+FLOW = Flow(SOURCE, TARGET)
+FORCING = Flow(f"f{MARK}", TARGET)
+"""The source's defaults are set on the target."""
+
+client = cache(admin)
+wait_until = partial(eventually.wait_until, within=30.0, every=0.25)  # each look opens a consumer: not too often
+
+
+def partitions(broker: Broker, topic: str) -> int:
+    found = client(broker.bootstrap).list_topics(timeout=10).topics.get(topic)
+    return 0 if found is None or found.error is not None else len(found.partitions)
+
+
+def configs(broker: Broker, topic: str) -> dict[str, str]:
+    """What is set on the topic itself."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    (future,) = client(broker.bootstrap).describe_configs([resource]).values()
+    return {e.name: e.value for e in future.result(10).values() if e.source == 1}
+
+
+def row(broker: Broker, topic: str, flow: Flow = FLOW) -> MirroredTopic | None:
+    found = None
+    for record in read_topic(broker.bootstrap, state_topic(flow)):
+        decoded = decode_row(record.key or b"", record.value)
+        if isinstance(decoded, MirroredTopic) and decoded.source_topic == topic:
+            found = decoded
+    return found

@@ -1,0 +1,47 @@
+"""What a take-over and a hand-back find: rows, offsets of MM2, and a flow as it is before them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from lockstep_cli.offset_location import offset_location
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import (
+    MirroredTopic,
+    PartitionProgress,
+    Row,
+    Wanted,
+)
+
+__all__ = ["DEDICATED", "FLOW", "OFFSETS", "STOPPED", "progress", "rows_of", "shown", "topic"]
+
+
+FLOW = Flow("A", "B")
+OFFSETS = "mm2-offsets.A.internal"
+DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)
+STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
+
+
+def rows_of(*rows: Row) -> dict[str, Row]:
+    return {row.key(): row for row in rows}
+
+
+def progress(partition: int = 0, upstream: int = 9, **fields: Any) -> PartitionProgress:
+    return replace(PartitionProgress(topic="t", partition=partition, upstream=upstream, located=True), **fields)
+
+
+def shown(parts: Iterable[RenderableType]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def topic(**fields: Any) -> MirroredTopic:
+    return replace(MirroredTopic(source_topic="t", target_topic="A.t"), **fields)

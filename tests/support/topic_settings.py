@@ -1,0 +1,28 @@
+"""Settings of topic-sync that its plans are made with."""
+
+from hypothesis import strategies as st
+
+from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
+from lockstep_protocol.names import Flow
+from lockstep_protocol.policy import DefaultReplicationPolicy
+from lockstep_topic_sync.plan import (
+    Config,
+    Rules,
+)
+
+__all__ = ["NAMES", "PREFIXED", "default"]
+
+
+PREFIXED = Rules(
+    flow=Flow("A", "B"),
+    policy=DefaultReplicationPolicy(),
+    topics=NameFilter((".*",), DEFAULT_TOPICS_EXCLUDE),
+    config_properties=ConfigPropertyExclude(),
+)
+
+
+NAMES = st.text("abc", min_size=1, max_size=3)
+
+
+def default(name: str, value: str = "d") -> Config:
+    return Config(name, value, is_default=True)
