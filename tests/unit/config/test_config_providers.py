@@ -166,8 +166,9 @@ def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> N
     (tmp_path / "ca" / "..data").symlink_to(version.name)
     (tmp_path / "ca" / "ca.crt").symlink_to("..data/ca.crt")
     provider = MountedProvider(tmp_path)
-    assert provider.get("ca", "*") == provider.get("ns/ca", "ca.crt") == "one"
-    assert provider.files("ca", "*") == (tmp_path / "ca" / "ca.crt",)
+    folder = tmp_path / "ca"
+    assert provider.read("ns/ca", "ca.crt") == ("one", (folder / "ca.crt",))
+    assert provider.read("ca", "*") == ("one", (folder / "ca.crt", folder))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> N
 )
 def test_a_secret_and_its_key_are_plain_names(tmp_path: Path, path: str, key: str) -> None:
     with pytest.raises(Unresolvable, match="is no name of a secret"):
-        MountedProvider(tmp_path).get(path, key)
+        MountedProvider(tmp_path).read(path, key)
 
 
 class TestWhatIsNoFile:

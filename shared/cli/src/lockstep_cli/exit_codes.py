@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 
 import click
 
-__all__ = ["CannotUse", "Exit", "asynchronous", "exit_with"]
+__all__ = ["INTERRUPTED", "CannotUse", "Exit", "asynchronous", "exit_with"]
 
 P = ParamSpec("P")
 
@@ -26,6 +26,7 @@ class Exit(IntEnum):
 
 
 INTERRUPTED = 130
+"""After Ctrl-C, the shell's for SIGINT."""
 
 
 class CannotUse(Exception):

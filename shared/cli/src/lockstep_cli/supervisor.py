@@ -9,17 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+from lockstep_cli.exit_codes import INTERRUPTED
 from lockstep_cli.restart_policy import EndRun, decide, ending
 from lockstep_cli.service_process import Child, answers_ready, start
 from lockstep_runtime.util.asyncio_util import set_within
 
-__all__ = ["GRACE", "INTERRUPTED", "UNCLEAN", "Supervisor"]
+__all__ = ["GRACE", "UNCLEAN", "Supervisor"]
 
 GRACE = timedelta(seconds=9.5)
 """How long services may drain: they end within nine seconds, and everything together is promised within ten."""
-
-INTERRUPTED = 130
-"""Exit code after a second Ctrl-C, the shell's for SIGINT."""
 
 UNCLEAN = 1
 """Exit code when a service had to be killed."""
@@ -136,7 +134,7 @@ class Supervisor:
                 self.stop(decision.exit_code)
                 return
             crashes = decision.time
-            await self._pause(decision.delay)
+            await set_within(self._stopping, decision.delay.total_seconds())
 
     async def _its_turn(self, name: str) -> None:
         """Wait until the service before this one has said something, has ended, or has had its time."""
@@ -196,7 +194,3 @@ class Supervisor:
             self._all_were_ready = True
             seconds_s = asyncio.get_running_loop().time() - self._started_at
             self._say("info", f"ready: {', '.join(self._commands)}, after {seconds_s:.1f} s")
-
-    async def _pause(self, delay: timedelta) -> None:
-        """Wait for `delay`, or until the run is stopping."""
-        await set_within(self._stopping, delay.total_seconds())

@@ -74,6 +74,7 @@ async def command(
     no_follow: bool,
     output: str,
 ) -> int:
+    from lockstep_cli.clusters import target_client
     from lockstep_cli.flow_selection import flows_of
 
     meant = flows_of(file, flows, every=not flows)
@@ -81,7 +82,8 @@ async def command(
     loop = asyncio.get_running_loop()
     for asked in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(asked, screen.closed.set)
-    await asyncio.gather(*(_reach(settings) for settings in meant))
+    # Here a target that does not answer ends it; later it is waited for.
+    await asyncio.gather(*(target_client(settings).probe() for settings in meant))
     views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
     if not no_follow and sys.stderr.isatty():
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
@@ -96,13 +98,6 @@ async def command(
         following.cancel()
         await asyncio.gather(following, closed, return_exceptions=True)
     return Exit.FINE
-
-
-async def _reach(settings: FlowSettings) -> None:
-    """Raises ClusterUnreachable for a target that does not answer; later it is waited for."""
-    from lockstep_cli.clusters import target_client
-
-    await target_client(settings).probe()
 
 
 @dataclass(slots=True)
@@ -120,10 +115,6 @@ class _View:
     showing: bool = False
     """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
     them."""
-
-    @property
-    def reads_from_beginning(self) -> bool:
-        return self.from_beginning or self.role == "state"
 
     def apply(self, records: Sequence[Record]) -> None:
         from lockstep_cli.record_decoder import decode
@@ -174,7 +165,7 @@ async def _show(view: _View, no_follow: bool) -> None:
     from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
 
     access = access_of(view.settings, view.alias)
-    from_beginning = view.reads_from_beginning
+    from_beginning = view.from_beginning or view.role == "state"
     view.showing = view.from_beginning
     while True:
         follower = TopicFollower(

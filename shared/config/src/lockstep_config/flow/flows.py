@@ -23,7 +23,7 @@ from lockstep_config.flow.connector_settings import (
 from lockstep_config.flow.cross_checks import check_agreements
 from lockstep_config.flow.data_plane import data_plane_settings
 from lockstep_config.flow.filters import filters_of
-from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults, legacy_policy
+from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults
 from lockstep_config.flow.model import ClientProperties, Cluster, ConnectorSettings, ControlSettings, FlowSettings
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
@@ -35,6 +35,7 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow, progress_topic, state_topic
+from lockstep_protocol.policy import LegacyReplicationPolicy
 
 __all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
 
@@ -75,7 +76,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
     filters = filters_of(layers, of, rules, findings)
-    policy = filters.policy if plane.legacy is None else legacy_policy(flow)
+    policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
     check_agreements(layers, of, plane, policy, findings)
     check_legacy(of, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None

@@ -17,7 +17,6 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow
-from lockstep_protocol.policy import LegacyReplicationPolicy
 
 __all__ = [
     "LEGACY_DEFAULTS",
@@ -25,7 +24,6 @@ __all__ = [
     "check_legacy",
     "check_legacy_groups",
     "legacy_defaults",
-    "legacy_policy",
     "legacy_settings",
 ]
 
@@ -70,11 +68,6 @@ def legacy_settings(of: Reader) -> LegacySettings | None:
     if not _is_legacy(of.layers, of.flow):
         return None
     return of.settings(LegacySettings, group=of.text(LEGACY_GROUP))
-
-
-def legacy_policy(flow: Flow) -> LegacyReplicationPolicy:
-    """Every topic keeps its name."""
-    return LegacyReplicationPolicy(flow.source)
 
 
 def check_legacy(of: Reader, findings: Diagnostics) -> None:

@@ -46,13 +46,13 @@ def is_credential(name: str) -> bool:
 def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Iterable[str]) -> tuple[str, ...]:
     """The keys that a restart is needed for, as their author knows them, in the order of the alphabet: those that have
     another value, came or went, credentials apart."""
-    old, new = _by_key(before), _by_key(now)
+    old, new = ({entry.key: entry for entry in entries} for entries in (before, now))
     known = tuple(aliases)
     return tuple(
         sorted(
             (new.get(key) or old[key]).shown
             for key in old.keys() | new.keys()
-            if _value(old.get(key)) != _value(new.get(key))
+            if not (key in old and key in new and old[key].value.strip() == new[key].value.strip())
             and not is_credential(parse_key(key, known).key)
             # Where values come from does not matter, only what they are.
             and not key.startswith("config.providers")
@@ -112,11 +112,3 @@ def _credentials(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _renewed(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in ours.items() if not is_credential(key)} | _credentials(theirs)
-
-
-def _by_key(entries: Iterable[Entry]) -> dict[str, Entry]:
-    return {entry.key: entry for entry in entries}
-
-
-def _value(entry: Entry | None) -> str | None:
-    return None if entry is None else entry.value.strip()

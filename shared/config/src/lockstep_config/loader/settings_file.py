@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockstep_config.text.config_errors import Problem
-from lockstep_config.text.default_providers import with_usual_providers
+from lockstep_config.text.config_providers import with_usual_providers
 from lockstep_config.text.properties import PropertiesText
 
 __all__ = ["SETTINGS_VARIABLE", "UNKNOWN_VARIABLE", "with_settings"]

@@ -13,7 +13,7 @@ from lockstep_config.clients.oauth import HANDLER, STRIMZIS_HANDLER
 from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.strimzi.connection_fields import AUTHENTICATION
 from lockstep_config.strimzi.lines import Lines, Part
-from lockstep_config.text.default_providers import STRIMZI_SECRETS
+from lockstep_config.text.config_providers import STRIMZI_SECRETS
 
 __all__ = ["add_connection"]
 

@@ -29,7 +29,7 @@ from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
 from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
 from lockstep_config.strimzi.schema import CHART_VALUES, KAFKA_CONNECTOR, KINDS
 from lockstep_config.text.config_errors import Problem
-from lockstep_config.text.default_providers import with_usual_providers
+from lockstep_config.text.config_providers import with_usual_providers
 from lockstep_config.text.json_nodes import read_json
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, read_yaml

@@ -30,6 +30,7 @@ __all__ = [
     "SECRETS_CLASS",
     "SECRETS_FOLDER",
     "SECRETS_VARIABLE",
+    "STRIMZI_SECRETS",
     "DirectoryProvider",
     "EnvironmentProvider",
     "FileProvider",
@@ -39,6 +40,7 @@ __all__ = [
     "providers_of",
     "resolved",
     "secrets_folder",
+    "with_usual_providers",
 ]
 
 PROVIDERS_KEY = "config.providers"
@@ -55,6 +57,23 @@ SECRETS_FOLDER = Path("/opt/lockstep/secrets")
 """Where secrets are looked for when neither `--secrets-dir` nor the environment variable says so."""
 
 
+STRIMZI_SECRETS = "strimzisecrets"
+"""The name under which Strimzi itself has the provider of secrets."""
+
+_USUAL = {
+    STRIMZI_SECRETS: SECRETS_CLASS,
+    "secrets": SECRETS_CLASS,
+    "configmaps": f"{STRIMZI}KubernetesConfigMapConfigProvider",
+    "file": f"{KAFKA}FileConfigProvider",
+    "dir": f"{KAFKA}DirectoryConfigProvider",
+    "env": f"{KAFKA}EnvVarConfigProvider",
+    "strimzifile": f"{KAFKA}FileConfigProvider",
+    "strimzidir": f"{KAFKA}DirectoryConfigProvider",
+    "strimzienv": f"{KAFKA}EnvVarConfigProvider",
+}
+"""The providers that need no `config.providers` line: in a Strimzi resource, and in a file of settings."""
+
+
 class Unresolvable(LookupError):
     """A reference whose value cannot be had; the text is a sentence about it that names no value."""
 
@@ -62,11 +81,8 @@ class Unresolvable(LookupError):
 class Provider(Protocol):
     """Where values stand."""
 
-    def get(self, path: str, key: str) -> str:
-        """The value of `key` at `path`. Raises `Unresolvable`."""
-
-    def files(self, path: str, key: str) -> tuple[Path, ...]:
-        """The files that `get` reads for it."""
+    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
+        """The value of `key` at `path`, and the files that have a say in it. Raises `Unresolvable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +91,7 @@ class FileProvider:
 
     allowed: tuple[Path, ...] = ()
 
-    def get(self, path: str, key: str) -> str:
+    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         file = _allowed(Path(path), self.allowed)
         try:
             values: dict[str, str] = javaproperties.loads(content_of(file))
@@ -85,10 +101,7 @@ class FileProvider:
             raise Unresolvable(f"{file} is no properties file: it has a malformed Unicode escape") from exc
         if key not in values:
             raise Unresolvable(f"{file} has no key {key!r}")
-        return values[key]
-
-    def files(self, path: str, key: str) -> tuple[Path, ...]:
-        return (Path(path),)
+        return values[key], (file,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +111,14 @@ class DirectoryProvider:
 
     allowed: tuple[Path, ...] = ()
 
-    def get(self, path: str, key: str) -> str:
+    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         folder = _allowed(Path(path), self.allowed)
         if not key or Path(key).name != key:
             raise Unresolvable(f"{key!r} is no name of a file in {folder}")
         try:
-            return content_of(folder / key).decode("utf-8")
+            return _text_in(folder / key), (folder / key,)
         except OSError as exc:
             raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
-        except UnicodeDecodeError as exc:
-            raise Unresolvable(f"{folder / key} is no text in UTF-8") from exc
-
-    def files(self, path: str, key: str) -> tuple[Path, ...]:
-        return (Path(path) / key,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +128,14 @@ class EnvironmentProvider:
     environment: Mapping[str, str]
     allowed: re.Pattern[str] | None = None
 
-    def get(self, path: str, key: str) -> str:
+    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         if path:
             raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
         if self.allowed is not None and not self.allowed.fullmatch(key):
             raise Unresolvable(f"allowlist.pattern does not allow the environment variable {key}")
         if key not in self.environment:
             raise Unresolvable(f"the environment variable {key} is not set")
-        return self.environment[key]
-
-    def files(self, path: str, key: str) -> tuple[Path, ...]:
-        return ()
+        return self.environment[key], ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,36 +149,25 @@ class MountedProvider:
 
     folder: Path
 
-    def get(self, path: str, key: str) -> str:
-        return "\n".join(self._text(file, path, key) for file in self.files(path, key))
-
-    def files(self, path: str, key: str) -> tuple[Path, ...]:
-        """The files that `get` reads for it. Raises `Unresolvable` where there are none."""
+    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         namespace, slash, name = path.rpartition("/")
         for part in (*([namespace] if slash else []), name, key):
             if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
                 raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
         of_namespace = self.folder / namespace / name if slash else None
         inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else self.folder / name
-        if not any(character in key for character in GLOB):
-            return (inner / key,)
         try:
+            if not any(character in key for character in GLOB):
+                return _text_in(inner / key).rstrip("\r\n"), (inner / key,)
             # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
             names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
+            if found := [inner / file for file in names if fnmatchcase(file, key)]:
+                # Another file in the folder would count as well.
+                return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
         except OSError as exc:
             raise Unresolvable(self._missing(name, key, inner, exc)) from exc
-        if found := tuple(inner / file for file in names if fnmatchcase(file, key)):
-            return found
         there = f"it has {', '.join(names)}" if names else "it is empty"
         raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
-
-    def _text(self, file: Path, path: str, key: str) -> str:
-        try:
-            return content_of(file).decode("utf-8").rstrip("\r\n")
-        except OSError as exc:
-            raise Unresolvable(self._missing(path.rpartition("/")[2], key, file.parent, exc)) from exc
-        except UnicodeDecodeError as exc:
-            raise Unresolvable(f"{file} is no text in UTF-8") from exc
 
     def _missing(self, name: str, key: str, inner: Path, exc: OSError) -> str:
         if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
@@ -238,26 +232,18 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         try:
-            value = provider.get(path.strip(), key.strip())
+            value, files = provider.read(path.strip(), key.strip())
         except Unresolvable as exc:
             message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         referenced = True
-        read.update(dict.fromkeys(_files_read(provider, path.strip(), key.strip())))
+        read.update(dict.fromkeys(files))
         # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
     return replace(entry, value=value, referenced=referenced, read=(*entry.read, *read)), problems
-
-
-def _files_read(provider: Provider, path: str, key: str) -> Iterator[Path]:
-    """The files that were read, and the folder where another file would count as well."""
-    for file in provider.files(path, key):
-        yield file
-        if any(character in key for character in GLOB):
-            yield file.parent
 
 
 def _parts(value: str) -> Iterator[tuple[str, bool]]:
@@ -295,6 +281,32 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
         f"known are {KAFKA}FileConfigProvider, {KAFKA}DirectoryConfigProvider, {KAFKA}EnvVarConfigProvider, "
         f"{SECRETS_CLASS} and {STRIMZI}KubernetesConfigMapConfigProvider"
     )
+
+
+def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
+    """The lines with those that declare the usual providers which the values of `used_in` (all lines) name, in front;
+    what the lines declare themselves stays as it is."""
+    listed = entries.get(PROVIDERS_KEY)
+    own = list_of(listed.value) if listed else ()
+    values = [entry.value for entry in (entries if used_in is None else used_in).values()]
+    used = [name for name in _USUAL if name not in own and any(f"${{{name}:" in value for value in values)]
+    if not used:
+        return dict(entries)
+    line, written, file = (listed.line, listed.written, listed.file) if listed else (0, "", None)
+    return {
+        PROVIDERS_KEY: Entry(PROVIDERS_KEY, ", ".join((*own, *used)), line, written=written, file=file),
+        **{
+            f"{PROVIDERS_KEY}.{name}.class": Entry(f"{PROVIDERS_KEY}.{name}.class", _USUAL[name], line) for name in used
+        },
+        **{key: entry for key, entry in entries.items() if key != PROVIDERS_KEY},
+    }
+
+
+def _text_in(file: Path) -> str:
+    try:
+        return content_of(file).decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise Unresolvable(f"{file} is no text in UTF-8") from exc
 
 
 def _allowed(path: Path, allowed: tuple[Path, ...]) -> Path:
