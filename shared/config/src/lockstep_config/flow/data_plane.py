@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from lockstep_config.flow.mm1_flow import RESET, legacy_settings
 from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings, FetchSettings
@@ -21,11 +22,20 @@ LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
 
 
+_FETCH = {
+    "fetch.max.wait.ms": "max_wait_ms",
+    "fetch.min.bytes": "min_bytes",
+    "fetch.max.bytes": "max_bytes",
+    "max.partition.fetch.bytes": "max_partition_bytes",
+}
+_LEVELS = {f"compression.{codec}.level": f"{codec}_level" for codec in ("gzip", "lz4", "zstd")}
+
+
 def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
     """`of` reads the flow's connectors, `worker` the Connect worker on its target."""
     consumer = texts(precedence.client(layers, flow, "source", "consumer"))
     producer = texts(precedence.record_producer(layers, flow))
-    fetch, legacy = FetchSettings(), legacy_settings(of)
+    legacy = legacy_settings(of)
     by_key = legacy is not None and legacy.partitioning == "key"
     committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
     latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
@@ -36,18 +46,13 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
         isolation_level="read_committed" if committed else "read_uncommitted",
         auto_offset_reset="latest" if latest else "earliest",
         fetch=FetchSettings(
-            max_wait_ms=values.integer(consumer.get("fetch.max.wait.ms", str(fetch.max_wait_ms))),
-            min_bytes=values.integer(consumer.get("fetch.min.bytes", str(fetch.min_bytes))),
-            max_bytes=values.integer(consumer.get("fetch.max.bytes", str(fetch.max_bytes))),
-            max_partition_bytes=values.integer(
-                consumer.get("max.partition.fetch.bytes", str(fetch.max_partition_bytes))
-            ),
+            **_numbers(consumer, _FETCH),
             grows="max.partition.fetch.bytes" not in consumer,
             rack=consumer.get("client.rack", "").strip(),
             replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
-        compression=_compression(of, producer),
+        compression=of.settings(CompressionSettings, **_numbers(producer, _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
         mm2_flushes_every=flush_every,
         exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
@@ -85,14 +90,9 @@ def _spark(layers: Layers) -> SparkSettings:
     )
 
 
-def _compression(of: Reader, producer: Mapping[str, str]) -> CompressionSettings:
-    java = CompressionSettings()
-    return of.settings(
-        CompressionSettings,
-        gzip_level=values.integer(producer.get("compression.gzip.level", str(java.gzip_level))),
-        lz4_level=values.integer(producer.get("compression.lz4.level", str(java.lz4_level))),
-        zstd_level=values.integer(producer.get("compression.zstd.level", str(java.zstd_level))),
-    )
+def _numbers(properties: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of settings that the properties of a client set."""
+    return {field: values.integer(properties[key]) for key, field in fields.items() if key in properties}
 
 
 def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:

@@ -1,10 +1,8 @@
 """The frozen model every service is given: typed units, MM2's defaults, checked once.
 
 A `Configuration` is a plain value: it compares, pickles (it travels to Spark's workers) and never changes. Intervals
-are
-`timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are those
-of
-`mm2-behaviour.md` §5 unless the docstring of a section says otherwise. Services receive the one section they need.
+are `timedelta`; a replication factor of -1 means the broker's default; secrets are kept out of `repr`. Defaults are
+those of the keys (`keyed`), or of `mm2-behaviour.md` §5. Services receive the one section they need.
 """
 
 from __future__ import annotations

@@ -55,9 +55,6 @@ class Reader:
     def boolean(self, key: str) -> bool:
         return values.boolean(self.text(key))
 
-    def integer(self, key: str) -> int:
-        return values.integer(self.text(key))
-
     def value(self, key: str) -> Any:
         """As the key declares it: a number, a time, a choice, a `PerTopic`. None: no line has it, nor has it a
         default."""

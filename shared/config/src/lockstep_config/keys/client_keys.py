@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from lockstep_config.keys.key_types import Status
 
@@ -27,7 +27,7 @@ __all__ = [
 ClientKind = Literal["consumer", "producer", "admin"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClientKey:
     """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for
     whole numbers.
@@ -42,13 +42,13 @@ class ClientKey:
     name: str
     kinds: frozenset[ClientKind]
     librdkafka: str = ""
-    status: Status = Status.USED
-    why: str = ""
     minimum: int | None = None
     maximum: int | None = None
-    choices: tuple[str, ...] = ()
     records: str = ""
     not_records: str = ""
+    status: Status = Status.USED
+    why: str = ""
+    choices: tuple[str, ...] = ()
 
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
@@ -61,52 +61,21 @@ _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-CONNECTION: frozenset[str] = _names(
-    """
-    bootstrap.servers security.protocol
-    ssl.protocol ssl.provider ssl.cipher.suites ssl.enabled.protocols
-    ssl.keystore.type ssl.keystore.location ssl.keystore.password ssl.keystore.key ssl.keystore.certificate.chain
-    ssl.key.password
-    ssl.truststore.type ssl.truststore.location ssl.truststore.password ssl.truststore.certificates
-    ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.endpoint.identification.algorithm
-    ssl.secure.random.implementation ssl.engine.factory.class
-    sasl.mechanism sasl.jaas.config sasl.client.callback.handler.class sasl.login.callback.handler.class
-    sasl.login.class sasl.kerberos.service.name sasl.kerberos.kinit.cmd sasl.kerberos.ticket.renew.window.factor
-    sasl.kerberos.ticket.renew.jitter sasl.kerberos.min.time.before.relogin
-    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.refresh.min.period.seconds
-    sasl.login.refresh.buffer.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-    sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwks.endpoint.refresh.ms
-    sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-    sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
-    sasl.oauthbearer.scope sasl.oauthbearer.client.credentials.client.id
-    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.assertion.algorithm
-    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
-    sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
-    sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
-    sasl.oauthbearer.assertion.template.file
-    """
-)
-
 _JAVA_ONLY = "it names a part of Java"
 _KERBEROS = "GSSAPI is refused"
 _BROKERS = "brokers check tokens; clients do not"
 _ASSERTION = "assertions made here are not supported: `sasl.oauthbearer.jwt.retriever.class` of that kind is refused"
 
+_KERBEROS_KEYS = "service.name kinit.cmd ticket.renew.window.factor ticket.renew.jitter min.time.before.relogin"
+_ASSERTIONS = """algorithm claim.aud claim.exp.seconds claim.iss claim.jti.include claim.nbf.seconds claim.sub
+    file private.key.file private.key.passphrase template.file"""
 _VALIDATION = """scope.claim.name sub.claim.name jwks.endpoint.url jwks.endpoint.refresh.ms
     jwks.endpoint.retry.backoff.max.ms
     jwks.endpoint.retry.backoff.ms clock.skew.seconds expected.audience expected.issuer jwt.validator.class"""
 
 CONNECTION_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
-    {key: _KERBEROS for key in CONNECTION if key.startswith("sasl.kerberos.")}
-    | {key: _ASSERTION for key in CONNECTION if key.startswith("sasl.oauthbearer.assertion.")}
+    {f"sasl.kerberos.{name}": _KERBEROS for name in _KERBEROS_KEYS.split()}
+    | {f"sasl.oauthbearer.assertion.{name}": _ASSERTION for name in _ASSERTIONS.split()}
     | {f"sasl.oauthbearer.{name}": _BROKERS for name in _VALIDATION.split()}
     | {
         "ssl.provider": _JAVA_ONLY,
@@ -174,40 +143,20 @@ CONNECTION_REFUSED: Mapping[str, str] = MappingProxyType(
 """Connection properties that stop the start where TLS or SASL would use them, with the reason for people (`tls`, `sasl`
 have the sentences)."""
 
+CONNECTION: frozenset[str] = frozenset({*CONNECTION_USED, *CONNECTION_WITHOUT_EFFECT, *CONNECTION_REFUSED})
+
 
 def _same(
-    name: str,
-    kinds: frozenset[ClientKind],
-    minimum: int | None = None,
-    maximum: int | None = None,
-    records: str = "",
+    name: str, kinds: frozenset[ClientKind], minimum: int | None = None, maximum: int | None = None, records: str = ""
 ) -> ClientKey:
-    return _as(name, name, kinds, minimum, maximum, records)
-
-
-def _as(
-    name: str,
-    librdkafka: str,
-    kinds: frozenset[ClientKind],
-    minimum: int | None = None,
-    maximum: int | None = None,
-    records: str = "",
-) -> ClientKey:
-    return ClientKey(name=name, librdkafka=librdkafka, kinds=kinds, minimum=minimum, maximum=maximum, records=records)
+    return ClientKey(name, kinds, name, minimum, maximum, records)
 
 
 def _elsewhere(
     name: str, why: str, kinds: frozenset[ClientKind], minimum: int, maximum: int, librdkafka: str = ""
 ) -> ClientKey:
     """`why` it does nothing to mirrored records."""
-    return ClientKey(
-        name=name,
-        librdkafka=librdkafka or name,
-        kinds=kinds,
-        minimum=minimum,
-        maximum=maximum,
-        not_records=why,
-    )
+    return ClientKey(name, kinds, librdkafka or name, minimum, maximum, not_records=why)
 
 
 def _unused(why: str, kinds: frozenset[ClientKind], names: str) -> tuple[ClientKey, ...]:
@@ -228,12 +177,12 @@ _KEYS: tuple[ClientKey, ...] = (
         "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
     ), not_records="every address behind a name is tried"),
     _same("client.rack", CONSUMER, records="which replica is read, where brokers choose one by rack (KIP-392)"),
-    _as("request.timeout.ms", "socket.timeout.ms", CONSUMER, 10, 300_000,
+    ClientKey("request.timeout.ms", CONSUMER, "socket.timeout.ms", 10, 300_000,
         f"a fetch is given up so long after `fetch.max.wait.ms`, any other request after so long; {_UNSET}"),
-    _as("request.timeout.ms", "socket.timeout.ms", PRODUCER, 10, 300_000,
+    ClientKey("request.timeout.ms", PRODUCER, "socket.timeout.ms", 10, 300_000,
         "an append is given up after so long. A broker waits for its replicas three quarters of it. Any other request "
         f"is given up after so long too; {_UNSET}"),
-    _as("request.timeout.ms", "socket.timeout.ms", ADMIN, 10, 300_000),
+    ClientKey("request.timeout.ms", ADMIN, "socket.timeout.ms", 10, 300_000),
     _same("socket.connection.setup.timeout.ms", RECORDS, 1_000, 2_147_483_647, _OPENING),
     _same("socket.connection.setup.timeout.ms", ADMIN, 1_000, 2_147_483_647),
     _elsewhere("connections.max.idle.ms", "connections stay open until a broker closes them", ALL, 0, 2_147_483_647),
@@ -245,11 +194,11 @@ _KEYS: tuple[ClientKey, ...] = (
     _elsewhere("metadata.max.age.ms", "the leader is looked up when a broker says that it is another one, or is gone",
         PRODUCER, 1, _DAY_MS),
     _same("metadata.max.age.ms", ADMIN, 1, _DAY_MS),
-    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
-    _as("send.buffer.bytes", "socket.send.buffer.bytes", RECORDS, 0, 100_000_000, "each connection"),
-    _as("receive.buffer.bytes", "socket.receive.buffer.bytes", ADMIN, 0, 100_000_000),
-    _as("send.buffer.bytes", "socket.send.buffer.bytes", ADMIN, 0, 100_000_000),
-    _as("fetch.max.wait.ms", "fetch.wait.max.ms", CONSUMER, 0, 300_000, "each fetch"),
+    ClientKey("receive.buffer.bytes", RECORDS, "socket.receive.buffer.bytes", 0, 100_000_000, "each connection"),
+    ClientKey("send.buffer.bytes", RECORDS, "socket.send.buffer.bytes", 0, 100_000_000, "each connection"),
+    ClientKey("receive.buffer.bytes", ADMIN, "socket.receive.buffer.bytes", 0, 100_000_000),
+    ClientKey("send.buffer.bytes", ADMIN, "socket.send.buffer.bytes", 0, 100_000_000),
+    ClientKey("fetch.max.wait.ms", CONSUMER, "fetch.wait.max.ms", 0, 300_000, "each fetch"),
     _same("fetch.min.bytes", CONSUMER, 1, 100_000_000, "each fetch"),
     _same("fetch.max.bytes", CONSUMER, 0, 2_147_483_135, "each fetch"),
     _same("max.partition.fetch.bytes", CONSUMER, 1, 1_000_000_000,
@@ -314,10 +263,6 @@ _KEYS: tuple[ClientKey, ...] = (
 )  # fmt: skip  # one line a property: the formatter would make eight of each
 
 CLIENT: Mapping[ClientKind, Mapping[str, ClientKey]] = MappingProxyType(
-    {
-        "consumer": MappingProxyType({key.name: key for key in _KEYS if "consumer" in key.kinds}),
-        "producer": MappingProxyType({key.name: key for key in _KEYS if "producer" in key.kinds}),
-        "admin": MappingProxyType({key.name: key for key in _KEYS if "admin" in key.kinds}),
-    }
+    {kind: MappingProxyType({key.name: key for key in _KEYS if kind in key.kinds}) for kind in get_args(ClientKind)}
 )
 """By kind of client, then by name; without the connection properties."""

@@ -14,6 +14,7 @@ __all__ = [
     "CLUSTER_ONLY",
     "CONNECTOR",
     "FLOW_ONLY",
+    "MAXIMUM",
     "TOP_ONLY",
     "WORKER",
     "Family",
@@ -21,6 +22,9 @@ __all__ = [
     "KeyLevel",
     "Kind",
     "Status",
+    "flag",
+    "interval",
+    "replication",
     "without_effect",
 ]
 
@@ -60,6 +64,17 @@ class Status(Enum):
     REFUSED = "refused"
 
 
+TOP_ONLY = frozenset({KeyLevel.TOP})
+CONNECTOR = frozenset({KeyLevel.TOP, KeyLevel.FLOW})
+FLOW_ONLY = frozenset({KeyLevel.FLOW})
+WORKER = frozenset({KeyLevel.TOP, KeyLevel.CLUSTER})
+CLUSTER_ONLY = frozenset({KeyLevel.CLUSTER})
+ANYWHERE = frozenset(KeyLevel)
+
+MAXIMUM = 2_147_483_647
+"""Of Java's int."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One property. `why` says why it is without effect or refused; `choices` are its only values; limits are
@@ -69,14 +84,14 @@ class Key:
     is so anyway. `renamed_to` names the key that took the place of one that Kafka removed; the old one still counts
     where the new one is not set.
 
-    `parse` reads a value that is none of its kind, and raises BadValue with a sentence.
+    `parse` reads a value that is none of its kind, and raises BadValue with a sentence. Most keys are a connector's.
     """
 
     name: str
     kind: Kind = Kind.STRING
     default: str | None = None
     meaning: str
-    scopes: frozenset[KeyLevel]
+    scopes: frozenset[KeyLevel] = CONNECTOR
     status: Status = Status.USED
     why: str = ""
     minimum: int | None = None
@@ -98,14 +113,24 @@ class Family:
     why: str
 
 
-TOP_ONLY = frozenset({KeyLevel.TOP})
-CONNECTOR = frozenset({KeyLevel.TOP, KeyLevel.FLOW})
-FLOW_ONLY = frozenset({KeyLevel.FLOW})
-WORKER = frozenset({KeyLevel.TOP, KeyLevel.CLUSTER})
-CLUSTER_ONLY = frozenset({KeyLevel.CLUSTER})
-ANYWHERE = frozenset(KeyLevel)
-
-
 def without_effect(name: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR, meaning: str = "") -> Key:
     """A key that is accepted and changes nothing, for the reason `why`."""
     return Key(name=name, meaning=meaning or why, scopes=scopes, status=Status.WITHOUT_EFFECT, why=why)
+
+
+def flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
+    """A key that is true or false."""
+    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
+
+
+def interval(name: str, default: str, meaning: str) -> Key:
+    """A key with a time, in the unit at the end of its name."""
+    return Key(name=name, kind=Kind.INTEGER, default=default, meaning=meaning, minimum=1, maximum=MAXIMUM)
+
+
+def replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
+    """A key with a replication factor."""
+    meaning += "; -1 is the broker's default"
+    return Key(
+        name=name, kind=Kind.INTEGER, default=default, meaning=meaning, scopes=scopes, minimum=-1, maximum=32_767
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lockstep_config.keys.key_types import CONNECTOR, TOP_ONLY, Key, Kind
+from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
 from lockstep_config.keys.key_values import keyed, keys_of
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
 from lockstep_config.keys.per_topic import PerTopic
@@ -16,7 +16,6 @@ from lockstep_protocol.versions import DEFAULT_VERSION
 
 __all__ = [
     "CYCLES",
-    "FENCE",
     "HEARTBEATS_TOPICS",
     "LEGACY_ABORT",
     "LEGACY_COMMIT_EVERY",
@@ -33,7 +32,6 @@ __all__ = [
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
 CYCLES = "lockstep.cycles"
-FENCE = "lockstep.fence"
 HEARTBEATS_TOPICS = "lockstep.heartbeats.topics"
 TRACING = "lockstep.tracing"
 UNKNOWN_KEYS = "lockstep.unknown.keys"
@@ -44,11 +42,7 @@ LEGACY_COMMIT_EVERY = "lockstep.legacy.offset.commit.interval.ms"
 
 
 def _policy(name: str, choices: tuple[str, ...], meaning: str) -> Key:
-    return Key(name=name, default=choices[0], choices=choices, meaning=meaning, scopes=CONNECTOR, per_topic=True)
-
-
-def _flag(name: str, default: str, meaning: str) -> Key:
-    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=CONNECTOR)
+    return Key(name=name, default=choices[0], choices=choices, meaning=meaning, per_topic=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +85,6 @@ class CopySettings:
     start_timestamp: PerTopic[int | None] = keyed(
         Key(
             name="lockstep.start.timestamp",
-            scopes=CONNECTOR,
             per_topic=True,
             parse=moment,
             meaning="where the first copy of a topic begins: the first record of that time or later, Unix milliseconds "
@@ -103,7 +96,6 @@ class CopySettings:
             name="lockstep.max.in.flight.bytes",
             kind=Kind.INTEGER,
             default="67108864",
-            scopes=CONNECTOR,
             minimum=1_048_576,
             maximum=17_179_869_184,
             meaning="bytes of batches that a slot may have asked for, or hold between fetch and acknowledgement",
@@ -113,7 +105,6 @@ class CopySettings:
         Key(
             name="lockstep.max.bytes.per.second",
             kind=Kind.INTEGER,
-            scopes=CONNECTOR,
             minimum=1,
             meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
             per_topic=True,
@@ -149,7 +140,6 @@ OUR_KEYS = (
         Key(
             name=ours,
             kind=Kind.PYTHON_CLASS,
-            scopes=CONNECTOR,
             meaning=f"a Python class that says {_INSTEAD[java]}, in the place of the Java class of `{java}`",
         )
         for ours, java in PYTHON_KEYS.items()
@@ -158,24 +148,21 @@ OUR_KEYS = (
         name=MM2_VERSION,
         parse=version,
         default=DEFAULT_VERSION,
-        scopes=CONNECTOR,
         meaning="the version of MirrorMaker 2 whose rules hold where versions differ: internal topics, cycles, the "
         "defaults of topics.exclude and config.properties.exclude",
     ),
-    _flag("lockstep.acls.prefixed", "false", "copy ACLs of prefixed patterns too, where every topic they can match is"),
-    _flag("lockstep.acls.groups", "false", "copy READ and DESCRIBE of the consumer groups that are mirrored too"),
-    _flag("lockstep.acls.delete", "false", "delete ACLs that Lockstep added and that the source revoked"),
+    flag("lockstep.acls.prefixed", "false", "copy ACLs of prefixed patterns too, where every topic they can match is"),
+    flag("lockstep.acls.groups", "false", "copy READ and DESCRIBE of the consumer groups that are mirrored too"),
+    flag("lockstep.acls.delete", "false", "delete ACLs that Lockstep added and that the source revoked"),
     Key(
         name="lockstep.acls.delete.max",
         kind=Kind.INTEGER,
         default="10",
         minimum=1,
-        scopes=CONNECTOR,
         meaning="ACLs deleted in one round at most; where more would be, none is and the state says so",
     ),
     Key(
         name="lockstep.checkpoint.opposite",
-        scopes=CONNECTOR,
         meaning="the state topic, on the source, of the flow in the opposite direction, by which groups fail back. "
         "Unset: of the file's own flow, if it has one",
     ),
@@ -183,52 +170,39 @@ OUR_KEYS = (
         name="lockstep.groups.on.rewind",
         default="keep",
         choices=("keep", "follow"),
-        scopes=CONNECTOR,
         meaning="when a group goes back on the source (sync.group.offsets.enabled). keep: the target's group stays. "
         "follow: it is set back to the translated position once it has no members",
     ),
     Key(
         name="lockstep.progress.connector",
         default="MirrorSourceConnector",
-        scopes=CONNECTOR,
         meaning="name of the source connector under which progress is kept in offset.storage.topic",
     ),
     Key(
         name=STATE,
         choices=("running", "paused", "stopped"),
-        scopes=CONNECTOR,
         meaning="paused or stopped: it stays so as long as the file says it, and no command starts it. running is the "
         "same as not set: commands decide",
     ),
-    _flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
+    flag("lockstep.auto.restart.enabled", "true", "start what failed again by itself; else it waits for a command"),
     Key(
         name="lockstep.auto.restart.max",
         kind=Kind.INTEGER,
         minimum=1,
-        scopes=CONNECTOR,
         meaning="so many starts in a row that fail again; unset: no limit",
     ),
-    Key(
-        name="lockstep.control.replication.factor",
-        kind=Kind.INTEGER,
-        default="offset.storage.replication.factor",
-        meaning="replicas of the control topics; -1 is the broker's default",
-        scopes=CONNECTOR,
-        minimum=-1,
-        maximum=32_767,
+    replication(
+        "lockstep.control.replication.factor", "offset.storage.replication.factor", "replicas of the control topics"
     ),
     *keys_of(CopySettings).values(),
-    Key(
-        name="lockstep.recompress",
-        kind=Kind.BOOLEAN,
-        default="false",
-        scopes=CONNECTOR,
-        meaning="give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
+    flag(
+        "lockstep.recompress",
+        "false",
+        "give the producer's compression.type to compressed batches too; without it only to uncompressed ones",
     ),
     Key(
         name="lockstep.provenance",
         choices=("local", "relay"),
-        scopes=CONNECTOR,
         meaning="if topics keep their names. local: copy only what originated on the source. relay: everything but "
         "what originated on the target. Unset: local if the target feeds the source too, or another flow "
         "leads from the origin to the target directly. Else relay",
@@ -244,7 +218,6 @@ OUR_KEYS = (
         name=CYCLES,
         default="mm2",
         choices=("mm2", "exact"),
-        scopes=CONNECTOR,
         meaning="which topics of the source are copies from the target. mm2: those whose names say so. exact: of these "
         "only those whose original is on the target",
     ),
@@ -252,7 +225,6 @@ OUR_KEYS = (
         name=HEARTBEATS_TOPICS,
         default="mm2",
         choices=("mm2", "exact"),
-        scopes=CONNECTOR,
         meaning="which topics are heartbeats. They are mirrored unless heartbeats.replication.enabled is false, and "
         "renamed by every policy. mm2: those whose names end so. exact: heartbeats itself and its copies by the "
         "aliases of the file",
@@ -295,18 +267,16 @@ OUR_KEYS = (
         "on this machine, with a place for each slot",
     ),
     Key(
-        name=FENCE,
+        name="lockstep.fence",
         parse=_fence,
         default="chain",
         choices=("chain",),
-        scopes=CONNECTOR,
         meaning="how a slot that takes a partition over fences its previous slot: by the sequence numbers of appends; "
         "marker was removed, use exactly.once.source.support=enabled",
     ),
     Key(
         name=LEGACY_GROUP,
         parse=_group,
-        scopes=CONNECTOR,
         meaning="makes the flow a legacy one, in the place of a MirrorMaker 1 of this group.id. Topics keep their "
         "names. Positions are kept as this group's on the source",
     ),
@@ -314,22 +284,17 @@ OUR_KEYS = (
         name=LEGACY_PARTITIONING,
         default="preserve",
         choices=("preserve", "key"),
-        scopes=CONNECTOR,
         meaning="of a legacy flow. preserve: each record keeps its partition. key: it is chosen by the record's key "
         "among the target's partitions, as Java's producer does. The copy then uses transactions",
     ),
-    _flag(
+    flag(
         LEGACY_ABORT,
         "true",
         "of a legacy flow: end the process when the target refuses a record; false: quarantine it and go on",
     ),
-    Key(
-        name=LEGACY_COMMIT_EVERY,
-        kind=Kind.INTEGER,
-        default="60000",
-        minimum=1,
-        maximum=2_147_483_647,
-        scopes=CONNECTOR,
-        meaning="of a legacy flow: how often the group's positions are committed on the source, milliseconds",
+    interval(
+        LEGACY_COMMIT_EVERY,
+        "60000",
+        "of a legacy flow: how often the group's positions are committed on the source, milliseconds",
     ),
 )

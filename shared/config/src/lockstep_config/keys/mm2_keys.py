@@ -7,7 +7,7 @@ One table drives validation, the nearest known key in a message, and the documen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lockstep_config.keys.ignored_keys import BYTES_UNTOUCHED, KEYS_WITHOUT_EFFECT
@@ -18,20 +18,22 @@ from lockstep_config.keys.key_types import (
     CLUSTER_ONLY,
     CONNECTOR,
     FLOW_ONLY,
+    MAXIMUM,
     TOP_ONLY,
     WORKER,
     Key,
     KeyLevel,
     Kind,
     Status,
+    flag,
+    interval,
+    replication,
 )
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
 from lockstep_protocol import filters
 
 __all__ = ["IDENTITY_POLICIES", "KEYS"]
 
-
-SECONDS_MAXIMUM = 2_147_483_647
 
 BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR = "org.apache.kafka.connect.mirror."
@@ -46,36 +48,8 @@ IDENTITY_POLICIES = (
 behave alike (`mm2-behaviour.md` §2.1)."""
 
 
-def _flag(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
-    return Key(name=name, kind=Kind.BOOLEAN, default=default, meaning=meaning, scopes=scopes)
-
-
-def _every(name: str, default: str, meaning: str) -> Key:
-    return Key(
-        name=name,
-        kind=Kind.INTEGER,
-        default=default,
-        meaning=meaning,
-        scopes=CONNECTOR,
-        minimum=1,
-        maximum=SECONDS_MAXIMUM,
-    )
-
-
-def _replication(name: str, default: str, meaning: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
-    return Key(
-        name=name,
-        kind=Kind.INTEGER,
-        default=default,
-        meaning=meaning + "; -1 is the broker's default",
-        scopes=scopes,
-        minimum=-1,
-        maximum=32_767,
-    )
-
-
 def _patterns(name: str, default: Sequence[str], meaning: str) -> Key:
-    return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning, scopes=CONNECTOR)
+    return Key(name=name, kind=Kind.PATTERNS, default=", ".join(default), meaning=meaning)
 
 
 def _only(name: str, choices: tuple[str, ...], meaning: str, why: str, scopes: frozenset[KeyLevel] = CONNECTOR) -> Key:
@@ -98,29 +72,19 @@ def _renamed(name: str, to: str) -> Key:
 NO_CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMaker are known"
 
 _FLOW_KEYS = (
-    _flag("enabled", "false", "replicate this flow"),
+    flag("enabled", "false", "replicate this flow"),
     Key(
         name="tasks.max",
         kind=Kind.INTEGER,
-        scopes=CONNECTOR,
         minimum=1,
-        maximum=SECONDS_MAXIMUM,
+        maximum=MAXIMUM,
         meaning="upper limit of slots that copy at once; unset: one per core (MirrorMaker: 1)",
     ),
-    Key(
-        name="admin.timeout.ms",
-        kind=Kind.INTEGER,
-        default="60000",
-        scopes=CONNECTOR,
-        minimum=1,
-        maximum=SECONDS_MAXIMUM,
-        meaning="limit of one administrative call, milliseconds",
-    ),
+    interval("admin.timeout.ms", "60000", "limit of one administrative call, milliseconds"),
     Key(
         name="replication.policy.class",
         kind=Kind.CLASS,
         default=DEFAULT_POLICY,
-        scopes=CONNECTOR,
         choices=(DEFAULT_POLICY, *IDENTITY_POLICIES),
         status=Status.REFUSED,
         meaning="how remote topics are named",
@@ -129,19 +93,16 @@ _FLOW_KEYS = (
     Key(
         name="replication.policy.separator",
         default=".",
-        scopes=CONNECTOR,
         meaning="what separates the alias and the topic in a remote topic's name",
     ),
     Key(
         name=ALIAS_KEYS[0],
         default="SOURCE",
-        scopes=CONNECTOR,
         meaning="what the source is called in names of topics, heartbeats and progress; may be empty",
     ),
     Key(
         name=ALIAS_KEYS[1],
         default="TARGET",
-        scopes=CONNECTOR,
         meaning="what the target is called in the offset syncs' name, in heartbeats, and by cycle detection; may be "
         "empty",
     ),
@@ -150,7 +111,7 @@ _FLOW_KEYS = (
         scopes=CLUSTER_ONLY,
         meaning=f"as {ALIAS_KEYS[0]} of the flows from this cluster, and {ALIAS_KEYS[1]} of those to it",
     ),
-    _flag(
+    flag(
         "replication.policy.internal.topic.separator.enabled", "true", "use the separator in internal topics' names too"
     ),
 )
@@ -170,54 +131,50 @@ _SOURCE_KEYS = (
         scopes=FLOW_ONLY,
         meaning="whose default a topic config takes that the source topic does not set",
     ),
-    _flag("refresh.topics.enabled", "true", "look for new topics and partitions"),
-    _every(
+    flag("refresh.topics.enabled", "true", "look for new topics and partitions"),
+    interval(
         "refresh.topics.interval.seconds",
         "600",
         "longest time until a new topic is seen, seconds; usually it is far shorter",
     ),
-    _flag("sync.topic.configs.enabled", "true", "keep topic configs in step"),
-    _every("sync.topic.configs.interval.seconds", "600", "how often topic configs are compared, seconds"),
-    _flag("sync.topic.acls.enabled", "true", "keep the ACLs of topics in step"),
-    _every("sync.topic.acls.interval.seconds", "600", "how often ACLs are compared, seconds"),
-    _replication("replication.factor", "2", "replicas of new remote topics"),
-    _replication("offset-syncs.topic.replication.factor", "3", "replicas of the offset-syncs topic"),
+    flag("sync.topic.configs.enabled", "true", "keep topic configs in step"),
+    interval("sync.topic.configs.interval.seconds", "600", "how often topic configs are compared, seconds"),
+    flag("sync.topic.acls.enabled", "true", "keep the ACLs of topics in step"),
+    interval("sync.topic.acls.interval.seconds", "600", "how often ACLs are compared, seconds"),
+    replication("replication.factor", "2", "replicas of new remote topics"),
+    replication("offset-syncs.topic.replication.factor", "3", "replicas of the offset-syncs topic"),
     Key(
         name="offset-syncs.topic.location",
         default="source",
         choices=("source", "target"),
-        scopes=CONNECTOR,
         meaning="the cluster that holds the offset-syncs topic",
     ),
-    _flag("emit.offset-syncs.enabled", "true", "write offset syncs; without them there are no checkpoints"),
+    flag("emit.offset-syncs.enabled", "true", "write offset syncs; without them there are no checkpoints"),
     Key(
         name="offset.lag.max",
         kind=Kind.INTEGER,
         default="100",
-        scopes=CONNECTOR,
         minimum=0,
         meaning="how far a translated offset may lag behind, records; 0: a sync for every record",
     ),
-    _flag(
-        "heartbeats.replication.enabled", "true", "replicate heartbeats topics even where the filter leaves them out"
-    ),
+    flag("heartbeats.replication.enabled", "true", "replicate heartbeats topics even where the filter leaves them out"),
 )
 
 _CHECKPOINT_AND_HEARTBEAT_KEYS = (
     _patterns("groups", filters.DEFAULT_GROUPS, "consumer groups whose positions are translated"),
     _patterns("groups.exclude", filters.DEFAULT_GROUPS_EXCLUDE, "groups left out; wins over `groups`"),
-    _flag("refresh.groups.enabled", "true", "look for new groups"),
-    _every("refresh.groups.interval.seconds", "600", "longest time until a new group is seen, seconds"),
-    _flag("emit.checkpoints.enabled", "true", "write checkpoints"),
-    _every("emit.checkpoints.interval.seconds", "60", "how often checkpoints are written, seconds"),
-    _flag("sync.group.offsets.enabled", "false", "write translated positions to the target's own groups"),
-    _every(
+    flag("refresh.groups.enabled", "true", "look for new groups"),
+    interval("refresh.groups.interval.seconds", "600", "longest time until a new group is seen, seconds"),
+    flag("emit.checkpoints.enabled", "true", "write checkpoints"),
+    interval("emit.checkpoints.interval.seconds", "60", "how often checkpoints are written, seconds"),
+    flag("sync.group.offsets.enabled", "false", "write translated positions to the target's own groups"),
+    interval(
         "sync.group.offsets.interval.seconds", "60", "how often positions are written to the target's groups, seconds"
     ),
-    _replication("checkpoints.topic.replication.factor", "3", "replicas of the checkpoints topic"),
-    _flag("emit.heartbeats.enabled", "true", "write heartbeats; does not depend on `enabled`"),
-    _every("emit.heartbeats.interval.seconds", "1", "how often a heartbeat is written, seconds"),
-    _replication("heartbeats.topic.replication.factor", "3", "replicas of the heartbeats topic"),
+    replication("checkpoints.topic.replication.factor", "3", "replicas of the checkpoints topic"),
+    flag("emit.heartbeats.enabled", "true", "write heartbeats; does not depend on `enabled`"),
+    interval("emit.heartbeats.interval.seconds", "1", "how often a heartbeat is written, seconds"),
+    replication("heartbeats.topic.replication.factor", "3", "replicas of the heartbeats topic"),
 )
 
 _WORKER_KEYS = (
@@ -238,14 +195,14 @@ _WORKER_KEYS = (
         scopes=FLOW_ONLY,
         meaning="topic with the progress of this flow alone; it goes before offset.storage.topic",
     ),
-    _replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
+    replication("offset.storage.replication.factor", "3", "replicas of the progress topic, and of ours", WORKER),
     Key(
         name="offset.storage.partitions",
         kind=Kind.INTEGER,
         default="25",
         scopes=WORKER,
         minimum=-1,
-        maximum=SECONDS_MAXIMUM,
+        maximum=MAXIMUM,
         meaning="partitions of the progress topic",
     ),
     Key(
@@ -267,7 +224,6 @@ _WORKER_KEYS = (
         name="exactly.once.support",
         default="requested",
         choices=("requested", "required"),
-        scopes=CONNECTOR,
         meaning="required: the flow does not start unless its target has exactly.once.source.support=enabled and its "
         "source is read with isolation.level=read_committed",
     ),
@@ -275,7 +231,6 @@ _WORKER_KEYS = (
         name="transaction.boundary",
         default="poll",
         choices=("poll", "interval"),
-        scopes=CONNECTOR,
         meaning="when a transaction ends. poll: as soon as what was fetched is appended, and at times while records "
         "wait. interval: at an interval. connector is for connectors that define boundaries, which "
         "MirrorMaker's do not",
@@ -284,7 +239,6 @@ _WORKER_KEYS = (
         name="transaction.boundary.interval.ms",
         kind=Kind.INTEGER,
         default="offset.flush.interval.ms",
-        scopes=CONNECTOR,
         minimum=1,
         meaning="with transaction.boundary=interval: how long a transaction stays open, milliseconds",
     ),
@@ -324,21 +278,20 @@ _REMOVED_KEYS = (
 )
 
 
-def _table(keys: Iterable[Key]) -> Mapping[str, Key]:
-    return MappingProxyType({key.name: key for key in keys})
-
-
-KEYS: Mapping[str, Key] = _table(
-    (
-        *_FLOW_KEYS,
-        *_SOURCE_KEYS,
-        *_CHECKPOINT_AND_HEARTBEAT_KEYS,
-        *_WORKER_KEYS,
-        *_REFUSED_KEYS,
-        *_TOP_KEYS,
-        *KEYS_WITHOUT_EFFECT,
-        *_REMOVED_KEYS,
-        *OUR_KEYS,
-    )
+KEYS: Mapping[str, Key] = MappingProxyType(
+    {
+        key.name: key
+        for key in (
+            *_FLOW_KEYS,
+            *_SOURCE_KEYS,
+            *_CHECKPOINT_AND_HEARTBEAT_KEYS,
+            *_WORKER_KEYS,
+            *_REFUSED_KEYS,
+            *_TOP_KEYS,
+            *KEYS_WITHOUT_EFFECT,
+            *_REMOVED_KEYS,
+            *OUR_KEYS,
+        )
+    }
 )
 """By name, without any prefix."""
