@@ -18,7 +18,7 @@ PAGES   := chart client_keys commands configuration conformance metrics permissi
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
-HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py
+HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py tests/contract/test_takeover_groups_with_mm2.py
 
 # Two commands side by side, failing when either does; what the first said comes last.
 define side_by_side

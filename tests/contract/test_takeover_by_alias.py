@@ -12,7 +12,8 @@ import pytest
 
 from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_protocol.names import progress_topic
-from tests.contract.test_takeover_with_mm2 import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes, mark
+from tests.contract.takeover_flow import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes
+from tests.contract.test_takeover_with_mm2 import mark
 from tests.contract.turns import until
 from tests.support.broker import Broker
 from tests.support.clusters import admin, commit_offset, end_offsets

@@ -3,115 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics import METRICS
-from lockstep_data_plane.driver.metrics_collector import CASES, MetricsCollector, SlotRun
-from lockstep_protocol.lag import LogRange
-from lockstep_protocol.names import Flow
+from lockstep_data_plane.driver.metrics_collector import SlotRun
 from lockstep_protocol.rows.state_rows import (
     Assignment,
     MirroredTopic,
-    PartitionProgress,
-    Restarts,
-    Row,
     SlotStatus,
-    Wanted,
 )
 from lockstep_runtime.flow import common_metrics
-from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.kafka.topic_follower import Record
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.state_log import StateLog
-from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.telemetry.metrics import Metrics
+from tests.support.metered_driver import PRODUCER, Driver, T, copying, row
 
-T = 1_700_000_000_000
-FLOW = Flow("A", "B")
 CONSUMER = '"A->B|A->B.MirrorSourceConnector-0|replication-consumer"'
-PRODUCER = '"connector-producer-A->B.MirrorSourceConnector-0"'
-TASK = {"connector": '"A->B.MirrorSourceConnector"', "task": "0"}
-
-
-@dataclass
-class Plane:
-    max_in_flight_bytes: int = 1000
-    by_key: bool = False
-
-
-@dataclass
-class Settings:
-    data_plane: Plane = field(default_factory=Plane)
-
-
-class Driver:
-    """A flow's context as far as `MetricsCollector` asks, with a real fold of the rows."""
-
-    def __init__(self) -> None:
-        self.now = T
-        self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
-        self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
-        self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
-        self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
-        self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
-        self._offset = 0
-        self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
-
-    @property
-    def wanted(self) -> DesiredState:
-        return DesiredState(self.state.rows)
-
-    def say(self, *rows: Row) -> None:
-        for row in rows:
-            key, value = replace(row, at_ms=row.at_ms or self.now).encode()
-            self.state.receive([Record("state", 0, self._offset, key, value, self.now)])
-            self._offset += 1
-
-    def assign(self, *partitions: tuple[str, int], slot: int = 0) -> None:
-        self.collector.follow(partitions)
-        self.say(Assignment(slot=slot, partitions=partitions))
-
-    def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
-        """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
-        rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
-        seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
-        self.collector.on_observed(stuck, seen, resting)
-
-    def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
-        found: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
-            for sample in family.samples:
-                found.setdefault(sample.name, []).append((sample.labels, sample.value))
-        return found
-
-    def value(self, name: str, **labels: str) -> float:
-        """The only sample with these labels."""
-        (value,) = [v for found, v in self.page().get(name, []) if labels.items() <= found.items()]
-        return value
-
-
-def row(number: int = 0, **more: Any) -> PartitionProgress:
-    return PartitionProgress(
-        **{
-            "topic": "t",
-            "partition": number,
-            "producer_id": 1,
-            "slot": 0,
-            "source_end": more.get("upstream", -1) + 1,
-            **more,
-        }
-    )
-
-
-def copying(**more: Any) -> Driver:
-    driver = Driver()
-    driver.assign(("t", 0))
-    driver.say(row(**more))
-    return driver
 
 
 class TestCounts:
@@ -228,144 +132,6 @@ class TestSeries:
         shown = set(driver.page())
         assert {metric.shown_as for metric in METRICS} - shown == {"lockstep_slot_restarts_total"}  # the driver's own
         assert shown <= {metric.shown_as for metric in (*METRICS, *common_metrics.METRICS)}
-
-
-class TestLag:
-    def test_metrics_lag_seconds_grows_while_a_slot_is_silent(self) -> None:
-        driver = copying(upstream=9, source_end=13, lag_records=3, lag_ms=1500)
-        driver.look({("t", 0): 13})
-        driver.now += 10_000
-        assert driver.value("lockstep_lag_seconds", partition="0") == 11.5
-        driver.say(row(upstream=12, source_end=13))
-        driver.now += 10_000
-        assert driver.value("lockstep_lag_seconds", partition="0") == 0
-
-    def test_metrics_lag_of_a_partition_not_begun_is_all_records(self) -> None:
-        driver = Driver()
-        driver.assign(("t", 0), ("t", 1))
-        assert "lockstep_lag_records" not in driver.page(), "nobody knows yet"
-        assert driver.value("lockstep_lag_unknown_partitions") == 2
-        driver.look({("t", 0): 120_000, ("t", 1): None})
-        assert driver.value("lockstep_lag_records") == 120_000
-        assert driver.value("lockstep_lag_unknown_partitions") == 1
-        assert driver.value("lockstep_partition_states", state="not-begun") == 2
-
-    def test_a_source_that_does_not_answer_leaves_it_unknown(self) -> None:
-        driver = copying(upstream=9)
-        driver.look({("t", 0): 10, ("t", 1): 5})
-        assert driver.value("lockstep_lag_records", partition="0") == 0
-        driver.now += 20_000
-        driver.collector.estimator.lost()
-        assert "lockstep_lag_records" not in driver.page()
-        assert "lockstep_lag_seconds" not in driver.page()
-        assert "kafka_consumer_fetch_manager_records_lag" not in driver.page()
-        assert driver.value("lockstep_lag_unknown_partitions") == 2
-
-    def test_metrics_lag_covers_missing_partitions_and_failed_topics(self) -> None:
-        driver = copying(upstream=9)
-        driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=1, missing=1))
-        driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
-        driver.look({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
-        lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}
-        assert lags == {("t", "0"): 0, ("t", "1"): 5, ("u", "0"): 7}
-
-    def test_metrics_of_a_newly_silent_slot_need_frequent_end_offsets(self) -> None:
-        driver = copying(upstream=9)
-        assert driver.collector.unheard, "it has not spoken yet"
-        driver.say(SlotStatus(slot=0, phase="started", run="r1"))
-        assert not driver.collector.unheard
-        assert driver.value("lockstep_partition_states", state="copying") == 1
-        driver.now += 16_000
-        assert driver.collector.unheard
-        assert driver.value("lockstep_partition_states", state="silent") == 1
-        driver.now += 60_000
-        assert not driver.collector.unheard, "what is away for long is not asked about all the time"
-
-    def test_metrics_lag_of_a_halted_partition_goes_up_to_the_source_end(self) -> None:
-        driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)
-        driver.look({("t", 0): 100})
-        assert driver.value("lockstep_lag_records") == 90
-        assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
-
-    def test_metrics_lag_of_a_stuck_partition_goes_up_to_the_source_end(self) -> None:
-        driver = copying(upstream=9, lag_records=0)
-        driver.look({("t", 0): 100}, stuck=[("t", 0)])
-        assert driver.value("lockstep_lag_records") == 90
-        assert driver.value("lockstep_partition_stuck") == 1
-
-    def test_metrics_lag_of_a_dead_slot_counts_from_the_first_growth(self) -> None:
-        driver = copying(upstream=9, lag_records=0)
-        driver.now += 3_600_000
-        driver.look({("t", 0): 100})
-        driver.now += 10_000
-        assert driver.value("lockstep_lag_records") == 90
-        assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
-        assert driver.value("lockstep_lag_seconds") == 10
-        driver.say(row(upstream=99, source_end=100))
-        assert driver.value("lockstep_lag_records") == driver.value("lockstep_lag_seconds") == 0
-
-    def test_metrics_end_offsets_read_before_another_driver_led_are_dropped(self) -> None:
-        driver = copying(upstream=9)
-        driver.look({("t", 0): 100})
-        driver.collector.reset()
-        driver.assign(("t", 0))
-        driver.now += 11_000
-        assert "lockstep_lag_records" not in driver.page()
-
-    def test_metrics_of_a_paused_partition_have_lag_and_are_not_stuck(self) -> None:
-        driver = copying(phase="paused", upstream=9, lag_records=1)
-        driver.look({("t", 0): 100}, resting={("t", 0)})
-        assert driver.value("lockstep_lag_records") == 90
-        assert driver.value("lockstep_partition_paused") == 1
-        assert driver.value("lockstep_partition_stuck") == driver.value("lockstep_partition_halted") == 0
-
-
-class TestStates:
-    def test_halted_partitions_are_counted_by_case(self) -> None:
-        driver = Driver()
-        driver.assign(("t", 0), ("t", 1))
-        driver.say(row(0, phase="halted", case="source-truncated"), row(1))
-        assert driver.value("lockstep_partition_halted", partition="0") == 1
-        assert {labels["case"]: v for labels, v in driver.page()["lockstep_halted_partitions"]} == {
-            **dict.fromkeys(CASES, 0),
-            "source-truncated": 1,
-        }
-
-    def test_a_slot_runs_once_its_present_run_has_spoken(self) -> None:
-        driver = copying()
-        assert driver.value("kafka_connect_connector_status", **TASK, status="unassigned") == 1
-        driver.say(SlotStatus(slot=0, phase="started", run="r1", held_bytes=300, held_records=4))
-        assert driver.value("kafka_connect_connector_status", **TASK, status="running") == 1
-        assert driver.value("lockstep_slots", state="running") == 1
-        assert driver.value("kafka_connect_worker_task_count") == 1
-        assert driver.value("kafka_producer_buffer_available_bytes", clientid=PRODUCER) == 700
-        assert driver.value("kafka_connect_source_task_source_record_active_count", **TASK) == 4
-
-    def test_a_slot_that_has_failed_is_failed_until_it_speaks_again(self) -> None:
-        driver = copying()
-        driver.say(SlotStatus(slot=0, phase="started", run="r1", held_bytes=300))
-        driver.kept = {0: SlotRun("r2", restarts=1)}
-        assert driver.value("kafka_connect_connector_status", **TASK, status="failed") == 1
-        assert driver.value("kafka_connect_worker_connector_failed_task_count") == 1
-        assert driver.value("lockstep_slots", state="assigned") == 1
-        assert driver.value("lockstep_held_bytes") == 0
-        driver.say(SlotStatus(slot=0, phase="started", run="r2"))
-        assert driver.value("kafka_connect_worker_connector_failed_task_count") == 0
-
-    def test_metrics_of_a_failed_slot_are_failed_under_the_next_driver_too(self) -> None:
-        driver = copying()
-        driver.kept = {}
-        driver.say(Restarts(owner="data-plane", subject="slot:0", count=2, phase="failed", asked=("", "")))
-        assert driver.value("kafka_connect_connector_status", **TASK, status="failed") == 1
-
-    def test_a_slot_that_is_to_rest_has_connect_s_word_for_it(self) -> None:
-        driver = copying()
-        driver.say(SlotStatus(slot=0, phase="started", run="r1"), Wanted(scope="slot:0", phase="paused"))
-        assert driver.value("kafka_connect_connector_status", **TASK, status="paused") == 1
-        assert driver.value("lockstep_slots", state="paused") == driver.value("kafka_connect_worker_task_count") == 1
-        driver.say(Wanted(scope="slot:0", phase="stopped"))
-        driver.kept = {}
-        assert driver.value("kafka_connect_connector_status", **TASK, status="stopped") == 1
 
 
 class TestWindows:

@@ -1,0 +1,109 @@
+"""A driver with rows of partitions, whose metrics are collected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from lockstep_data_plane.driver.lag_estimator import ObservedPartition
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
+from lockstep_protocol.lag import LogRange
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import (
+    Assignment,
+    MirroredTopic,
+    PartitionProgress,
+    Row,
+)
+from lockstep_runtime.flow.context import Clock
+from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.metrics import Metrics
+
+__all__ = ["FLOW", "PRODUCER", "Driver", "Plane", "Settings", "T", "copying", "row"]
+
+
+T = 1_700_000_000_000
+FLOW = Flow("A", "B")
+PRODUCER = '"connector-producer-A->B.MirrorSourceConnector-0"'
+
+
+@dataclass
+class Plane:
+    max_in_flight_bytes: int = 1000
+    by_key: bool = False
+
+
+@dataclass
+class Settings:
+    data_plane: Plane = field(default_factory=Plane)
+
+
+class Driver:
+    """A flow's context as far as `MetricsCollector` asks, with a real fold of the rows."""
+
+    def __init__(self) -> None:
+        self.now = T
+        self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
+        self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
+        self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
+        self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
+        self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
+        self._offset = 0
+        self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
+
+    @property
+    def wanted(self) -> DesiredState:
+        return DesiredState(self.state.rows)
+
+    def say(self, *rows: Row) -> None:
+        for row in rows:
+            key, value = replace(row, at_ms=row.at_ms or self.now).encode()
+            self.state.receive([Record("state", 0, self._offset, key, value, self.now)])
+            self._offset += 1
+
+    def assign(self, *partitions: tuple[str, int], slot: int = 0) -> None:
+        self.collector.follow(partitions)
+        self.say(Assignment(slot=slot, partitions=partitions))
+
+    def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
+        """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
+        rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
+        seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}
+        self.collector.on_observed(stuck, seen, resting)
+
+    def page(self) -> dict[str, list[tuple[dict[str, str], float]]]:
+        found: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for family in text_string_to_metric_families(self.metrics.exposition().decode()):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append((sample.labels, sample.value))
+        return found
+
+    def value(self, name: str, **labels: str) -> float:
+        """The only sample with these labels."""
+        (value,) = [v for found, v in self.page().get(name, []) if labels.items() <= found.items()]
+        return value
+
+
+def row(number: int = 0, **more: Any) -> PartitionProgress:
+    return PartitionProgress(
+        **{
+            "topic": "t",
+            "partition": number,
+            "producer_id": 1,
+            "slot": 0,
+            "source_end": more.get("upstream", -1) + 1,
+            **more,
+        }
+    )
+
+
+def copying(**more: Any) -> Driver:
+    driver = Driver()
+    driver.assign(("t", 0))
+    driver.say(row(**more))
+    return driver
