@@ -18,6 +18,7 @@ import pytest
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import Acked, Fetched, Received, Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch import small_batch_pacer
@@ -26,6 +27,7 @@ from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
@@ -91,10 +93,13 @@ def obeyed(asked: list[tuple[float, float]]) -> bool:
 
 def copying(topic: str, number: int = 0) -> PartitionMachine:
     partition = PartitionMachine(topic, number, topic, 100)
-    partition.resumed(
-        PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1)
-    )
+    row = PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1)
+    partition.step(Resumed(row, LastAppend(-1, -1)))
     return partition
+
+
+def fetched_elsewhere(partition: PartitionMachine, *batches: Batch) -> None:
+    partition.step(Fetched(partition.incarnation, batches, AbortedTransactions(), -1))
 
 
 def no_trouble(partition: PartitionMachine, why: str) -> None:
@@ -162,14 +167,14 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
         assert isinstance(answer, ProduceAnswer)
-        of.acknowledged(flight, answer.base_offset)
+        of.step(Acked(flight, answer.base_offset, now_ms()))
 
     sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
     try:
         await cluster.refresh([topic])
         await sender.attach(partition)
-        partition.admit(large, AbortedTransactions())
+        fetched_elsewhere(partition, *large)
         sender.ready(partition)
         sender.pump()
         await eventually(lambda: len(answers) >= RECORDS, within=60)
@@ -332,11 +337,10 @@ async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
         told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, UNKNOWN_LEADER_EPOCH), within=20)
         told.cluster._leaders[topic, 0] = leader
-        partition.fetched_epoch = leader.epoch + 1  # as if another leader had given us what this one never had
+        partition.step(Received(0, leader.epoch + 1))  # as if another leader had given us what this one never had
         told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, OFFSET_OUT_OF_RANGE), within=20)
-        partition.fetched_epoch = leader.epoch
-        partition.fetch_from = 5  # and more of it than this log holds
+        partition.step(Received(5, leader.epoch))  # and more of it than this log holds
         told.fetcher.attach(partition)
         await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
 
@@ -382,7 +386,7 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
         fetcher.attach(read)
         assert await cluster.end_offset((topic, 0)) == 0
         proxy_a.hold(requests=False)
-        written.admit([batch([record(0, timestamp=now_ms())])], AbortedTransactions())
+        fetched_elsewhere(written, batch([record(0, timestamp=now_ms())]))
         sender.ready(written)
         sender.pump()
         await eventually(given_up, within=20, what="the append and the fetch are given up")
@@ -411,7 +415,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
 
         def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
             assert isinstance(answer, ProduceAnswer), answer
-            of.acknowledged(flight, answer.base_offset)
+            of.step(Acked(flight, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)
@@ -424,11 +428,11 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
             await sender.attach(written)
             fetcher.attach(read)
             for number in range(3):
-                written.admit([batch([record(number, timestamp=now_ms())])], AbortedTransactions())
+                fetched_elsewhere(written, batch([record(number, timestamp=now_ms())]))
                 sender.ready(written)
                 sender.pump()
                 await eventually(partial(_is, offsets, number + 1), within=20)
-                await eventually(lambda: written.append_sequence.idle, within=20, what="the append is acknowledged")
+                await eventually(lambda: not written.records_held, within=20, what="the append is acknowledged")
                 opened = list(cluster._produce_connections.values())
                 await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
                 room[0] = True

@@ -2,11 +2,13 @@
 
 import asyncio
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lockstep_config import FlowSettings, load
+from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry, RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -37,7 +39,7 @@ def settings(broker_b: Broker, tmp_path: Path) -> FlowSettings:
 
 def copied(number: int) -> PartitionMachine:
     partition = PartitionMachine("orders", number, "s.orders", 100)
-    partition.acked.load(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0))
+    partition.step(RowLoaded(PartitionProgress(topic="orders", partition=number, producer_id=7, upstream=0)))
     return partition
 
 
@@ -49,8 +51,8 @@ async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
     first, last = partitions[0], partitions[-1]
 
     async def go_on() -> None:
-        first.acked.reached(9, 0)
-        last.acked.reached(9, 0)
+        for partition in (first, last):
+            partition.step(RowLoaded(replace(partition.row(), upstream=9)))
         await control_writer.flush([last, first])
 
     await control_writer.start()
@@ -64,7 +66,7 @@ async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
     assert keys.index(last.row().key().encode()) == 1, "after the first one's, not after all"
     assert read_topic(broker_b.bootstrap, state_topic(settings.flow)) == rows, "nothing is written twice"
     flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
-    now = {p.number: p.acked.upstream for p in partitions}
+    now = {p.number: p.row().upstream for p in partitions}
     assert {number: row.upstream for number, row in flow.progress("orders").items()} == now
     assert flow.mm2_progress("orders") == now
 

@@ -13,8 +13,20 @@ from dataclasses import dataclass, field, replace
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import (
+    Acked,
+    AllAnswered,
+    ConnectionReady,
+    CopyTrouble,
+    Failed,
+    Fetched,
+    Leave,
+    Received,
+    Refused,
+    Resumed,
+)
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
@@ -259,8 +271,8 @@ class Origins:
 
 
 class Slot:
-    """One slot's part in the copy: what `engine.py` does around a partition, without its clusters. Each method is one
-    step, and does nothing where it cannot happen."""
+    """One slot's part in the copy: the machine, and what is between it and the two logs. Each method is one step, and
+    does nothing where it cannot happen."""
 
     def __init__(
         self,
@@ -272,42 +284,39 @@ class Slot:
     ) -> None:
         self.source, self.target = source, target
         self._runs = list(runs)
-        self.partition = PartitionMachine("t", 0, "t", 100)
-        self.partition.limits = limits
-        self.partition.provenance = Origins()
-        self.fetched: deque[tuple[int, tuple[Batch, ...], list[tuple[int, int]]]] = deque()
+        self.partition = PartitionMachine("t", 0, "t", 100, limits=limits, provenance=Origins())
+        self.fetched: deque[Fetched] = deque()
         self.socket: deque[InFlightBatch] = deque()
         """On its way to the broker."""
         self.answers: deque[tuple[InFlightBatch, int, int]] = deque()
+        self.troubles: list[object] = []
+        """What the judging of batches has reported."""
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
         known = LastAppend(row.sequence, row.downstream, others=row.others)
         end = last_append_in(known, self.target.tail(row.downstream + 1), OURS, OUR_EPOCH, {OTHER})
-        self.partition.resumed(row, end, self._runs)
+        self.partition.step(Resumed(row, end, self._runs))
 
     def fetch(self, count: int) -> None:
         p = self.partition
-        if not p.reads or p.append_sequence.bytes_held > 2000:
+        if not p.reads or p.bytes_held > 2000:
             return
         batches, aborted = self.source.fetch(p.fetch_from, count)
         if batches:
-            p.fetch_from = batches[-1].last_offset + 1
-            self.fetched.append((p.incarnation, batches, aborted))
+            p.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
+            self.fetched.append(Fetched(p.incarnation, batches, AbortedTransactions(aborted), self.source.end))
 
     def deliver(self) -> None:
-        if not self.fetched:
-            return
-        incarnation, batches, aborted = self.fetched.popleft()
-        p = self.partition
-        if p.reads and p.incarnation == incarnation:
-            p.admit(batches, AbortedTransactions(aborted))
+        if self.fetched:
+            ready = self.partition.step(self.fetched.popleft())
+            self.troubles += [found.why for found in ready.report if isinstance(found, CopyTrouble)]
             self._settle()
 
     def send(self) -> None:
-        p = self.partition
-        if p.phase in (Phase.COPYING, Phase.DRAINING) and p.append_sequence.may_launch(AHEAD):
-            self.socket.append(p.target_partitions[0].launch())
+        batch = self.partition.step(ConnectionReady(0, AHEAD)).batch
+        if batch is not None:
+            self.socket.append(batch)
 
     def broker(self) -> None:
         if self.socket:
@@ -329,37 +338,32 @@ class Slot:
             return
         flight, code, base_offset = self.answers.popleft()
         if code == 0:
-            self.partition.acknowledged(flight, base_offset)
+            self.partition.step(Acked(flight, base_offset, now_ms=0))
         elif code == INVALID_RECORD:
-            self.partition.lost(flight)
-            if self.partition.can(PartitionEvent.REFUSED):
-                self.partition.on(PartitionEvent.REFUSED, "refused")
+            self.partition.step(Refused("refused", flight=flight))
         else:
-            self.partition.lost(flight)
-            self._fail()
+            self.partition.step(Failed(flight=flight))
         self._settle()
 
     def cut(self) -> list[bytes]:
         """The connection ends. Returns what the broker may still take from its socket."""
         strays = [bytes(flight.data) for flight in self.socket]
         for flight in (*(f for f, _, _ in self.answers), *self.socket):
-            self.partition.lost(flight)
+            self.partition.step(Failed(flight=flight))
         self.socket.clear()
         self.answers.clear()
-        self._fail()
+        self.partition.step(Failed())
         self._settle()
         return strays
 
     def leave(self) -> None:
-        if self.partition.can(PartitionEvent.LEAVE):
-            self.partition.on(PartitionEvent.LEAVE)
-            self._settle()
+        self.partition.step(Leave(goes_on=True))
+        self._settle()
 
     def rest(self) -> None:
         """Nobody goes on: it is released once its row says all that the target has."""
-        if self.partition.can(PartitionEvent.REST):
-            self.partition.on(PartitionEvent.REST)
-            self._settle()
+        self.partition.step(Leave())
+        self._settle()
 
     def come_to_rest(self) -> None:
         """All that is still to come comes, until it is released."""
@@ -369,28 +373,15 @@ class Slot:
                 what()
             self.fetch(2)
 
-    def _fail(self) -> None:
-        if self.partition.can(PartitionEvent.FAILED):
-            self.partition.on(PartitionEvent.FAILED)
-
     def _settle(self) -> None:
         p = self.partition
-        if p.phase is Phase.SETTLING and p.quiet:
-            p.on(PartitionEvent.SETTLED)
-        elif p.phase is Phase.DRAINING and p.quiet:
-            unsure = p.locates and not p.sure
-            p.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
+        if p.phase in (Phase.SETTLING, Phase.DRAINING) and p.quiet:
+            p.step(AllAnswered())
         if p.phase is Phase.RESUMING:
             self._resume(replace(p.row(), phase="copying", reason=""))
-        if p.phase is Phase.LOCATING and not p.records_to_skip:
-            p.on(PartitionEvent.LOCATED)
 
     def all_done(self) -> bool:
         """Everything the source has is copied and acknowledged."""
         p = self.partition
-        return (
-            p.phase is Phase.COPYING
-            and p.append_sequence.idle
-            and p.position >= self.source.end
-            and not p.records_to_skip
-        )
+        copied = p.phase is Phase.COPYING and not p.records_held
+        return copied and p.position >= self.source.end and not p.records_to_skip

@@ -11,11 +11,25 @@ from dataclasses import replace
 
 from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
-from lockstep_data_plane.core.machine import BatchRejected
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.events import (
+    Acked,
+    AllAnswered,
+    ConnectionReady,
+    Failed,
+    Fetched,
+    Refused,
+    Resumed,
+    TargetSized,
+    TransactionCommitted,
+    TransactionEnding,
+    TransactionJoined,
+    TransactionJoining,
+    TransactionOpened,
+)
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_piece
-from lockstep_data_plane.core.target_partition import TargetPartition
+from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
@@ -80,93 +94,75 @@ class Target:
 
 
 class KeyedSlot:
-    """One slot's part, as `engine.py` and `transaction_runner.py` do it. Each method is one step, and does nothing
+    """One slot's part: the machine, and what is between it and both clusters. Each method is one step, and does nothing
     where it cannot happen."""
 
     def __init__(
         self, source: SourceLog, target: Target, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
     ) -> None:
         self.source, self.target = source, target
-        self.partition = KeyedMirrorPartition("t", 3, "t", 100)
-        self.partition.limits = limits
-        self.partition.spread_over(len(target.committed))
-        self.wire: deque[tuple[TargetPartition, InFlightBatch]] = deque()
+        self.partition = PartitionMachine("t", 3, "t", 100, routing=KeyedRouting(3), limits=limits)
+        self.partition.step(TargetSized(len(target.committed)))
+        self.wire: deque[tuple[int, InFlightBatch]] = deque()
         self.answers: deque[tuple[InFlightBatch, int | None]] = deque()
         row = PartitionProgress(topic="t", partition=3, upstream=target.progress, skips=tuple(skips))
         self._resume(row)
 
     def _resume(self, row: PartitionProgress) -> None:
         row = replace(row, producer_id=PRODUCER, producer_epoch=self.target.fence(), upstream=self.target.progress)
-        self.partition.resumed(row, LastAppend(-1, -1), transactions=TransactionState("id"))
-
-    @property
-    def _transactions(self) -> TransactionState:
-        assert self.partition.transactions is not None
-        return self.partition.transactions
+        self.transactions = TransactionState("id")
+        self.partition.step(Resumed(row, LastAppend(-1, -1), transactions=self.transactions))
 
     def fetch(self, count: int) -> None:
         p = self.partition
-        if p.phase is not Phase.COPYING:
-            return
         batches, aborted = self.source.fetch(p.position, count + 1)
-        if not batches:
-            return
-        p.acked.source_end = self.source.end
-        try:
-            p.admit(batches, AbortedTransactions(aborted))
-        except BatchRejected as exc:
-            p.refusal = exc.refusal
-            p.on(PartitionEvent.REFUSED, str(exc))
+        if p.reads and batches:
+            p.step(Fetched(p.incarnation, batches, AbortedTransactions(aborted), self.source.end))
 
     def open(self, _: int = 0) -> None:
         """A transaction begins, or takes in what waits."""
-        p, transactions = self.partition, self._transactions
-        if p.phase not in (Phase.COPYING, Phase.DRAINING) or not p.ends_whole:
-            return
-        if transactions.stage is TransactionStage.CLOSED and p.append_sequence.sendable:
-            transactions.opening()
-            transactions.joined |= p.joining()
-            transactions.opened(0.0)
-        elif transactions.stage is TransactionStage.OPEN:
-            transactions.joined |= p.joining()
+        p, stage = self.partition, self.transactions.stage
+        opens = p.wants_transaction
+        if p.is_in_transaction(p.incarnation) and (opens or stage is TransactionStage.OPEN):
+            p.step(TransactionJoined(p.step(TransactionJoining()).joins))
+            if opens:
+                p.step(TransactionOpened(0.0))
 
     def send(self, choice: int) -> None:
         p = self.partition
-        ready = [target_partition for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)]
-        if p.phase in (Phase.COPYING, Phase.DRAINING) and ready:
-            target_partition = ready[choice % len(ready)]
-            self.wire.append((target_partition, target_partition.launch()))
+        ready = [number for number in p.numbers if p.may_launch(number, WINDOW)]
+        if ready:
+            number = ready[choice % len(ready)]
+            batch = p.step(ConnectionReady(number, WINDOW)).batch
+            if batch is not None:
+                self.wire.append((number, batch))
 
     def broker(self, _: int = 0) -> None:
         if self.wire:
-            target_partition, flight = self.wire.popleft()
-            self.answers.append((flight, self.target.append(target_partition.number, bytes(flight.data))))
+            number, flight = self.wire.popleft()
+            self.answers.append((flight, self.target.append(number, bytes(flight.data))))
 
     def answer(self, _: int = 0) -> None:
         if not self.answers:
             return
         flight, base = self.answers.popleft()
-        p = self.partition
         if base is not None:
-            p.acknowledged(flight, base)
+            self.partition.step(Acked(flight, base, now_ms=0))
         else:
-            p.lost(flight)
             (batch,) = scan(flight.piece.data)
             named = [i for i, r in enumerate(read_records(batch)) if r.value in self.target.refuses]
-            if p.can(PartitionEvent.REFUSED):
-                p.refusal = refused_piece(flight.piece, named, "no")
-                p.on(PartitionEvent.REFUSED, "no")
+            self.partition.step(Refused("no", refused_piece(flight.piece, named, "no"), flight=flight))
         self._settle()
 
     def end(self, _: int = 0) -> None:
-        p, transactions = self.partition, self._transactions
-        if transactions.stage is TransactionStage.OPEN and transactions.held:
-            transactions.ending(0.0)
-        if transactions.stage is not TransactionStage.ENDING or p.phase not in (Phase.COPYING, Phase.DRAINING):
+        p = self.partition
+        if not p.is_in_transaction(p.incarnation):
             return
-        if p.all_sent:
-            self.target.commit(p.progress)
-            p.committed()
+        if self.transactions.stage is TransactionStage.OPEN and not p.transaction_is_spent and p.progress[0] >= 0:
+            p.step(TransactionEnding(0.0))
+        if self.transactions.stage is TransactionStage.ENDING and p.all_sent:
+            self.target.commit(p.progress[0])
+            p.step(TransactionCommitted(now_ms=0))
             assert p.row().upstream == self.target.progress
 
     def cut(self, choice: int) -> None:
@@ -174,17 +170,16 @@ class KeyedSlot:
         for _ in range(choice):
             self.broker()
         for flight in (*(f for f, _ in self.answers), *(f for _, f in self.wire)):
-            self.partition.lost(flight)
+            self.partition.step(Failed(flight=flight))
         self.wire.clear()
         self.answers.clear()
-        if self.partition.can(PartitionEvent.FAILED):
-            self.partition.on(PartitionEvent.FAILED)
+        self.partition.step(Failed())
         self._settle()
 
     def _settle(self) -> None:
         p = self.partition
         if p.phase is Phase.SETTLING and p.quiet:
-            p.on(PartitionEvent.SETTLED)
+            p.step(AllAnswered())
             self._resume(p.row())
 
     def finish(self) -> None:

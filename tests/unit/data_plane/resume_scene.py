@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import cast
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
+from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import OWN
+from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.classify import TargetLimits
@@ -183,9 +184,7 @@ class Scene:
         partition = self._partition(settings)
         source, target = self.clusters
         writer = cast(ControlTopicWriter, _Written(self))
-        transactions = TransactionRunner(
-            settings, target, on_open=lambda _: None, on_commit=lambda _: None, on_failed=lambda _, why: None
-        )
+        transactions = TransactionRunner(settings, target, PartitionMachine.step)
         resumer = Resumer(settings, OURS, source, target, writer, self.rows, lambda: [partition], transactions)
         topic = MirroredTopic(
             source_topic="t",
@@ -210,8 +209,8 @@ class Scene:
                 found = None
             else:
                 self._came_out(found)
-            if partition.acked.written != (self.row if found is None else found[0]):
-                self.trail.append(f"written {_differs(partition.acked.written, self.row)}")
+            if partition.written != (self.row if found is None else found[0]):
+                self.trail.append(f"written {_differs(partition.written, self.row)}")
             break
 
     async def _found(
@@ -232,13 +231,18 @@ class Scene:
         self.trail.append(f"ends sequence={end.sequence} downstream={end.downstream} others={end.others}{last}")
 
     def _partition(self, settings: FlowSettings) -> PartitionMachine:
-        kind = KeyedMirrorPartition if self.by_key else PartitionMachine
-        partition = kind("t", 0, self.target_topic, settings.data_plane.offset_lag_max)
-        partition.limits = TargetLimits(tombstones_kept_ms=self.tombstones_kept_ms)
-        partition.provenance = _Provenance(self.trail, self.others, self.meanwhile)
+        partition = PartitionMachine(
+            *("t", 0, self.target_topic),
+            settings.data_plane.offset_lag_max,
+            routing=KeyedRouting(0) if self.by_key else IdentityRouting(0),
+            limits=TargetLimits(tombstones_kept_ms=self.tombstones_kept_ms),
+            provenance=_Provenance(self.trail, self.others, self.meanwhile),
+        )
         if self.remembers is not None:
-            partition.resumed(self.remembers, LastAppend(self.remembers.sequence, self.remembers.downstream))
-            partition.misnumbered = self.misnumbered
+            end = LastAppend(self.remembers.sequence, self.remembers.downstream)
+            partition.step(Resumed(self.remembers, end))
+        if self.misnumbered:
+            partition._misnumbered = True
         return partition
 
 

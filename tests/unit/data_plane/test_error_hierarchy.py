@@ -13,7 +13,7 @@ import lockstep_data_plane
 from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.content_match import AmbiguousMatch
-from lockstep_data_plane.core.machine import BatchRejected
+from lockstep_data_plane.core.quarantine_entry import BatchRejected
 from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, RecordTooLarge

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.core.events import AllAnswered, Failed, Received, Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import FetchRequest
@@ -38,7 +38,7 @@ def copying(*, behind: int = -1, number: int = 0) -> PartitionMachine:
     """A partition of topic t, whose target holds records beyond what was written down up to `behind`."""
     partition = PartitionMachine("t", number, "a.t", 100)
     row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
-    partition.resumed(row, LastAppend(behind, behind))
+    partition.step(Resumed(row, LastAppend(behind, behind)))
     return partition
 
 
@@ -168,9 +168,9 @@ async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetcher: Fetcher, mo
     fetched = batch_bytes(records(0, 3), leader_epoch=4) + batch_bytes(records(3, 1), leader_epoch=5)
     answered(fetch_connection, partition, data=fetched)
     assert said() == (5, 4, 5)
-    partition.on(PartitionEvent.FAILED)
-    partition.on(PartitionEvent.SETTLED)
-    partition.resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), LastAppend(-1, -1))
+    partition.step(Failed())
+    partition.step(AllAnswered())
+    partition.step(Resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), LastAppend(-1, -1)))
     fetcher.attach(partition)
     assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 
@@ -414,7 +414,7 @@ async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
 ) -> None:
     first, second = two_shards(fetcher)
     (partition,) = (p for p in second.partitions if p.number == 1)
-    partition.fetch_from = 42
+    partition.step(Received(42, 0))
     first._last = second._last = question(partition)
     brings(first, second, until=2.0)
     fetcher.share_out(second, 2.0)

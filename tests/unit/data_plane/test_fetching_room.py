@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
@@ -113,7 +114,7 @@ class Scene:
         self.fetcher.cluster._leaders["t", number] = PartitionLeader(1, 0, TOPIC_ID)
         partition = PartitionMachine("t", number, "a.t", 100)
         row = PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1)
-        partition.resumed(row, LastAppend(-1, -1))
+        partition.step(Resumed(row, LastAppend(-1, -1)))
         return partition
 
     def attach(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,16 +11,16 @@ from uuid import UUID
 from kio.serial import entity_reader
 
 from lockstep_data_plane.common.window_sizing import AHEAD, WINDOW
+from lockstep_data_plane.core.events import TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
-from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, connection_index
-from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, TargetPartition, connection_index
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
 from tests.support.eventually import eventually
+from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed
 
 LEADER = PartitionLeader(1, 0, UUID(int=7))
 
@@ -44,15 +45,17 @@ def produce_connection() -> tuple[ProduceConnection, Written]:
 
 def waiting(number: int, batches: int) -> PartitionMachine:
     """A partition with so many large batches to send; its first append was acknowledged."""
-    p = PartitionMachine("t", number, "a.t", 100)
-    p.resumed(PartitionProgress(topic="t", partition=number, producer_id=4000, producer_epoch=1), LastAppend(-1, -1))
+    p = resumed(replace(ROW, partition=number))
     large = [batch(records(i, 1)) for i in range(batches + 1)]
-    p.admit(large[:1], AbortedTransactions())
-    p.acknowledged(p.target_partitions[0].launch(), 0)
-    for one in large[1:]:
-        p.admit([one], AbortedTransactions())
-    p.limits = type(p.limits)(max_bytes=1)  # nothing is merged
+    admit(p, large[0])
+    append(p, 0)
+    admit(p, *large[1:])
+    p.step(TopicChanged(TargetLimits(max_bytes=1), "", "", 1))  # nothing is merged
     return p
+
+
+def to_target(partition: PartitionMachine) -> TargetPartition:
+    return TargetPartition(partition, partition.number)
 
 
 def asked(frame: bytes) -> Any:
@@ -65,7 +68,7 @@ def asked(frame: bytes) -> Any:
 async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas() -> None:
     made, stream = produce_connection()
     for number in (0, 1):
-        made._ready[waiting(number, 3).target_partitions[0]] = LEADER
+        made._ready[to_target(waiting(number, 3))] = LEADER
     made.pump()
     assert len(stream.frames) >= 3
     for frame in stream.frames:
@@ -79,7 +82,7 @@ async def test_a_request_carries_one_batch_of_a_partition_and_wants_all_replicas
 async def test_paused_lane_sends_nothing_and_resumes_by_itself() -> None:
     made, stream = produce_connection()
     made.connection.resting_until = time.monotonic() + 0.05
-    made._ready[waiting(0, 3).target_partitions[0]] = LEADER
+    made._ready[to_target(waiting(0, 3))] = LEADER
     made.pump()
     made.pump()
     assert stream.frames == []
@@ -89,7 +92,7 @@ async def test_paused_lane_sends_nothing_and_resumes_by_itself() -> None:
 
 async def test_paused_lane_is_not_stuck() -> None:
     made, _ = produce_connection()
-    made._ready[waiting(0, 1).target_partitions[0]] = LEADER
+    made._ready[to_target(waiting(0, 1))] = LEADER
     made.pump()
     now = time.monotonic()
     assert made.stuck(now + 50, 40.0)
@@ -104,7 +107,7 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
         made, stream = produce_connection()
         made.connection.round_trip_s = round_trip_s
         for number in range(4):
-            made._ready[waiting(number, 5).target_partitions[0]] = LEADER
+            made._ready[to_target(waiting(number, 5))] = LEADER
             made.pump()
         sent.append(len(stream.frames))
     assert sent == [AHEAD, 20]
@@ -112,10 +115,10 @@ async def test_a_far_broker_has_more_requests_unanswered() -> None:
 
 def unanswered_at(made: ProduceConnection) -> int:
     """Of one partition, with 50 batches waiting."""
-    target_partition = waiting(0, 50).target_partitions[0]
-    made._ready[target_partition] = LEADER
+    partition = waiting(0, 50)
+    made._ready[to_target(partition)] = LEADER
     made.pump()
-    return target_partition.unanswered
+    return partition.unanswered_by(0)
 
 
 async def test_lane_to_a_far_broker_has_more_unanswered_batches_than_the_window() -> None:
@@ -147,7 +150,7 @@ async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
 
 
 def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
-    piece = waiting(0, 1).target_partitions[0].launch().piece
+    piece = launch(waiting(0, 1)).piece
     assert not ProduceAnswer(0, 1).rewrote_times(piece)
     assert not ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(
         piece

@@ -6,35 +6,29 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.events import Acked, AllAnswered, EntryQuarantined, Leave, Quarantined, Refused
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_piece, refused_record
 from lockstep_data_plane.core.target_tail import LastAppend
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import GZIP, batch, record, records
 from tests.support.message_sets import Message, message_set
+from tests.unit.data_plane.machine_steps import admit, launch, resumed, waits
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 
 
-def resumed(row: PartitionProgress = ROW, limits: TargetLimits | None = None) -> PartitionMachine:
-    p = PartitionMachine("t", 3, "a.t", 100)
-    p.limits = limits or TargetLimits()
-    p.resumed(row, LastAppend(row.sequence, row.downstream))
-    return p
-
-
 def queued(p: PartitionMachine) -> list[int]:
     offsets: list[int] = []
-    while p.append_sequence.may_launch(WINDOW):
-        flight = p.target_partitions[0].launch()
+    while waits(p):
+        flight = launch(p)
         offsets.extend(flight.piece.offsets)
-        p.acknowledged(flight, p.acked.downstream + 1)
+        p.step(Acked(flight, p.row().downstream + 1, now_ms=0))
     return offsets
 
 
@@ -77,11 +71,11 @@ def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:
     good, bad = batch(records(0, 2)), batch(records(2, 2))
     broken = bytearray(bad.data)
     broken[-1] ^= 1
-    p = resumed()
-    with pytest.raises(BatchRejected, match="offsets 2 to 3: its CRC") as why:
-        p.admit([good, *scan(bytes(broken))], AbortedTransactions())
-    assert why.value.refusal is not None
-    assert why.value.refusal.ranges == ((2, 3),)
+    p = resumed(ROW)
+    admit(p, good, *scan(bytes(broken)))
+    assert "offsets 2 to 3: its CRC" in p.reason
+    assert p.refusal is not None
+    assert p.refusal.ranges == ((2, 3),)
     assert queued(p) == [0, 1]
 
 
@@ -91,19 +85,17 @@ def test_a_set_of_the_old_formats_that_cannot_be_read_is_not_offered(magic: int,
     """So it halts: the offsets are inside it."""
     broken = bytearray(message_set(magic, [Message(2, None, b"a"), Message(3, None, b"b")], codec))
     broken[-1] ^= 1
-    p = resumed()
-    with pytest.raises(BatchRejected) as why:
-        p.admit([batch(records(0, 2)), *scan(bytes(broken))], AbortedTransactions())
-    assert why.value.refusal is None
+    p = resumed(ROW)
+    admit(p, batch(records(0, 2)), *scan(bytes(broken)))
+    assert (p.phase, p.refusal) == (Phase.DRAINING, None)
     assert queued(p)[:2] == [0, 1]
 
 
 def test_a_record_too_large_is_offered_alone() -> None:
-    p = resumed(limits=TargetLimits(300))
-    with pytest.raises(BatchRejected) as why:
-        p.admit([batch([*records(0, 2), record(2, bytes(900)), *records(3, 1)])], AbortedTransactions())
-    assert why.value.refusal is not None
-    assert why.value.refusal.ranges == ((2, 2),)
+    p = resumed(ROW, limits=TargetLimits(300))
+    admit(p, batch([*records(0, 2), record(2, bytes(900)), *records(3, 1)]))
+    assert p.refusal is not None
+    assert p.refusal.ranges == ((2, 2),)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +112,7 @@ def test_quarantined_records_are_skipped_and_the_rest_is_copied(
     skips: tuple[tuple[int, int], ...], expected: list[int]
 ) -> None:
     p = resumed(replace(ROW, skips=skips))
-    p.admit([batch(records(0, 2)), batch(records(2, 2)), batch(records(4, 4))], AbortedTransactions())
+    admit(p, batch(records(0, 2)), batch(records(2, 2)), batch(records(4, 4)))
     assert queued(p) == expected
     assert p.row().upstream == 7
     assert p.row().skips == (), "what is behind us is forgotten"
@@ -130,23 +122,39 @@ def test_a_broken_batch_that_is_quarantined_whole_is_passed_over() -> None:
     broken = bytearray(batch(records(2, 2)).data)
     broken[-1] ^= 1
     p = resumed(replace(ROW, skips=((2, 3),)))
-    p.admit([batch(records(0, 2)), *scan(bytes(broken)), batch(records(4, 1))], AbortedTransactions())
+    admit(p, batch(records(0, 2)), *scan(bytes(broken)), batch(records(4, 1)))
     assert queued(p) == [0, 1, 4]
 
 
 def test_resume_count_leaves_out_quarantined_records() -> None:
     row = replace(ROW, skips=((1, 1),))
-    p = PartitionMachine("t", 3, "a.t", 100)
-    p.resumed(row, LastAppend(1, 1))  # offsets 0 and 2 are there
-    p.admit([batch(records(0, 4))], AbortedTransactions())
+    p = resumed(row, LastAppend(1, 1))  # offsets 0 and 2 are there
+    admit(p, batch(records(0, 4)))
     assert queued(p) == [3]
 
 
-def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves() -> None:
-    p = resumed()
-    p.refusal = refused_record(next(iter(read_records(batch(records(0, 1))))), "no")
-    p.on(PartitionEvent.REFUSED, "no")
-    assert p.phase is Phase.DRAINING
-    assert p.on(PartitionEvent.QUARANTINED) is Phase.RESUMING
-    assert (p.reason, p.case) == ("", "")
-    assert p.refusal is None
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_quarantined_partition_resumes_and_a_leaving_one_leaves(goes_on: bool) -> None:
+    p = resumed(ROW)
+    refusal = refused_record(next(iter(read_records(batch(records(0, 1))))), "no")
+    assert p.step(Refused("no", refusal)).phase is Phase.DRAINING
+    assert (p.reason, p.refusal, p.kept) == ("no", refusal, 0)
+    p.step(EntryQuarantined())
+    assert p.kept == 1
+    row = replace(p.row(), skips=refusal.ranges, producer_epoch=2)
+    if goes_on:
+        p.step(Leave(goes_on=True))
+        assert p.step(Quarantined(row)).phase is Phase.DRAINING, "it does not resume, to copy where it is to leave"
+        assert p.step(AllAnswered()).phase is Phase.RELEASED
+    else:
+        assert p.step(Quarantined(row)).phase is Phase.RESUMING
+    assert (p.reason, p.refusal, p.row().skips) == ("", None, refusal.ranges)
+
+
+def test_quarantine_of_a_partition_that_is_to_rest_reads_the_target() -> None:
+    p = resumed(ROW)
+    p.step(Refused("no"))
+    p.step(Leave("paused"))
+    p.step(Quarantined(None))
+    assert p.step(AllAnswered()).phase is Phase.RESUMING
+    assert p.locates

@@ -8,150 +8,158 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.events import (
+    Acked,
+    AllAnswered,
+    Failed,
+    Leave,
+    NothingCopied,
+    Ready,
+    Refused,
+    Resumed,
+    RowLoaded,
+)
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch, records
-from tests.unit.data_plane.test_machine import admit, append, partition
+from tests.unit.data_plane.machine_steps import admit, append, launch, resumed
 
 ROW = PartitionProgress(
     topic="t", partition=3, upstream=9, downstream=9, producer_id=4000, producer_epoch=1, sequence=9
 )
+REST = Leave("stopped")
 
 
-def resumer(row: PartitionProgress = ROW) -> tuple[PartitionProgress, Phase]:
-    """What one says that is told to rest while it resumes, and the target then says that it has no more."""
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.acked.load(row)
-    p.on(PartitionEvent.REST)
-    assert p.phase is Phase.RESUMING, "the target's log has not been looked at yet"
+def resuming() -> PartitionMachine:
+    """One that is to rest before it has resumed."""
+    p = PartitionMachine("t", 3, "a.t", 100)
+    p.step(RowLoaded(ROW, at_rest=True))
+    assert p.step(REST).phase is Phase.RESUMING, "the target's log has not been looked at yet"
     assert not p.row().located
-    p.resumed(row, LastAppend(row.sequence, row.downstream))
-    assert (p.phase, p.records_to_skip) == (Phase.LOCATING, 0)
-    p.on(PartitionEvent.LOCATED)
-    return p.row(), p.phase
+    return p
+
+
+def resume_at(p: PartitionMachine, sequence: int, row: PartitionProgress = ROW) -> Ready:
+    """The target says that it has so many."""
+    return p.step(Resumed(row, LastAppend(sequence, sequence)))
 
 
 def test_rest_while_resuming_reads_the_target_first() -> None:
-    row, phase = resumer()
-    assert (phase, row.located, row.upstream) == (Phase.RELEASED, True, 9)
+    p = resuming()
+    ready = resume_at(p, 9)
+    assert (ready.phase, ready.fetch_from) == (Phase.RELEASED, None)
+    assert (p.row().phase, p.row().located, p.row().upstream, p.progress_before) == ("stopped", True, 9, 9)
+
+
+def test_rest_of_what_was_never_copied_is_located_at_once() -> None:
+    p = resuming()
+    assert p.step(NothingCopied()).phase is Phase.RELEASED
+    assert p.row().located
 
 
 def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.on(PartitionEvent.REST)
-    p.resumed(ROW, LastAppend(14, 14))
+    p = resuming()
+    assert resume_at(p, 14).fetch_from == 10
     assert (p.phase, p.records_to_skip, p.reads) == (Phase.LOCATING, 5, True)
     admit(p, batch(records(10, 3)))
     assert (p.records_to_skip, p.row().located, p.row().upstream) == (2, False, 9)
-    admit(p, batch(records(13, 4)), batch(records(17, 2)))
-    assert p.records_to_skip == 0
-    assert p.append_sequence.idle, "what the target has not is not sent"
-    p.on(PartitionEvent.LOCATED)
+    assert admit(p, batch(records(13, 4)), batch(records(17, 2))).phase is Phase.RELEASED
+    assert p.records_held == 0, "what the target has not is not sent"
     row = p.row()
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
 
 
 def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.acked.load(ROW)
-    p.on(PartitionEvent.REST)
-    p.rests, p.case = "stopped", "in-doubt"
-    assert p.on(PartitionEvent.REFUSED, "the log ends before") is Phase.RELEASED
+    p = resuming()
+    ready = p.step(Refused("the log ends before", case="in-doubt"))
+    assert (ready.phase, len(ready.report)) == (Phase.RELEASED, 1)
     row = p.row()
     assert (row.phase, row.case, row.reason, row.located) == ("halted", "in-doubt", "the log ends before", False)
 
 
 def test_rest_of_a_halted_partition_reads_the_target_again() -> None:
-    p = partition()
-    p.on(PartitionEvent.REFUSED, "timestamps")
-    assert p.on(PartitionEvent.DRAINED) is Phase.HALTED
+    p = resumed(ROW)
+    p.step(Refused("timestamps"))
+    assert p.step(AllAnswered()).phase is Phase.HALTED
     assert not p.row().located, "it is not at rest: it waits for a decision"
-    assert p.on(PartitionEvent.REST) is Phase.RESUMING
-    p.rests = "stopped"
-    p.resumed(p.row(), LastAppend(-1, -1))
-    p.on(PartitionEvent.LOCATED)
+    assert p.step(REST).phase is Phase.RESUMING
+    resume_at(p, 9, p.row())
     row = p.row()
     assert (row.phase, row.reason, row.case, row.located) == ("stopped", "timestamps", "", True)
 
 
 def test_rest_with_all_acknowledged_is_located_without_a_read() -> None:
-    p = partition()
-    admit(p, batch(records(0, 2)))
-    flight = p.target_partitions[0].launch()
-    p.on(PartitionEvent.REST)
-    p.acknowledged(flight, 0)
+    p = resumed(ROW)
+    admit(p, batch(records(10, 2)))
+    flight = launch(p)
+    p.step(REST)
+    p.step(Acked(flight, 10, now_ms=0))
     assert p.quiet
     assert p.sure
-    assert p.on(PartitionEvent.DRAINED) is Phase.RELEASED
-    assert (p.row().located, p.row().upstream) == (True, 1)
+    assert p.step(AllAnswered()).phase is Phase.RELEASED
+    assert (p.row().located, p.row().upstream) == (True, 11)
 
 
 def test_rest_with_a_possible_second_writer_reads_the_target() -> None:
-    p = partition()
-    admit(p, batch(records(0, 2)))
-    append(p, 0)
-    p.on(PartitionEvent.REST)
-    p.doubt()
+    p = resumed(ROW)
+    admit(p, batch(records(10, 2)))
+    append(p, 10)
+    p.step(Leave("stopped", in_doubt=True))
     assert p.quiet
     assert not p.sure
-    assert p.on(PartitionEvent.UNSURE) is Phase.RESUMING
+    assert p.step(AllAnswered()).phase is Phase.RESUMING
 
 
 @pytest.mark.parametrize("failed_first", [True, False])
 def test_rest_after_a_failure_reads_the_target(failed_first: bool) -> None:
-    p = partition()
-    admit(p, batch(records(0, 2)))
-    flight = p.target_partitions[0].launch()
-    if failed_first:
-        p.lost(flight)
-        p.on(PartitionEvent.FAILED)
-        p.on(PartitionEvent.REST)
-    else:
-        p.on(PartitionEvent.REST)
-        p.lost(flight)
-        p.on(PartitionEvent.FAILED)
+    p = resumed(ROW)
+    admit(p, batch(records(10, 2)))
+    failed = Failed(flight=launch(p))
+    for event in (failed, REST) if failed_first else (REST, failed):
+        p.step(event)
     assert p.phase is Phase.DRAINING
     assert p.quiet
     assert not p.sure
-    assert p.on(PartitionEvent.UNSURE) is Phase.RESUMING
+    assert p.step(AllAnswered()).phase is Phase.RESUMING
     assert not p.row().located
 
 
 def test_rest_while_records_are_still_counted_is_not_located() -> None:
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.resumed(ROW, LastAppend(14, 14))
+    p = resumed(ROW, LastAppend(14, 14))
     assert p.phase is Phase.COPYING
-    p.on(PartitionEvent.REST)
+    p.step(REST)
     assert p.quiet
     assert not p.sure
 
 
 def test_released_partition_that_moves_to_another_slot_is_not_located() -> None:
-    p = partition()
-    admit(p, batch(records(0, 2)))
-    append(p, 0)
-    p.on(PartitionEvent.LEAVE)
-    p.on(PartitionEvent.DRAINED)
+    p = resumed(ROW)
+    admit(p, batch(records(10, 2)))
+    append(p, 10)
+    p.step(Leave(goes_on=True))
+    p.step(AllAnswered())
     assert not p.row().located
 
 
 def test_leave_after_rest_releases_without_a_read() -> None:
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.on(PartitionEvent.REST)
-    assert p.on(PartitionEvent.LEAVE) is Phase.RELEASED
+    p = resuming()
+    assert p.step(Leave(goes_on=True)).phase is Phase.RELEASED
     assert not p.row().located
 
 
+def test_rest_after_leave_changes_only_the_word() -> None:
+    p = resumed(ROW)
+    p.step(Leave(goes_on=True))
+    p.step(Leave("paused"))
+    assert not p.locates
+    p.step(AllAnswered())
+    assert (p.row().phase, p.row().located) == ("paused", False)
+
+
 def test_row_of_a_copying_partition_is_never_located() -> None:
-    p = partition()
-    p.phase = Phase.RESUMING
-    p.resumed(replace(ROW, located=True), LastAppend(9, 9))
+    p = resumed(replace(ROW, located=True))
     assert not p.row().located
     admit(p, batch(records(10, 2)))
     append(p, 10)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.events import (
+    Acked,
+    Failed,
+    ForeignRecords,
+    Refused,
+    TransactionCommitted,
+    TransactionEnding,
+    TransactionJoined,
+    TransactionJoining,
+    TransactionOpened,
+)
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
-from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import (
     LONGEST_S,
     SHARE,
@@ -16,45 +28,43 @@ from lockstep_data_plane.core.transaction_state import (
     TransactionStage,
     TransactionState,
 )
-from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import scan
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch, crc_is_right, records
+from tests.unit.data_plane.machine_steps import admit, append, launch, open_transaction, resumed, waits
 
 
-def partition(upstream: int = -1) -> tuple[PartitionMachine, TransactionState]:
+def partition(boundary: TransactionBoundary | None = None) -> tuple[PartitionMachine, TransactionState]:
     """One that copies in transactions; the target's log ends at 100."""
-    p = PartitionMachine("t", 0, "a.t", 100)
-    transactions = TransactionState("lockstep-a-b-t-0")
-    row = PartitionProgress(
-        topic="t", partition=0, upstream=upstream, producer_id=7, producer_epoch=3, downstream=99, transactional=True
-    )
-    p.resumed(row, LastAppend(-1, 99), transactions=transactions)
-    return p, transactions
+    transactions = TransactionState("lockstep-a-b-t-0", boundary or TransactionBoundary())
+    row = PartitionProgress(topic="t", partition=0, producer_id=7, producer_epoch=3, downstream=99, transactional=True)
+    return resumed(row, transactions=transactions), transactions
 
 
-def admit(p: PartitionMachine, *batches: Batch) -> None:
-    p.admit(batches, AbortedTransactions())
-
-
-def appended(p: PartitionMachine, at: int) -> None:
-    """The next piece goes out and is acknowledged there."""
-    assert p.acknowledged(p.target_partitions[0].launch(), at)
+def commit(p: PartitionMachine) -> Sequence[Ack]:
+    return p.step(TransactionCommitted(now_ms=0)).counted
 
 
 class TestWhatCounts:
     def test_transaction_sends_nothing_before_it_is_open_or_while_it_ends(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
-        for stage in TransactionStage:
-            transactions.stage = stage
-            assert p.target_partitions[0].may_launch(WINDOW) == (stage is TransactionStage.OPEN)
+        assert p.wants_transaction
+        assert not waits(p)
+        joins = p.step(TransactionJoining()).joins
+        assert (transactions.stage, set(joins), waits(p)) == (TransactionStage.OPENING, {0}, False)
+        assert p.step(TransactionJoined(joins)).appends
+        p.step(TransactionOpened(0.0))
+        assert waits(p)
+        assert not p.wants_transaction
+        p.step(TransactionEnding(0.0))
+        assert not waits(p)
 
     def test_transactional_batch_has_its_bit_and_a_valid_crc(self) -> None:
-        p, transactions = partition()
+        p, _ = partition()
         admit(p, batch(records(0, 2)))
-        transactions.opened(0.0)
-        (sent,) = scan(bytes(p.target_partitions[0].launch().data))
+        open_transaction(p)
+        (sent,) = scan(bytes(launch(p).data))
         assert sent.attributes & TRANSACTIONAL
         assert (sent.producer_id, sent.producer_epoch, sent.base_sequence) == (7, 3, 0)
         assert crc_is_right(sent.data)
@@ -62,14 +72,14 @@ class TestWhatCounts:
     def test_transaction_progress_counts_only_after_the_commit(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)), batch(records(3, 2)))
-        transactions.opened(0.0)
-        appended(p, 100)
+        open_transaction(p)
+        append(p, 100)
         before = p.row()
         assert (before.upstream, before.downstream, before.sequence, before.records) == (-1, 99, -1, 0)
         assert transactions.held
-        assert transactions.progress == 4, "both were merged into one piece"
-        transactions.ending(1.0)
-        acks = p.committed()
+        assert p.progress == (4, 0), "both were merged into one piece"
+        p.step(TransactionEnding(1.0))
+        acks = commit(p)
         after = p.row()
         assert (after.upstream, after.sequence, after.records) == (4, 4, 5)
         assert after.downstream == 105, "the marker stands behind the five"
@@ -78,36 +88,36 @@ class TestWhatCounts:
         assert (transactions.stage, transactions.progress_sequence) == (TransactionStage.CLOSED, 1)
 
     def test_transaction_marker_is_not_counted_as_a_foreign_record(self) -> None:
-        p, transactions = partition()
+        p, _ = partition()
         for first, at in ((0, 100), (2, 103), (4, 106)):
             admit(p, batch(records(first, 2)))
-            transactions.opened(0.0)
-            acks = p.acknowledged(p.target_partitions[0].launch(), at)
-            assert [r.foreign for r in acks] == [0]
-            p.committed()
+            open_transaction(p)
+            assert append(p, at).report == ()
+            commit(p)
         admit(p, batch(records(6, 1)))
-        transactions.opened(0.0)
-        acks = p.acknowledged(p.target_partitions[0].launch(), 112)
-        assert [r.foreign for r in acks] == [3]
+        open_transaction(p)
+        (found,) = append(p, 112).report
+        assert isinstance(found, ForeignRecords)
+        assert found.ack.foreign == 3
 
     def test_transaction_frees_held_bytes_and_still_counts_them(self) -> None:
         p, transactions = partition()
         sent = batch(records(0, 3))
         admit(p, sent)
-        transactions.opened(0.0)
-        appended(p, 100)
+        open_transaction(p)
+        append(p, 100)
         assert [len(r.piece.data) for r in transactions.held] == [0]
-        p.committed()
+        commit(p)
         assert p.row().bytes == len(sent.data)
 
     def test_transaction_progress_includes_skipped_records(self) -> None:
-        p, transactions = partition()
+        p, _ = partition()
         admit(p, batch(records(0, 3)))
-        transactions.opened(0.0)
-        appended(p, 100)
+        open_transaction(p)
+        append(p, 100)
         admit(p, batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL))
-        assert (p.row().upstream, transactions.progress, p.position) == (-1, 3, 4)
-        p.committed()
+        assert (p.row().upstream, p.progress[0], p.position) == (-1, 3, 4)
+        commit(p)
         assert p.row().upstream == 3
         admit(p, batch(records(4, 1), attributes=CONTROL | TRANSACTIONAL))
         assert p.row().upstream == 4, "nothing is held: it is decided at once"
@@ -115,55 +125,49 @@ class TestWhatCounts:
     def test_transaction_failure_drops_held_records_and_moves_nothing(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
-        transactions.opened(0.0)
-        appended(p, 100)
-        p.on(PartitionEvent.FAILED)
-        assert p.phase is Phase.SETTLING
+        open_transaction(p)
+        append(p, 100)
+        assert p.step(Failed()).phase is Phase.SETTLING
         assert not transactions.held
         assert p.row().upstream == -1
 
     def test_transaction_survives_a_source_failure_but_not_a_target_failure(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
-        transactions.opened(0.0)
-        appended(p, 100)
+        open_transaction(p)
+        append(p, 100)
         admit(p, batch(records(3, 2)))
-        flight = p.target_partitions[0].launch()
-        p.ends_first = True
-        p.on(PartitionEvent.FAILED)
-        assert p.phase is Phase.SETTLING
-        assert transactions.progress == 2
-        p.acknowledged(flight, 103)
+        flight = launch(p)
+        assert p.step(Failed(of_source=True)).phase is Phase.SETTLING
+        assert p.ends_transaction_first
+        assert p.progress[0] == 2
+        p.step(Acked(flight, 103, now_ms=0))
         assert p.quiet
-        assert transactions.progress == 4, "what flew counts as well"
-        admit(p, batch(records(5, 1)))
-        p.lost(p.target_partitions[0].launch())
-        p.on(PartitionEvent.FAILED)
+        assert p.progress[0] == 4, "what was in flight counts as well"
+        p.step(Failed())
+        assert not p.ends_transaction_first
         assert not transactions.held
 
     def test_transaction_refusal_keeps_good_records(self) -> None:
         p, transactions = partition()
         admit(p, batch(records(0, 3)))
-        transactions.opened(0.0)
-        appended(p, 100)
+        open_transaction(p)
+        append(p, 100)
         admit(p, batch(records(3, 2)))
-        p.lost(p.target_partitions[0].launch())
-        p.on(PartitionEvent.REFUSED, "why")
+        p.step(Refused("why", flight=launch(p)))
         assert p.quiet
         assert transactions.held
-        assert transactions.due_in(0.0, idle=p.quiet, caught_up=p.caught_up, leaving=True) == 0.0
-        p.committed()
+        assert p.transaction_due_in(0.0) == 0.0
+        commit(p)
         assert p.row().upstream == 2
 
 
 class TestWhenItEnds:
     def held(self, boundary: TransactionBoundary | None = None) -> TransactionState:
-        p, transactions = partition()
-        if boundary is not None:
-            transactions = p.transactions = TransactionState("id", boundary)
+        p, transactions = partition(boundary)
         admit(p, batch(records(0, 1)))
-        transactions.opened(10.0)
-        appended(p, 100)
+        open_transaction(p, 10.0)
+        append(p, 100)
         return transactions
 
     def test_transaction_without_records_is_never_due(self) -> None:

@@ -23,7 +23,7 @@ class AckedPosition:
     def __init__(self, topic: str, number: int, offset_lag_max: int) -> None:
         self.written = PartitionProgress(topic=topic, partition=number)
         """The row this partition resumed from, or wrote last."""
-        self.told_before: int | None = None
+        self.progress_before: int | None = None
         """What its progress said when it was taken up only to find out where the copy ends; MM2's own, in the same
         place, may say more since, and is written only where this is news."""
         self.upstream = -1
@@ -82,6 +82,13 @@ class AckedPosition:
                 self.runs.add(first, DownstreamOffset(ack.downstream + begin), count)
         if acks:
             self._ends_as(append_sequence)
+
+    def spread(self, acks: Sequence[Ack]) -> None:
+        """Several partitions of the target have these. Of places in their logs nothing is said: neither offset syncs
+        nor runs."""
+        for ack in acks:
+            self.count(ack.piece, ack.size)
+            self.last_timestamp = max(self.last_timestamp, ack.piece.max_timestamp)
 
     def count(self, piece: OutgoingBatch, size: int) -> None:
         """The target has the piece, which was sent in so many bytes."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
+from lockstep_protocol.errors import NeedsDecision
 
 __all__ = [
+    "BatchRejected",
     "QuarantineEntry",
     "RefusedRecords",
     "refused_batch",
@@ -64,6 +66,15 @@ class RefusedRecords:
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """Upstream offsets (first, last) to be passed over, in order."""
         return tuple(sorted((entry.first, entry.last) for entry in self.entries))
+
+
+class BatchRejected(NeedsDecision):
+    """A batch that must not be copied as it is and cannot be rebuilt; the message names its offsets and why. `refusal`
+    is what could be quarantined of it."""
+
+    def __init__(self, sentence: str, refusal: RefusedRecords | None = None) -> None:
+        super().__init__(sentence)
+        self.refusal = refusal
 
 
 def refused_record(record: PlainRecord, why: str) -> RefusedRecords:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaError
 
+from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
@@ -259,10 +260,8 @@ class FetchConnection:
                 except ValueError:
                     fetched = fetched._replace(code=KafkaErrorCode.CORRUPT_MESSAGE)
                     self._last = None
-                for batch in batches:
-                    partition.fetch_from = max(partition.fetch_from, batch.last_offset + 1)
                 if batches:
-                    partition.fetched_epoch = batches[-1].leader_epoch
+                    partition.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
                 question.moved.append(partition)
             leader = self.partitions.get(partition)
             # A replica that knows a later leader has not failed: where the copy stands is to be looked at.

@@ -12,20 +12,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from lockstep_data_plane.common.window_sizing import requests_ahead, window
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.target_partition import TargetPartition
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceAnswer, produce_answer, produce_request
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["NoProduceAnswer", "ProduceConnection", "Sender", "connection_index"]
+__all__ = ["NoProduceAnswer", "ProduceConnection", "Sender", "TargetPartition", "connection_index"]
 
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
@@ -41,6 +41,25 @@ REQUEST_BYTES = 8 * 1024 * 1024
 
 class NoProduceAnswer(RetriableError, ConnectionError):
     """The connection ended before the answer: nobody knows whether the batch was appended."""
+
+
+class TargetPartition(NamedTuple):
+    """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
+
+    partition: PartitionMachine
+    number: int
+
+    @property
+    def target_tp(self) -> TopicPartition:
+        return self.partition.target_topic, self.number
+
+    def may_launch(self, window: int) -> bool:
+        """Whether a batch may go there now, with at most so many in flight."""
+        return self.partition.may_launch(self.number, window)
+
+
+def _targets(partition: PartitionMachine) -> list[TargetPartition]:
+    return [TargetPartition(partition, number) for number in partition.numbers]
 
 
 OnAnswer = Callable[[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
@@ -102,14 +121,12 @@ class ProduceConnection:
             partition = target_partition.partition
             if size >= REQUEST_BYTES:
                 break
-            if picked and partition.transactions is not picked[0][0].partition.transactions:
-                break  # a request bears one transactional id
+            if picked and partition.transactional_id != picked[0][0].partition.transactional_id:
+                break  # a request has one transactional id
             del self._ready[target_partition]
-            if partition.phase not in (Phase.COPYING, Phase.DRAINING) or not target_partition.may_launch(
-                self._window(size)
-            ):
+            flight = partition.step(ConnectionReady(target_partition.number, self._window(size))).batch
+            if flight is None:
                 continue
-            flight = target_partition.launch()
             picked.append((target_partition, flight, leader))
             size += len(flight.data)
             if target_partition.may_launch(self._window(size)):
@@ -121,12 +138,11 @@ class ProduceConnection:
         return window(self.connection.round_trip_s, self._under_way + picked, self._took_s)
 
     def _request(self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]]) -> EncodedRequest:
-        transactions = picked[0][0].partition.transactions
         return produce_request(
             self.connection.version("produce"),
             [(target_partition.target_tp, leader, flight.data) for target_partition, flight, leader in picked],
             self._timeout,
-            transactions.transactional_id if transactions is not None else None,
+            picked[0][0].partition.transactional_id,
         )
 
     def _answered(
@@ -186,7 +202,7 @@ class Sender:
     async def attach(self, partition: PartitionMachine, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
-        for target_partition in partition.target_partitions:
+        for target_partition in _targets(partition):
             await self._attach(target_partition, alone=alone)
 
     async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
@@ -219,7 +235,7 @@ class Sender:
 
     def detach(self, partition: PartitionMachine) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
-        for target_partition in partition.target_partitions:
+        for target_partition in _targets(partition):
             self._detach(target_partition)
         self._indexes.pop(partition, None)
 
@@ -230,11 +246,11 @@ class Sender:
 
     def ready(self, partition: PartitionMachine) -> None:
         """Something was queued for the partition; `pump` sends it."""
-        for target_partition in partition.target_partitions:
+        for target_partition in _targets(partition):
             attached = self._of.get(target_partition)
             if attached is None:
                 continue
-            if not attached[0].connection.closed or target_partition.unanswered:
+            if not attached[0].connection.closed or partition.unanswered_by(target_partition.number):
                 attached[0].ready(target_partition, attached[1])
             elif (
                 target_partition not in self._reopening
@@ -243,9 +259,9 @@ class Sender:
 
     async def _reopen(self, target_partition: TargetPartition) -> None:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
-            await self._attach(target_partition, alone=target_partition.partition.transactions is not None)
+            await self._attach(target_partition, alone=target_partition.partition.transactional_id is not None)
         del self._reopening[target_partition]
-        if target_partition.partition.phase not in (Phase.COPYING, Phase.DRAINING):
+        if not target_partition.partition.sends:
             self.detach(target_partition.partition)  # it left meanwhile
         elif target_partition in self._of:
             produce_connection, leader = self._of[target_partition]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
+from lockstep_data_plane.core.events import EntryQuarantined, RunsWritten
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
@@ -90,7 +91,7 @@ class ControlTopicWriter:
     async def write(self, row: Row) -> None:
         """Append one row to the state topic and wait for its acknowledgement. Raises ClusterError."""
         if isinstance(row, PartitionProgress) and (row.topic, row.partition) in self._partitions:
-            row = self._partitions[row.topic, row.partition].acked.stats.in_row(row)
+            row = self._partitions[row.topic, row.partition].with_counts(row)
         key, value = replace(row, at_ms=now_ms()).encode()
         await self.state.append(key, value, partition=0)
 
@@ -116,7 +117,7 @@ class ControlTopicWriter:
         for entry in refusal.entries[partition.kept :]:
             key, value, headers = entry.record(partition.topic, partition.number, refusal.why)
             await self._quarantine.append(key, value, partition=0, headers=headers)
-            partition.kept += 1
+            partition.step(EntryQuarantined())
         name = partition.name
         first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
         await self.event(
@@ -140,16 +141,16 @@ class ControlTopicWriter:
         sent: list[asyncio.Future[tuple[int, int]]] = []
         began = time.monotonic()
         for p in partitions:
-            if not p.acked.is_loaded:
+            if not p.is_loaded:
                 continue
             state = p.state
             # Thousands of partitions are at rest most of the time, and a row costs more than this look.
-            if p.acked.lag == 0 and state == self._states.get(p.tp):
+            if p.lag == 0 and state == self._states.get(p.tp):
                 continue
             looked_at[p.tp] = state
             row = replace(p.row(), lag_ms=p.lag_ms(now_ms()), slot=self.slot, at_ms=0)
             facts: list[Row] = []
-            if rows := p.acked.runs.due():
+            if rows := p.due_runs():
                 ended.append((p, rows))
                 facts += rows
             if row != self._written.get(p.tp):
@@ -167,7 +168,7 @@ class ControlTopicWriter:
             return
         await asyncio.gather(*sent)
         for p, rows in ended:
-            p.acked.runs.written(rows)
+            p.step(RunsWritten(rows))
         # A partition that has sent a newer row meanwhile writes the progress that belongs to it; ours would come later.
         overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
         due = [(p, row) for p, row in due if p.tp not in overtaken]
@@ -175,7 +176,7 @@ class ControlTopicWriter:
         await self._progress.append_all(
             encode_source_progress(source, p.topic, p.number, row.upstream, connector)
             for p, row in due
-            if row.upstream >= 0 and not row.transactional and row.upstream != p.acked.told_before
+            if row.upstream >= 0 and not row.transactional and row.upstream != p.progress_before
         )
         for p, row in due:
             self._written[p.tp] = row

@@ -5,10 +5,11 @@ Nothing here waits: an event is on its way when the call returns."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import access_of
-from lockstep_data_plane.core.append_sequence import Ack
+from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted, Recovered, Report
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
@@ -83,40 +84,38 @@ class EventReporter:
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def halted(self, partition: PartitionMachine) -> None:
-        name = partition.name
-        text = f"{name}: {partition.reason}"
-        self._event("PartitionHalted", name, text, reason=partition.reason, upstream=partition.acked.upstream)
-
-    def recovered(self, partition: PartitionMachine, upstream: int) -> None:
-        name = partition.name
-        text = f"{name}: {partition.records_to_skip} records were appended after the last progress written"
-        self._event("ProgressRecovered", name, text, records=partition.records_to_skip, upstream=upstream)
-
-    def foreign(self, partition: PartitionMachine, ack: Ack) -> None:
-        where = partition.target_name
-        self._event(
-            "ForeignWrite",
-            where,
-            f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
-            "offsets no longer follow upstream ones",
-            records=ack.foreign,
-            before=ack.downstream,
-        )
-
-    def times_rewritten(self, partition: PartitionMachine) -> None:
-        """Said once by each slot: the operator of the target may want it so, and MM2 goes on as well."""
-        if partition.times_rewritten:
-            return
-        partition.times_rewritten = True
-        where = partition.target_name
-        self._event(
-            "TimestampsRewritten",
-            where,
-            f"{where}: the target puts the time of the append in place of the records' times "
-            "(message.timestamp.type=LogAppendTime)",
-            downstream=partition.acked.downstream,
-        )
+    def report(self, partition: PartitionMachine, reports: Iterable[Report]) -> None:
+        """What a step of the partition's machine reports."""
+        name, where = partition.name, partition.target_name
+        for found in reports:
+            if isinstance(found, CopyTrouble):
+                why = found.why
+                self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
+            elif isinstance(found, Halted):
+                self._event(
+                    "PartitionHalted", name, f"{name}: {found.reason}", reason=found.reason, upstream=found.upstream
+                )
+            elif isinstance(found, Recovered):
+                text = f"{name}: {found.records} records were appended after the last progress written"
+                self._event("ProgressRecovered", name, text, records=found.records, upstream=found.upstream)
+            elif isinstance(found, ForeignRecords):
+                ack = found.ack
+                self._event(
+                    "ForeignWrite",
+                    where,
+                    f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
+                    "offsets no longer follow upstream ones",
+                    records=ack.foreign,
+                    before=ack.downstream,
+                )
+            else:  # the operator of the target may want it so, and MM2 goes on as well
+                self._event(
+                    "TimestampsRewritten",
+                    where,
+                    f"{where}: the target puts the time of the append in place of the records' times "
+                    "(message.timestamp.type=LogAppendTime)",
+                    downstream=found.downstream,
+                )
 
     def throttled(self, alias: str, seconds: float) -> None:
         self._event(

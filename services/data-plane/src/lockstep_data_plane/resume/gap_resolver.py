@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound, goes_back, lost_on_target, missing_between
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since
@@ -74,7 +75,7 @@ class GapResolver:
         if taken_back:
             await self._control_writer.progress(partition.topic, partition.number, row.upstream)
         await self._control_writer.write(row)
-        partition.acked.load(row)
+        partition.step(RowLoaded(row))
         text, facts = decision.text(key), decision.facts()
         await self._control_writer.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts

@@ -9,6 +9,7 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_alteration import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence
 from lockstep_data_plane.core.gap_policy import GapFound
 from lockstep_data_plane.core.locate import Position
@@ -73,7 +74,7 @@ class Resumer:
             row = replace(row, located=False)
             await self._control_writer.write(row)
         if row is None or row.begins or not self._fence.owns(row):
-            return await self._begin(partition, topic, row or replace(partition.acked.written, begins=RESET))
+            return await self._begin(partition, topic, row or replace(partition.written, begins=RESET))
         if row.transactional:
             fence, committed = await self._take_over(partition)
             row = await self._committed(partition, row, committed)
@@ -89,9 +90,7 @@ class Resumer:
         row = self._newest(partition)
         if row is None or row.begins:
             return None
-        if not partition.incarnation:
-            partition.acked.told_before = row.upstream
-        partition.acked.load(row)
+        partition.step(RowLoaded(row, at_rest=True))
         if row.transactional:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))
@@ -116,7 +115,7 @@ class Resumer:
         ago has written a row, which one that says less must not overwrite."""
         while True:
             if not partition.incarnation and not unwritten:
-                partition.acked.load(row)
+                partition.step(RowLoaded(row))
             found = await self._evidence.position(partition, row, counts=counts)
             if unwritten:
                 await self._write(partition, row)
@@ -190,12 +189,12 @@ class Resumer:
 
     async def _write(self, partition: PartitionMachine, row: PartitionProgress) -> None:
         await self._control_writer.write(row)
-        partition.acked.load(row)
+        partition.step(RowLoaded(row))
 
     def _newest(self, partition: PartitionMachine) -> PartitionProgress | None:
         """What is written down, unless we know better ourselves."""
         theirs = self._rows.get(partition.tp)
-        return newest(row_after(partition), theirs) if partition.acked.is_loaded else theirs
+        return newest(row_after(partition), theirs) if partition.is_loaded else theirs
 
     async def _metadata(self, partition: PartitionMachine) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""

@@ -7,13 +7,22 @@ whether the transaction counted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 from lockstep_config import FlowSettings
+from lockstep_data_plane.core.events import (
+    Failed,
+    PartitionEvent,
+    TransactionCommitted,
+    TransactionEnding,
+    TransactionJoined,
+    TransactionJoining,
+    TransactionOpened,
+)
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionStage, TransactionState
+from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
 from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
@@ -31,7 +40,6 @@ from lockstep_runtime.util.clock import now_ms
 
 __all__ = ["TransactionRunner"]
 
-SENDING = (Phase.COPYING, Phase.DRAINING)
 LARGEST_RECORD = 1 << 20
 
 
@@ -42,18 +50,12 @@ class TransactionRunner:
         self,
         settings: FlowSettings,
         target: ClusterClient,
-        *,
-        on_open: Callable[[PartitionMachine], None],
-        on_commit: Callable[[PartitionMachine], None],
-        on_failed: Callable[[PartitionMachine, str], None],
+        step: Callable[[PartitionMachine, PartitionEvent], object],
     ) -> None:
-        """`on_open`: batches may be sent; `on_commit`: what the transaction holds is visible; `on_failed`: it was cut
-        off, and nobody knows yet what became of it."""
+        """`step` does what is to be done after an event, too."""
         self._settings = settings
         self._target = target
-        self._on_open = on_open
-        self._on_commit = on_commit
-        self._on_failed = on_failed
+        self._step = step
         self._coordinators = TransactionCoordinators(target, settings.data_plane.transaction_timeout)
         control = settings.control
         self._progress = CommittedProgressReader(
@@ -93,18 +95,11 @@ class TransactionRunner:
         needed, and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
-        transactions = partition.transactions
-        if transactions is None or partition.phase not in SENDING:
-            return
-        if (
-            transactions.stage is TransactionStage.CLOSED
-            and partition.append_sequence.sendable
-            and partition not in self._tasks
-        ):
-            transactions.opening()
+        if partition.wants_transaction and partition not in self._tasks:
+            partition.step(TransactionJoining())
             self._landed[partition] = asyncio.Event()
             self._tasks[partition] = asyncio.create_task(
-                self._one(partition, transactions), name=f"transaction of {partition.name}"
+                self._one(partition, partition.incarnation), name=f"transaction of {partition.name}"
             )
 
     def busy(self, partition: PartitionMachine) -> bool:
@@ -124,95 +119,77 @@ class TransactionRunner:
 
     # -- one transaction -----------------------------------------------------------------------------------------------
 
-    async def _one(self, partition: PartitionMachine, transactions: TransactionState) -> None:
-        why = ""
+    async def _one(self, partition: PartitionMachine, incarnation: int) -> None:
+        why, producer, transactional_id = "", Producer(*partition.producer), self._id(partition)
         try:
-            await self._transaction(partition, transactions)
+            await self._transaction(partition, incarnation, producer)
             if partition.phase is Phase.DRAINING and not partition.ends_whole:
                 # Readers of committed records would wait for its end until it times out.
-                producer = Producer(partition.append_sequence.producer_id, partition.append_sequence.epoch)
-                await self._coordinators.end(transactions.transactional_id, producer, commit=False)
+                await self._coordinators.end(transactional_id, producer, commit=False)
         except (BrokerUnreachable, KafkaProtocolError, ProducerFenced) as exc:
             why = str(exc)
         finally:
             self._tasks.pop(partition, None)
             self._landed.pop(partition, None)
         if why:
-            self._on_failed(partition, why)
-        elif partition.transactions is transactions:
+            self._step(partition, Failed(why))
+        else:
             self.update(partition)
 
-    async def _transaction(self, partition: PartitionMachine, transactions: TransactionState) -> None:
+    async def _transaction(self, partition: PartitionMachine, incarnation: int, producer: Producer) -> None:
         loop, landed = asyncio.get_running_loop(), self._landed[partition]
-        producer = Producer(partition.append_sequence.producer_id, partition.append_sequence.epoch)
         place = await self._progress.place(partition.tp)
         if place is None:
             about = f"cluster {self._target.alias}: topic {self._progress.topic}"
             raise KafkaProtocolError(KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, about)
-        await self._join(partition, transactions, producer, [place])
-        if not _is_running(partition, transactions):
+        if not await self._join(partition, incarnation, producer, place):
             return
-        transactions.opened(loop.time())
-        self._on_open(partition)
-        while (wait := self._due_in(partition, transactions)) != 0.0:
+        self._step(partition, TransactionOpened(loop.time()))
+        while (wait := partition.transaction_due_in(loop.time())) != 0.0:
             landed.clear()
             await set_within(landed, wait)
-            if not _is_running(partition, transactions):
+            if partition.transaction_is_spent or not await self._join(partition, incarnation, producer):
                 return
-            if wait is None and partition.phase is not Phase.COPYING and partition.quiet and not transactions.held:
-                return
-            if await self._join(partition, transactions, producer) or not partition.in_one_log:
-                if not _is_running(partition, transactions):
-                    return
-                self._on_open(partition)
-        transactions.ending(loop.time())
+        partition.step(TransactionEnding(loop.time()))
         while not partition.all_sent:
             landed.clear()
             await landed.wait()
-            if not _is_running(partition, transactions):
+            if not partition.is_in_transaction(incarnation):
                 return
-        await self._append_progress(partition, transactions, producer, place)
-        await self._coordinators.end(transactions.transactional_id, producer, commit=True)
-        if _is_running(partition, transactions):
-            self._on_commit(partition)
+        await self._append_progress(partition, producer, place)
+        await self._coordinators.end(self._id(partition), producer, commit=True)
+        if partition.is_in_transaction(incarnation):
+            self._step(partition, TransactionCommitted(now_ms()))
 
     async def _join(
-        self,
-        partition: PartitionMachine,
-        transactions: TransactionState,
-        producer: Producer,
-        places: Sequence[TopicPartition] = (),
+        self, partition: PartitionMachine, incarnation: int, producer: Producer, *places: TopicPartition
     ) -> bool:
-        """Tell the coordinator which partitions the transaction is about to have as well; whether there were any. The
-        first time opens it. Raises as `TransactionCoordinators.open`."""
-        data = partition.joining()
-        there = [*((partition.target_topic, number) for number in sorted(data)), *places]
+        """Let the coordinator know which partitions the transaction is about to have as well. The first time opens it.
+        Returns whether it goes on. Raises as `TransactionCoordinators.open`."""
+        if not partition.is_in_transaction(incarnation):
+            return False
+        joins = partition.step(TransactionJoining()).joins
+        there = [*((partition.target_topic, number) for number in sorted(joins)), *places]
         if there:
-            await self._coordinators.open(transactions.transactional_id, producer, there)
-            transactions.joined |= data
-        return bool(there)
+            await self._coordinators.open(self._id(partition), producer, there)
+            if not partition.is_in_transaction(incarnation):
+                return False
+        if joins or not partition.in_one_log:
+            self._step(partition, TransactionJoined(joins))
+        return True
 
-    def _due_in(self, partition: PartitionMachine, transactions: TransactionState) -> float | None:
-        return transactions.due_in(
-            asyncio.get_running_loop().time(),
-            idle=partition.quiet,
-            caught_up=partition.caught_up,
-            leaving=partition.phase is not Phase.COPYING,
-        )
-
-    async def _append_progress(
-        self, partition: PartitionMachine, transactions: TransactionState, producer: Producer, place: TopicPartition
-    ) -> None:
+    async def _append_progress(self, partition: PartitionMachine, producer: Producer, place: TopicPartition) -> None:
         """Connect's record of progress, in the transaction. Raises KafkaProtocolError and BrokerUnreachable; whether it
         was appended then does not matter, for the transaction will not be committed."""
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
-        key, value = encode_source_progress(source, partition.topic, partition.number, partition.progress, connector)
+        upstream, sequence = partition.progress
+        key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
         (piece,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
-        data = stamp(piece.data, producer.id, producer.epoch, transactions.progress_sequence, transactional=True)
+        data = stamp(piece.data, producer.id, producer.epoch, sequence, transactional=True)
         async with self._target.led(place) as leader:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are
-            request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, transactions.transactional_id)
+            request = produce_request(version, [(place, leader, data)], PROGRESS_WITHIN, self._id(partition))
             said = produce_answer((await connection.call(request)).responses[0].partition_responses[0])
             if said.code != KafkaErrorCode.NONE:
                 about = f"cluster {self._target.alias}: progress into {place[0]}-{place[1]}"
@@ -223,11 +200,6 @@ class TransactionRunner:
 
 
 PROGRESS_WITHIN = timedelta(seconds=30)
-
-
-def _is_running(partition: PartitionMachine, transactions: TransactionState) -> bool:
-    ends = partition.phase in SENDING or (partition.phase is Phase.SETTLING and partition.ends_first)
-    return partition.transactions is transactions and ends and partition.ends_whole
 
 
 def _seconds(interval: timedelta | None) -> float | None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
-from lockstep_data_plane.core.appended_skipper import RecordMismatch
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
-from lockstep_data_plane.core.machine import BatchRejected, PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, Measured, PartitionEvent, Ready, TopicChanged
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.provenance import NO_PROVENANCE
+from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.flow_control import FlowControl
@@ -24,7 +25,6 @@ from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
@@ -64,7 +64,7 @@ class SlotEngine:
         self._control_writer = control_writer
         self.partitions: dict[TopicPartition, PartitionMachine] = {}
         self._moved: set[PartitionMachine] = set()
-        self._unmeasured: list[tuple[PartitionMachine, Sequence[Batch], int, int]] = []
+        self._unmeasured: list[tuple[PartitionMachine, Measured]] = []
         self.appended = self.appended_bytes = 0
         """Records acknowledged by the target in this run, and bytes of their batches."""
         self._changes: dict[PartitionMachine, asyncio.Event] = {}
@@ -72,15 +72,9 @@ class SlotEngine:
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
-        self._error_handler = ErrorHandler(self._source, self._target, self._reporter, on_failed=self._stop)
+        self._error_handler = ErrorHandler(self._source, self._target, self._reporter)
         self.flow_control = FlowControl(self._plane, lambda p: self._fetcher.nudge(p))
-        self._transaction_runner = TransactionRunner(
-            settings,
-            self._target,
-            on_open=self._send,
-            on_commit=self._committed,
-            on_failed=self._error_handler.on_append_failed,
-        )
+        self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send)
         self._resumer = Resumer(
             settings,
             producer_id,
@@ -110,7 +104,7 @@ class SlotEngine:
             has_room=lambda p: not self._origins.holds(p) and self.flow_control.within_rate(p),
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
-            on_trouble=self._error_handler.source_cut,
+            on_trouble=self._on_fetch_lost,
             limited=self.flow_control.limited,
         )
 
@@ -164,7 +158,7 @@ class SlotEngine:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
         moved = list(self._moved)
-        self._moved = {partition for partition in moved if partition.acked.lag}
+        self._moved = {partition for partition in moved if partition.lag}
         return moved
 
     def remove(self, tp: TopicPartition) -> None:
@@ -181,46 +175,34 @@ class SlotEngine:
         """The partition is to leave: what flies is awaited, and where it ended in the target's log is found; then it is
         released. `rests`: why nobody is to copy it then, in a word that its progress bears. `goes_on`: another slot
         copies it at once, and finds that by itself."""
-        partition = self.partitions.get(tp)
-        if partition is None:
-            return
-        partition.rests = rests
-        event = PartitionEvent.LEAVE if goes_on else PartitionEvent.REST
-        news = not partition.leaving or (goes_on and partition.locates)
-        if news and partition.phase is not Phase.RELEASED:
-            partition.on(event)
-            if self.others_end_by is not None:
-                partition.doubt()
-            self._fetcher.detach(partition)
-            self._transaction_runner.update(partition)
-            self._update_held(partition)
-            self._changes[partition].set()
+        if (partition := self.partitions.get(tp)) is not None:
+            before = partition.leaving, partition.locates
+            self._happen(partition, Leave(rests, goes_on=goes_on, in_doubt=self.others_end_by is not None))
+            if (partition.leaving, partition.locates) != before:
+                self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
         """A topic's row came in: its limits count from now on, and a partition whose topic is another one now looks
         again before it goes on."""
+        now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
+        event = TopicChanged(target_limits(self._plane, topic), *now)
         for partition in self.partitions.values():
-            if partition.topic != topic.source_topic:
-                continue
-            partition.limits = target_limits(self._plane, topic)
-            ids = (partition.acked.written.source_topic_id, partition.acked.written.target_topic_id)
-            if partition.phase is Phase.COPYING and ids != (topic.source_topic_id, topic.target_topic_id):
-                self._error_handler.on_append_failed(partition, "its topic was re-created")
-            elif partition.phase is Phase.COPYING and not partition.fits(topic.target_partitions):
-                self._error_handler.on_append_failed(
-                    partition, f"{topic.target_topic} has {topic.target_partitions} partitions now"
-                )
+            if partition.topic == topic.source_topic:
+                self._happen(partition, event)
 
     # -- one partition -------------------------------------------------------------------------------------------------
 
     async def tend(self, tp: TopicPartition, topic: MirroredTopic, *, rests: str | None = None) -> None:
         """See the partition through its phases until it is released. `rests`: it is not to be copied; where its copy
         ends is found, and then it is released with this word."""
-        kind = KeyedMirrorPartition if self._plane.by_key else PartitionMachine
-        partition = kind(tp[0], tp[1], topic.target_topic, self._plane.offset_lag_max)
-        partition.limits = target_limits(self._plane, topic)
-        if self._origins.concerns(partition.topic, partition.target_topic):
-            partition.provenance = self._origins
+        partition = PartitionMachine(
+            *tp,
+            topic.target_topic,
+            self._plane.offset_lag_max,
+            routing=KeyedRouting(tp[1]) if self._plane.by_key else IdentityRouting(tp[1]),
+            limits=target_limits(self._plane, topic),
+            provenance=self._origins if self._origins.concerns(tp[0], topic.target_topic) else NO_PROVENANCE,
+        )
         self.partitions[tp] = partition
         self._control_writer.add(partition)
         self._changes[partition] = asyncio.Event()
@@ -232,12 +214,40 @@ class SlotEngine:
         self._moved.add(partition)
         self._update_held(partition)
 
-    def _stop(self, partition: PartitionMachine) -> None:
-        """It is no longer to copy: nothing more is fetched for it, and its task goes on."""
-        self._fetcher.detach(partition)
+    # -- events in, I/O out --------------------------------------------------------------------------------------------
+
+    def _happen(self, partition: PartitionMachine, event: PartitionEvent) -> None:
+        """As `_step`; then the partition's transaction may be due, or one is to be opened."""
+        self._step(partition, event)
         self._transaction_runner.update(partition)
+
+    def _step_and_send(self, partition: PartitionMachine, event: PartitionEvent) -> None:
+        if self._step(partition, event).appends:
+            self._sender.pump()
+
+    def _step(self, partition: PartitionMachine, event: PartitionEvent) -> Ready:
+        """Let the event happen, and do what is to be done then."""
+        before = partition.phase
+        waited_for = before is not Phase.COPYING and not partition.quiet
+        ready = partition.step(event)
+        if ready.fetch_from is None:
+            self._fetcher.detach(partition)
+        if ready.appends:
+            self._sender.ready(partition)
+        if ready.persist:
+            self._moved.add(partition)
+        if ready.counted:
+            self.appended += sum(ack.piece.count for ack in ready.counted)
+            self.appended_bytes += sum(ack.size for ack in ready.counted)
+            if self._control_writer.syncs is not None and partition.in_one_log:
+                self._control_writer.syncs.acknowledged(partition.tp, ready.counted)
+            self._reporter.well(partition)
+        if ready.report:
+            self._reporter.report(partition, ready.report)
         self._update_held(partition)
-        self._changes[partition].set()
+        if ready.phase is not before or (waited_for and partition.quiet):
+            self._changes[partition].set()
+        return ready
 
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
@@ -248,7 +258,7 @@ class SlotEngine:
 
     def _update_held(self, partition: PartitionMachine) -> None:
         """To be called whenever what the partition holds may be another size."""
-        self._fetcher.holds(partition, partition.append_sequence.bytes_held + self._origins.bytes_held(partition))
+        self._fetcher.holds(partition, partition.bytes_held + self._origins.bytes_held(partition))
 
     def _with_provenance(self, partition: PartitionMachine) -> None:
         self._update_held(partition)
@@ -257,82 +267,40 @@ class SlotEngine:
 
     def _delivered(self) -> None:
         self._sender.pump()
-        for partition, batches, size, at_ms in self._unmeasured:  # what has been sent waits for nobody's statistics
-            partition.acked.stats.fetched(batches, size, at_ms)
+        for partition, measured in self._unmeasured:  # what has been sent waits for nobody's statistics
+            partition.step(measured)
         self._unmeasured.clear()
 
     def _classify(self, delivery: Delivery) -> None:
-        p = delivery.partition
-        if not p.reads or p.incarnation != delivery.incarnation:
+        p, fetched = delivery.partition, delivery.fetched
+        if not p.awaits(delivery.incarnation):
             return
-        fetched = delivery.fetched
         if fetched.code:
-            self._error_handler.fetch_refused(p, fetched.code)
+            self._happen(p, self._error_handler.on_fetch_error(p, fetched.code))
             return
-        self._moved.add(p)
         self.flow_control.on_fetched(p, len(fetched.records))
-        p.acked.source_end = (
-            fetched.last_stable if self._plane.isolation_level == "read_committed" else fetched.high_watermark
-        )
-        self._unmeasured.append((p, delivery.batches, len(fetched.records), now_ms()))
-        if not delivery.batches:
-            if p.acked.lag == 0:
-                self._reporter.well(p)
-            return
-        try:
-            p.admit(delivery.batches, AbortedTransactions(fetched.aborted))
-        except RecordMismatch as exc:
-            self._error_handler.misnumbered(p, str(exc))
-        except BatchRejected as exc:
-            self._error_handler.refused(p, str(exc), None if p.records_to_skip else exc.refusal)
-        if p.reads and p.records_to_skip and p.position >= p.acked.source_end >= 0:
-            self._error_handler.misnumbered(
-                p, f"the target holds {p.records_to_skip} more records of ours than the source has up to {p.position}"
-            )
-        if p.phase is Phase.LOCATING and not p.records_to_skip:
-            self._stop(p)
-        self._sender.ready(p)
-        self._transaction_runner.update(p)
+        self._unmeasured.append((p, Measured(delivery.batches, len(fetched.records), now_ms())))
+        committed = self._plane.isolation_level == "read_committed"
+        end = fetched.last_stable if committed else fetched.high_watermark
+        aborted = AbortedTransactions(fetched.aborted)
+        self._happen(p, Fetched(delivery.incarnation, delivery.batches, aborted, end))
+        if not delivery.batches and p.lag == 0:
+            self._reporter.well(p)
+
+    def _on_fetch_lost(self, partition: PartitionMachine, why: str) -> None:
+        """The source's connection ended. Whether its cluster is gone, resuming will say: one line for all partitions,
+        not one for each."""
+        self._happen(partition, Failed(of_source=True))
 
     def _on_answer(
         self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
-        if isinstance(answer, ProduceAnswer) and answer.code == KafkaErrorCode.NONE:
-            acks = partition.acknowledged(flight, answer.base_offset)
-            for ack in acks:
-                if ack.foreign and not self._keeps_names:
-                    self._reporter.foreign(partition, ack)
-            if acks:
-                if answer.rewrote_times(flight.piece):
-                    self._reporter.times_rewritten(partition)
-                self._fetcher.nudge(partition)
-                if partition.transactions is None:
-                    self._counted(partition, acks)
+        event: PartitionEvent
+        if isinstance(answer, NoProduceAnswer):
+            event = Failed(flight=flight)
+        elif answer.code == KafkaErrorCode.NONE:
+            event = Acked(flight, answer.base_offset, now_ms(), answer.rewrote_times(flight.piece))
         else:
-            partition.lost(flight)
-            if isinstance(answer, NoProduceAnswer):
-                self._error_handler.cut(partition, str(answer))
-            else:
-                self._error_handler.append_refused(partition, flight, answer)
-        self._update_held(partition)
-        self._transaction_runner.update(partition)
-        if partition.phase is not Phase.COPYING:
-            self._changes[partition].set()
-
-    def _send(self, partition: PartitionMachine) -> None:
-        self._sender.ready(partition)
-        self._sender.pump()
-
-    def _committed(self, partition: PartitionMachine) -> None:
-        """A transaction of the partition has ended: what it held counts."""
-        self._counted(partition, partition.committed())
-
-    def _counted(self, partition: PartitionMachine, acks: Sequence[Ack]) -> None:
-        self._moved.add(partition)
-        if acks:
-            self.appended += sum(ack.piece.count for ack in acks)
-            self.appended_bytes += sum(ack.size for ack in acks)
-            if self._control_writer.syncs is not None and partition.in_one_log:
-                self._control_writer.syncs.acknowledged(partition.tp, acks)
-            partition.acked.stats.acknowledged(acks, now_ms())
-            self._reporter.well(partition)
+            event = self._error_handler.on_append_error(partition, flight, answer)
+        self._happen(partition, event)
+        self._fetcher.nudge(partition)

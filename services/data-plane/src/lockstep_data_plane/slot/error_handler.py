@@ -1,110 +1,52 @@
-"""What went wrong with one partition: whether looking at the target settles it, or somebody has to decide."""
+"""What an error code says about one partition: whether the target's log settles it, or an operator has to decide."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent
-from lockstep_data_plane.core.quarantine_entry import RefusedRecords, refused_piece
+from lockstep_data_plane.core.quarantine_entry import refused_piece
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["ErrorHandler"]
 
 
 class ErrorHandler:
-    """Turns what a broker or the judge said into the partition's next phase, and into what is told of it."""
+    """Turns error codes of both clusters into events of a partition's machine."""
 
-    def __init__(
-        self,
-        source: ClusterClient,
-        target: ClusterClient,
-        reporter: EventReporter,
-        *,
-        on_failed: Callable[[PartitionMachine], None],
-    ) -> None:
-        """`on_failed`: the partition reads no more, so that nothing more is to be fetched for it."""
+    def __init__(self, source: ClusterClient, target: ClusterClient, reporter: EventReporter) -> None:
         self._source = source
         self._target = target
         self._reporter = reporter
-        self._on_failed = on_failed
 
-    def on_append_failed(
-        self, partition: PartitionMachine, why: str | ClusterError, *, of_source: bool = False
-    ) -> None:
-        """Something went wrong that the target's log will settle: stop sending, await the answers, read, go on. Without
-        effect on a partition that is past copying. `of_source`: the target has no part in it."""
-        if not partition.can(PartitionEvent.FAILED):
-            return
-        first = partition.reads
-        partition.ends_first = of_source and (first or partition.ends_first)
-        partition.on(PartitionEvent.FAILED)
-        if first and why:
-            self._reporter.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
-        self._on_failed(partition)
-
-    def cut(self, partition: PartitionMachine, why: str) -> None:
-        """A connection ended. Whether its cluster is gone, resuming will say: one line for all partitions, not one for
-        each."""
-        self.on_append_failed(partition, "")
-
-    def source_cut(self, partition: PartitionMachine, why: str) -> None:
-        """As `cut`, where it was the source's connection."""
-        self.on_append_failed(partition, "", of_source=True)
-
-    def misnumbered(self, partition: PartitionMachine, why: str) -> None:
-        """Counting does not tell where the copy stands: look at the records themselves."""
-        partition.misnumbered = True
-        self.on_append_failed(partition, why)
-
-    def refused(self, partition: PartitionMachine, why: str, refusal: RefusedRecords | None = None) -> None:
-        """Nothing settles it but a decision (`lockstep.on.refused`). `refusal`: the records, where they are known."""
-        if not partition.can(PartitionEvent.REFUSED):
-            return
-        partition.refusal, partition.kept = refusal, 0
-        partition.on(PartitionEvent.REFUSED, why)
-        self._on_failed(partition)
-
-    def fetch_refused(self, partition: PartitionMachine, code: int) -> None:
+    def on_fetch_error(self, partition: PartitionMachine, code: int) -> Failed | Refused:
         """The source answered a fetch with an error."""
         fate, why = retry_for(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
-        if code in NO_TOPIC:
-            self.on_append_failed(
-                partition, "", of_source=True
-            )  # deleted, re-created, or led elsewhere: resuming will say
-        elif code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            self._denied(partition, self._source, partition.topic, "Read")
-        elif fate is Retry.REFUSED:
-            self.refused(partition, where)
-        else:
-            self.on_append_failed(partition, where, of_source=True)
+        if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
+            return Failed(of_source=True)
+        if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
+        return Refused(where) if fate is Retry.REFUSED else Failed(where, of_source=True)
 
-    def append_refused(self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer) -> None:
+    def on_append_error(
+        self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer
+    ) -> Failed | Refused:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
         fate, why = retry_for(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            self._denied(partition, self._target, partition.target_topic, "Write")
-        elif fate is Retry.TOO_LARGE and flight.piece.count > 1:
-            partition.limits = replace(partition.limits, max_bytes=max(1, flight.piece.size // 2))
-            self.on_append_failed(partition, f"{where}; splitting")
-        elif fate in (Retry.REFUSED, Retry.TOO_LARGE):
-            records = "".join(
-                f"; offset {flight.piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5]
-            )
-            named = range(1) if fate is Retry.TOO_LARGE else [i for i, _ in answer.records]
-            why = f"{where} ({answer.message or 'no message'}){records}"
-            self.refused(partition, why, refused_piece(flight.piece, named, why) if flight.piece.count else None)
-        else:
-            self.on_append_failed(partition, where)
-
-    def _denied(self, partition: PartitionMachine, cluster: ClusterClient, topic: str, operation: str) -> None:
-        self.on_append_failed(partition, self._reporter.denied(cluster.alias, "topic", topic, operation))
+            return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), flight)
+        piece = flight.piece
+        if fate is Retry.TOO_LARGE and piece.count > 1:
+            return Failed(f"{where}; splitting", flight, max_bytes=piece.size // 2)
+        if fate not in (Retry.REFUSED, Retry.TOO_LARGE):
+            return Failed(where, flight)
+        records = "".join(f"; offset {piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
+        named = range(1) if fate is Retry.TOO_LARGE else [i for i, _ in answer.records]
+        why = f"{where} ({answer.message or 'no message'}){records}"
+        return Refused(why, refused_piece(piece, named, why) if piece.count else None, flight=flight)

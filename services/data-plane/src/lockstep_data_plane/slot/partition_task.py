@@ -12,8 +12,18 @@ from time import monotonic
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import PartitionBackoff
 from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
+from lockstep_data_plane.core.events import (
+    AllAnswered,
+    NothingCopied,
+    PartitionEvent,
+    Quarantined,
+    Ready,
+    Refused,
+    Resumed,
+    TargetSized,
+)
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import Sender
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
@@ -61,20 +71,22 @@ class PartitionTasks:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, pauses)
-            elif self._ends_first(partition) and partition.quiet and self.transaction_runner.busy(partition):
-                await self.transaction_runner.ended(partition)
-            elif partition.phase is Phase.DRAINING and partition.quiet and self._quarantines(partition):
-                await self._quarantine(partition, pauses)
-            elif partition.phase in (Phase.SETTLING, Phase.DRAINING) and partition.quiet:
-                if self._settled(partition) is Phase.RESUMING:
-                    await self._breathe(partition, pauses)
-            elif partition.phase is Phase.LOCATING and not partition.records_to_skip:
-                partition.on(PartitionEvent.LOCATED)
-            else:
+            elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.quiet:
                 await changed.wait()
+            elif partition.ends_transaction_first and self.transaction_runner.busy(partition):
+                await self.transaction_runner.ended(partition)
+            elif self._quarantines(partition):
+                await self._quarantine(partition, pauses)
+            elif self._step(partition, AllAnswered()).phase is Phase.RESUMING:
+                await self._breathe(partition, pauses)
         self.fetcher.detach(partition)
         self.sender.detach(partition)
         await self._ledger_flush(partition)
+
+    def _step(self, partition: PartitionMachine, event: PartitionEvent) -> Ready:
+        ready = partition.step(event)
+        self.reporter.report(partition, ready.report)
+        return ready
 
     async def _breathe(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
         """Before resuming after a copy that failed."""
@@ -82,13 +94,10 @@ class PartitionTasks:
         if seconds:
             await set_within(self.changes[partition], seconds)
 
-    def _ends_first(self, partition: PartitionMachine) -> bool:
-        """Whether the transaction under way is to end before anything else is done with the partition."""
-        return partition.phase is Phase.DRAINING or (partition.phase is Phase.SETTLING and partition.ends_first)
-
     def _quarantines(self, partition: PartitionMachine) -> bool:
         wanted = self.plane.on_refused.for_topic(partition.topic) == "quarantine"
-        return wanted and partition.refusal is not None and not partition.leaving
+        refused = partition.phase is Phase.DRAINING and partition.refusal is not None
+        return wanted and refused and not partition.leaving
 
     async def _quarantine(self, partition: PartitionMachine, pauses: PartitionBackoff) -> None:
         """Keep what was refused in the quarantine topic, write down that it is passed over, and go on behind it. Until
@@ -102,25 +111,12 @@ class PartitionTasks:
             if row is not None:
                 await self.control_writer.quarantine(partition, refusal)
                 await self.control_writer.write(row)
-                partition.acked.load(row)
         except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
-            return
         except HaltPartition as exc:
-            partition.refusal, partition.reason = None, str(exc)
-            return
-        if partition.can(PartitionEvent.QUARANTINED):
-            partition.on(PartitionEvent.QUARANTINED)
-
-    def _settled(self, partition: PartitionMachine) -> Phase:
-        if partition.phase is Phase.SETTLING:
-            return partition.on(PartitionEvent.SETTLED)
-        unsure = partition.locates and not partition.sure
-        phase = partition.on(PartitionEvent.UNSURE if unsure else PartitionEvent.DRAINED)
-        if phase is Phase.HALTED:
-            self.fetcher.detach(partition)
-            self.reporter.halted(partition)
-        return phase
+            self._step(partition, Refused(str(exc)))
+        else:
+            self._step(partition, Quarantined(row))
 
     async def _ledger_flush(self, partition: PartitionMachine) -> None:
         try:
@@ -135,10 +131,7 @@ class PartitionTasks:
         except RETRIABLE_ERRORS as exc:
             await self._in_trouble(partition, exc, pauses)
         except HaltPartition as exc:
-            if partition.can(PartitionEvent.REFUSED):
-                partition.case, partition.refusal = exc.case.value, None
-                partition.on(PartitionEvent.REFUSED, str(exc))
-                self.reporter.halted(partition)
+            self._step(partition, Refused(str(exc), case=exc.case.value))
 
     async def _in_trouble(self, partition: PartitionMachine, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""
@@ -158,17 +151,17 @@ class PartitionTasks:
             raise BrokerUnreachable(f"topic {partition.target_topic} is not there", self.target.alias)
         if not partition.fits(there):
             self.sender.detach(partition)
-        partition.spread_over(there)
+        partition.step(TargetSized(there))
         await self.sender.attach(partition, alone=row.transactional)
         if partition.phase is not Phase.RESUMING or partition.locates:
             return
-        runs = self.runs_of(partition.tp)
         transactions = self.transaction_runner.start(partition) if row.transactional else None
-        partition.resumed(row, end, runs, transactions)
-        self.fetcher.attach(partition)
+        self._go_on(partition, Resumed(row, end, self.runs_of(partition.tp), transactions))
+
+    def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied) -> None:
+        if self._step(partition, event).fetch_from is not None:
+            self.fetcher.attach(partition)
         self.retry_gate.got_through()
-        if partition.records_to_skip:
-            self.reporter.recovered(partition, row.upstream)
 
     async def _locate(self, partition: PartitionMachine) -> None:
         """Find out where the copy ends of a partition that rests; its row says so then. Raises HaltPartition where
@@ -179,11 +172,5 @@ class PartitionTasks:
         found = await self.resumer.located(partition)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return
-        self.retry_gate.got_through()
-        if found is None:
-            partition.on(PartitionEvent.FOUND)
-            return
-        partition.resumed(*found, self.runs_of(partition.tp))
-        if partition.records_to_skip:
-            self.fetcher.attach(partition)
-            self.reporter.recovered(partition, found[0].upstream)
+        event = NothingCopied() if found is None else Resumed(*found, self.runs_of(partition.tp))
+        self._go_on(partition, event)

@@ -217,7 +217,7 @@ class Slot:
             partitions=len(self._partition_tasks),
             resting=sum(order.resting_reason != "" for order in self._orders.values()),
             held_bytes=self._engine.held_bytes,
-            held_records=sum(p.append_sequence.records_held for p in held),
+            held_records=sum(p.records_held for p in held),
             commit_window=self._control_writer.commits.summary,
             syncs=0 if syncs is None else syncs.sent,
             sync_window=() if syncs is None else syncs.latency.summary,

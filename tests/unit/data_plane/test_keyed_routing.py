@@ -7,17 +7,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_data_plane.common.window_sizing import WINDOW
-from lockstep_data_plane.core.keyed_mirror_partition import KeyedMirrorPartition
-from lockstep_data_plane.core.phases import PartitionEvent, Phase
+from lockstep_data_plane.core.events import (
+    Acked,
+    ConnectionReady,
+    Leave,
+    Resumed,
+    TargetSized,
+    TransactionCommitted,
+    TransactionJoined,
+    TransactionJoining,
+    TransactionOpened,
+)
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.rebuild import PlainRecord
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
 from tests.unit.data_plane.copying_model import KINDS, SourceLog
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
+from tests.unit.data_plane.machine_steps import admit, waits
 
 PARTITIONS = 3
 LIMITS = (TargetLimits(), TargetLimits(250, LZ4), TargetLimits(400))
@@ -52,7 +65,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
         if step == "crash":
             slot = KeyedSlot(source, target, limits)
         elif step == "leave":
-            slot.partition.on(PartitionEvent.LEAVE) if slot.partition.can(PartitionEvent.LEAVE) else None
+            slot.partition.step(Leave(goes_on=True))
         else:
             getattr(slot, step)(choice)
         check(source, target)
@@ -61,7 +74,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
     check(source, target)
     assert slot.partition.row().upstream == source.end - 1
     assert slot.partition.caught_up
-    assert slot.partition.append_sequence.bytes_held == 0
+    assert slot.partition.bytes_held == 0
 
 
 def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None:
@@ -71,7 +84,7 @@ def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None
     slot.open()
     slot.send(0)
     slot.fetch(0)
-    slot.partition.on(PartitionEvent.LEAVE)
+    slot.partition.step(Leave(goes_on=True))
     assert not slot.partition.quiet, "a part of the round is not sent yet"
     for _ in range(10):
         slot.send(0)
@@ -113,62 +126,55 @@ def test_a_record_too_large_is_met_in_the_same_way() -> None:
     check(source, target)
 
 
-def partition(upstream: int = -1) -> tuple[KeyedMirrorPartition, TransactionState]:
-    p, transactions = KeyedMirrorPartition("t", 0, "t", 100), TransactionState("id")
-    p.spread_over(PARTITIONS)
+def partition(upstream: int = -1) -> tuple[PartitionMachine, TransactionState]:
+    p, transactions = PartitionMachine("t", 0, "t", 100, routing=KeyedRouting(0)), TransactionState("id")
+    p.step(TargetSized(PARTITIONS))
     row = PartitionProgress(topic="t", partition=0, upstream=upstream, producer_id=7, transactional=True)
-    p.resumed(row, LastAppend(-1, -1), transactions=transactions)
+    p.step(Resumed(row, LastAppend(-1, -1), transactions=transactions))
     return p, transactions
 
 
 def test_keyed_partition_sends_nothing_before_its_transaction() -> None:
-    p, transactions = partition()
-    p.admit([batch([record(0, key=b"a"), record(1, key=b"b")])], AbortedTransactions())
-    transactions.opening()
-    joining = p.joining()
-    transactions.opened(0.0)
+    p, _ = partition()
+    admit(p, batch([record(0, key=b"a"), record(1, key=b"b")]))
+    assert p.wants_transaction
+    joining = p.step(TransactionJoining()).joins
+    p.step(TransactionOpened(0.0))
     assert joining == {partition_for(b"a", PARTITIONS), partition_for(b"b", PARTITIONS)}
-    assert not any(target_partition.may_launch(WINDOW) for target_partition in p.target_partitions)
-    transactions.joined |= joining
-    assert {
-        target_partition.number for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)
-    } == joining
-    assert p.joining() == set()
+    assert not waits(p)
+    p.step(TransactionJoined(joining))
+    assert {number for number in p.numbers if p.may_launch(number, WINDOW)} == joining
+    assert p.step(TransactionJoining()).joins == set()
 
 
 def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     p, transactions = partition()
-    control = [batch(records(0, 1), attributes=CONTROL | TRANSACTIONAL)]
-    p.admit(control, AbortedTransactions())
+    admit(p, batch(records(0, 1), attributes=CONTROL | TRANSACTIONAL))
     assert (p.row().upstream, p.position) == (0, 1)
-    p.admit([batch(records(1, 1))], AbortedTransactions())
-    p.admit([batch(records(2, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
+    admit(p, batch(records(1, 1)))
+    admit(p, batch(records(2, 1), attributes=CONTROL | TRANSACTIONAL))
     assert (p.row().upstream, p.position) == (0, 3)
-    transactions.opening()
-    transactions.joined |= p.joining()
-    transactions.opened(0.0)
-    [target_partition] = [
-        target_partition for target_partition in p.target_partitions if target_partition.may_launch(WINDOW)
-    ]
-    p.acknowledged(target_partition.launch(), 10)
-    p.admit([batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL)], AbortedTransactions())
-    assert (p.row().upstream, p.progress, p.all_sent) == (0, 3, True)
-    p.committed()
+    p.step(TransactionJoined(p.step(TransactionJoining()).joins))
+    p.step(TransactionOpened(0.0))
+    [number] = [number for number in p.numbers if p.may_launch(number, WINDOW)]
+    flight = p.step(ConnectionReady(number, WINDOW)).batch
+    assert flight is not None
+    assert p.step(Acked(flight, 10, now_ms=0)).counted == ()
+    admit(p, batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL))
+    assert (p.row().upstream, p.progress, p.all_sent) == (0, (3, 0), True)
+    assert len(p.step(TransactionCommitted(now_ms=0)).counted) == 1
     row = p.row()
     assert (row.upstream, row.downstream, row.sequence, row.records) == (3, -1, -1, 1)
     assert transactions.stage is TransactionStage.CLOSED
     assert row.open_run == ()
-    assert p.acked.runs.due() == []
+    assert p.due_runs() == []
 
 
 def test_a_target_with_another_number_of_partitions_does_not_fit() -> None:
     p, _ = partition()
     assert p.fits(PARTITIONS)
     assert not p.fits(PARTITIONS + 1)
-    before = p.target_partitions
-    p.spread_over(PARTITIONS)
-    assert p.target_partitions is before
-    p.spread_over(PARTITIONS + 1)
-    assert [target_partition.target_tp for target_partition in p.target_partitions] == [
-        ("t", number) for number in range(PARTITIONS + 1)
-    ]
+    p.step(TargetSized(PARTITIONS + 1))
+    assert list(p.numbers) == [0, 1, 2, 3]
+    assert not p.in_one_log
+    assert p.in_its_place().in_one_log

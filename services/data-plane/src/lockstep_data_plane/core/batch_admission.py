@@ -1,0 +1,133 @@
+"""What was fetched of one partition is judged, and queued, passed over, or counted past (no I/O, no clock)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.appended_skipper import AppendedSkipper
+from lockstep_data_plane.core.provenance import Provenance, appended_since
+from lockstep_data_plane.core.quarantine_entry import (
+    BatchRejected,
+    refused_batch,
+    refused_record,
+    unread,
+    wholly_skipped,
+)
+from lockstep_data_plane.core.routing import Routing
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionState
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+__all__ = ["BatchAdmission"]
+
+PASS = BatchAction.PASS
+
+
+class BatchAdmission:
+    """Of one incarnation of a partition."""
+
+    def __init__(
+        self,
+        acked: AckedPosition,
+        provenance: Provenance,
+        routing: Routing,
+        row: PartitionProgress,
+        end: LastAppend,
+        transactions: TransactionState | None = None,
+    ) -> None:
+        """`end` is the end of our appends in the target's log, at or behind the position of `row`. The source is judged
+        again from the row on. Records between the two are counted and not sent; those that the log still has are
+        compared with the counted ones."""
+        self._acked = acked
+        self._provenance = provenance
+        self._routing = routing
+        self._transactions = transactions
+        self.position = row.upstream + 1
+        """The next upstream offset to judge."""
+        there = appended_since(row, end.sequence, end.others)
+        alone = end.downstream - row.downstream == there
+        self._there = AppendedSkipper(there, end, alone=alone, position=self.position, skips=row.skips)
+        self._skips = row.skips
+
+    @property
+    def records_to_skip(self) -> int:
+        """Records that the target's log has already: they are counted and not sent."""
+        return self._there.left
+
+    def admit(
+        self, batches: Iterable[Batch], aborted: AbortedTransactions, limits: TargetLimits, *, sends: bool
+    ) -> None:
+        """Judge what was fetched at `position` and queue what is to be sent. Without `sends` it ends with the last
+        record that is counted. Raises BatchRejected and RecordMismatch; what came before the batch stays queued."""
+        skips, there, routing, producer_of = self._skips, self._there, self._routing, self._provenance.producer_of
+        try:
+            for batch in batches:
+                if not (sends or there.left):
+                    return
+                producer = producer_of(batch)
+                action, why = classify(
+                    batch, self.position, limits, aborted=aborted.holds(batch), elsewhere=producer is None
+                )
+                own = -1 if producer is None else producer
+                if action is PASS and self._is_new(batch) and routing.pass_on(batch, own):
+                    self.position = batch.last_offset + 1
+                elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
+                    self._pass_over(batch.last_offset, batch.leader_epoch)
+                elif action is BatchAction.REFUSE:
+                    offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
+                    raise BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
+                else:
+                    self._look_into(batch, limits, own, sends=sends)
+        finally:
+            routing.close_group(limits)
+
+    def _is_new(self, batch: Batch) -> bool:
+        """Whether none of its records is counted or passed over."""
+        if not self._skips:
+            return not self._there.left
+        return not self._there.left and not any(
+            first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
+        )
+
+    def _look_into(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
+        """The lane of batches whose records have to be read: rebuilt, or counted past, or both."""
+        try:
+            if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
+                return
+            behind = self._routing.add(batch, self.position, limits, self._skips, producer)
+        except RecordTooLarge as exc:
+            raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
+        except ValueError as exc:
+            raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
+        if behind is None:
+            self._pass_over(batch.last_offset, batch.leader_epoch)
+        else:
+            self.position = behind
+
+    def _skip_appended(self, batch: Batch) -> bool:
+        """Count past records that the target has; True when the whole batch is behind us. Where our appends end inside
+        the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
+        sent."""
+        records = unread(batch, self.position, self._skips)
+        past = self._there.count_past(records)
+        upstream = records[past - 1].offset if past else -1
+        whole = past == len(records)
+        if whole:
+            upstream = max(batch.last_offset, upstream)
+        self.position = upstream + 1 if whole else records[past].offset
+        if not self.records_to_skip:
+            appends = self._routing.appends_to(self._routing.numbers[0])
+            self._acked.numbered(upstream, batch.leader_epoch, appends, self._there.places())
+        return whole
+
+    def _pass_over(self, offset: int, leader_epoch: int) -> None:
+        self.position = max(self.position, offset + 1)
+        if self.records_to_skip or self._routing.extend_last(offset, leader_epoch):
+            return
+        if self._transactions is not None and self._transactions.pass_over(offset, leader_epoch):
+            return
+        self._acked.reached(offset, leader_epoch)

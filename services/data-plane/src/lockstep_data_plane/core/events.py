@@ -1,0 +1,324 @@
+"""What goes into a partition's machine, and what comes out (no I/O, no clock): `PartitionMachine.step(event) -> Ready`.
+
+Values that do not change. Those of every batch are tuples, because they cost least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.quarantine_entry import RefusedRecords
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.core.transaction_state import TransactionState
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
+
+__all__ = [
+    "Acked",
+    "AllAnswered",
+    "ConnectionReady",
+    "CopyTrouble",
+    "EntryQuarantined",
+    "Failed",
+    "Fetched",
+    "ForeignRecords",
+    "Halted",
+    "Leave",
+    "Measured",
+    "NothingCopied",
+    "PartitionEvent",
+    "Quarantined",
+    "Ready",
+    "Received",
+    "Recovered",
+    "Refused",
+    "Report",
+    "Resumed",
+    "RowLoaded",
+    "RunsWritten",
+    "TargetSized",
+    "TimesReplaced",
+    "TopicChanged",
+    "TransactionCommitted",
+    "TransactionEnding",
+    "TransactionJoined",
+    "TransactionJoining",
+    "TransactionOpened",
+]
+
+# -- of every batch ----------------------------------------------------------------------------------------------------
+
+
+class Received(NamedTuple):
+    """An answer of the source brought batches up to `fetch_from`, in this leader epoch. They may be judged later."""
+
+    fetch_from: int
+    leader_epoch: int
+
+
+class Fetched(NamedTuple):
+    """Batches of the source, fetched for this incarnation of the partition. `source_end` is the end of its log, or of
+    what is committed there."""
+
+    incarnation: int
+    batches: Sequence[Batch]
+    aborted: AbortedTransactions
+    source_end: int
+
+
+class ConnectionReady(NamedTuple):
+    """The connection to partition `to` of the target takes a batch, with at most `window` in flight there."""
+
+    to: int
+    window: int
+
+
+class Acked(NamedTuple):
+    """The target has a batch. `times_replaced`: it put its own time in place of the records'."""
+
+    flight: InFlightBatch
+    base_offset: int
+    now_ms: int
+    times_replaced: bool = False
+
+
+class Measured(NamedTuple):
+    """The age of batches that were fetched, `size` bytes together, counts now: what is sent does not wait for that."""
+
+    batches: Sequence[Batch]
+    size: int
+    now_ms: int
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something failed that the target's log settles. `why` is reported once; "": resuming will say what it is."""
+
+    why: str | Exception = ""
+    flight: InFlightBatch | None = None
+    """It was not appended, or nobody knows."""
+    max_bytes: int | None = None
+    """Batches are to be no larger from now on."""
+    of_source: bool = False
+    """The target has no part in it, so an open transaction is committed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Only a decision settles it. `refusal`: the records, where they are known; `case`: as `PartitionProgress.case`."""
+
+    why: str
+    refusal: RefusedRecords | None = None
+    case: str = ""
+    flight: InFlightBatch | None = None
+    """The target does not take it as it is."""
+
+
+# -- where the copy goes on --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoaded:
+    """What is written down about the partition. `at_rest`: it is read only to find out where the copy ends."""
+
+    row: PartitionProgress
+    at_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSized:
+    """The target's topic has so many partitions."""
+
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """`end` is the end of our appends in the target's log, at or behind `row`. `runs` are the rows with the partition's
+    offset runs. `transactions` None: what is appended counts when it is acknowledged."""
+
+    row: PartitionProgress
+    end: LastAppend
+    runs: Iterable[OffsetRuns] = ()
+    transactions: TransactionState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NothingCopied:
+    """The partition is to rest, and nothing was ever copied, or an operator has said where the copy begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChanged:
+    """The topic's row came in: its limits, and the ids and the number of partitions that its topics have now."""
+
+    limits: TargetLimits
+    source_topic_id: str
+    target_topic_id: str
+    target_partitions: int
+
+
+# -- where it ends -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it rests otherwise (as
+    `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
+
+    word: str = ""
+    goes_on: bool = False
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllAnswered:
+    """Every answer is in, and no transaction is open any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryQuarantined:
+    """The quarantine topic has one more entry of what was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """The quarantine topic has all of it, and `row` passes over it. None: the target's log has to be read first."""
+
+    row: PartitionProgress | None
+
+
+# -- transactions ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionJoining:
+    """A transaction begins, or the open one takes in what waits. `Ready.joins` has the target's partitions that its
+    coordinator has to know first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionJoined:
+    """The coordinator knows these partitions of the target."""
+
+    partitions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOpened:
+    """Batches may be appended, from this moment of the loop's clock on."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnding:
+    """The transaction is due at this moment of the loop's clock."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCommitted:
+    """What it held is visible."""
+
+    now_ms: int
+
+
+# -- what is written down ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWritten:
+    """The state topic has these rows of offset runs."""
+
+    rows: Sequence[OffsetRuns]
+
+
+PartitionEvent = (
+    Received
+    | Fetched
+    | ConnectionReady
+    | Acked
+    | Measured
+    | Failed
+    | Refused
+    | RowLoaded
+    | TargetSized
+    | Resumed
+    | NothingCopied
+    | TopicChanged
+    | Leave
+    | AllAnswered
+    | EntryQuarantined
+    | Quarantined
+    | TransactionJoining
+    | TransactionJoined
+    | TransactionOpened
+    | TransactionEnding
+    | TransactionCommitted
+    | RunsWritten
+)
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+
+
+class CopyTrouble(NamedTuple):
+    """The partition does not get on."""
+
+    why: str | Exception
+
+
+class Halted(NamedTuple):
+    """The partition waits for a decision."""
+
+    reason: str
+    upstream: int
+
+
+class Recovered(NamedTuple):
+    """So many records were appended after the last progress written, which names `upstream`."""
+
+    records: int
+    upstream: int
+
+
+class ForeignRecords(NamedTuple):
+    """Somebody else has written records into the target's log before this one of ours."""
+
+    ack: Ack
+
+
+class TimesReplaced(NamedTuple):
+    """The target puts its own time in place of the records'. Reported once."""
+
+    downstream: int
+
+
+Report = CopyTrouble | Halted | Recovered | ForeignRecords | TimesReplaced
+
+
+class Ready(NamedTuple):
+    """What is to be done after a step."""
+
+    phase: Phase
+    fetch_from: int | None = None
+    """The source is to be fetched from here on; None: not at all."""
+    batch: InFlightBatch | None = None
+    """To be appended now."""
+    appends: bool = False
+    """Batches wait: the connections that take them may ask for the next one (`ConnectionReady`)."""
+    counted: Sequence[Ack] = ()
+    """Durable now, and visible to readers of committed records: offset syncs may be due for these."""
+    report: tuple[Report, ...] = ()
+    persist: bool = False
+    """The partition's row may say something new."""
+    joins: frozenset[int] = frozenset()
+    """Partitions of the target that the transaction's coordinator has to know before anything is appended there."""

@@ -1,0 +1,286 @@
+"""Where the records of a partition go on the target (no I/O, no clock): what waits there and what is in flight.
+
+`IdentityRouting`: every batch goes into the partition of the same number, whose log says how far the copy is.
+`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitions-chosen-by-key.md`): records are
+spread over all partitions of the target. Their logs hold what several partitions of the source have appended, so only
+committed progress says how far one copy is, and the partition always copies in transactions."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from lockstep_data_plane.core.append_sequence import Ack, AppendSequence, InFlightBatch
+from lockstep_data_plane.core.key_partitioner import BatchGroup, KeyPartitioner, StickyPartition
+from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords, refused_record, skipped, unread
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+__all__ = ["IdentityRouting", "KeyedRouting", "Routing"]
+
+GROUP_BYTES = 1024 * 1024
+"""Where a group of records ends, in bytes of keys and values: one batch for each partition of the target is made of
+it, as a whole."""
+
+ROUND_BYTES = 4 * 1024 * 1024
+"""While so many bytes of a round wait or are in flight nothing joins it: a partition that drains sends them all."""
+
+Skips = Sequence[tuple[int, int]]
+
+
+class IdentityRouting(AppendSequence):
+    """Into the partition of the same number, in order."""
+
+    in_one_log = True
+    """What is copied goes into one partition of the target, whose log says how far the copy is."""
+    sends_at_end = False
+    """Batches are appended also while the transaction is ending."""
+    ends_whole = True
+    """What the transaction holds may be committed."""
+
+    def __init__(
+        self,
+        number: int,
+        appends: tuple[int, int, int, int] = (-1, 0, -1, -1),
+        *,
+        others: Iterable[tuple[int, int]] = (),
+        transactional: bool = False,
+    ) -> None:
+        """`appends`, `others` and `transactional`: as `AppendSequence`."""
+        super().__init__(*appends, others, transactional=transactional)
+        self.numbers: Sequence[int] = (number,)
+        """The partitions of the target that records go to."""
+
+    def fits(self, partitions: int) -> bool:
+        """Whether the copy can go on as it is where the target has so many partitions."""
+        return True
+
+    def spread_over(self, partitions: int) -> IdentityRouting:
+        """The routing to a target of so many partitions."""
+        return self
+
+    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> IdentityRouting:
+        """The routing after a resume, with nothing queued: appends follow `end`."""
+        appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
+        return IdentityRouting(self.numbers[0], appends, others=end.others, transactional=transactional)
+
+    def appends_to(self, number: int) -> AppendSequence:
+        """The appends into that partition of the target."""
+        return self
+
+    def pass_on(self, batch: Batch, producer_id: int) -> bool:
+        """Queue a batch as it lies. False: its records have to be looked at."""
+        self.enqueue(as_outgoing(batch), producer_id)
+        return True
+
+    def add(self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int) -> int | None:
+        """Queue the records of a batch from upstream offset `position` on. Returns the offset behind them; None: there
+        are none. Raises BatchRejected, RecordTooLarge and ValueError."""
+        pieces = rebuild(batch, position, limits, skips)
+        for piece in pieces:
+            self.enqueue(piece, producer_id)
+        return pieces[-1].covers + 1 if pieces else None
+
+    def close_group(self, limits: TargetLimits) -> None:
+        """All batches of an answer are in. Raises BatchRejected; what comes before that record is queued."""
+
+    def breaks_round(self, why: str, refusal: RefusedRecords | None) -> bool:
+        """Whether what was refused only breaks a round, which begins again and then ends before these records."""
+        return False
+
+    def on_failed(self) -> None:
+        """The partition failed."""
+
+    def joining(self) -> frozenset[int]:
+        """Let what waits join the transaction. Returns the partitions of the target that it then has batches for."""
+        return frozenset(self.numbers)
+
+    @property
+    def all_sent(self) -> bool:
+        """Nothing more is to be appended in the transaction that is ending."""
+        return self.unanswered == 0
+
+    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+        """The upstream offset, with its leader epoch, up to which everything is decided once the transaction has ended
+        that holds these."""
+        return (held[-1].piece.covers, held[-1].piece.leader_epoch) if held else (-1, -1)
+
+
+class KeyedRouting:
+    """Spread over all partitions of the target, in rounds. A round is what one transaction holds: whole groups, so that
+    it ends with everything up to one upstream offset decided, whatever the pace of each partition. As
+    `IdentityRouting`, where nothing else is said."""
+
+    in_one_log = False
+    sends_at_end = True
+
+    def __init__(self, number: int, partitions: int = 0, producer_id: int = -1, epoch: int = 0) -> None:
+        self.numbers: Sequence[int] = range(partitions)
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.broken = False
+        self._number = number
+        self._links = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
+        self._sticky = StickyPartition(number)
+        self._barrier: tuple[str, RefusedRecords] | None = None
+        """What the target refused, and why: it is reached again, and what lies before it is committed first."""
+        self._gathering: KeyPartitioner | None = None
+        self._later: deque[BatchGroup] = deque()
+        self._round: BatchGroup | None = None
+
+    def fits(self, partitions: int) -> bool:
+        return len(self._links) == partitions
+
+    def spread_over(self, partitions: int) -> KeyedRouting:
+        return KeyedRouting(self._number, partitions)
+
+    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> KeyedRouting:
+        """The transactional id of the row's epoch has appended nothing yet."""
+        there = KeyedRouting(self._number, len(self._links), row.producer_id, row.producer_epoch)
+        there._sticky, there._barrier = self._sticky, self._barrier
+        return there
+
+    def appends_to(self, number: int) -> AppendSequence:
+        return self._links[number]
+
+    # -- records in ----------------------------------------------------------------------------------------------------
+
+    def pass_on(self, batch: Batch, producer_id: int) -> bool:
+        return False
+
+    def add(self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int) -> int | None:
+        records = unread(batch, position, skips)
+        if not records:
+            return None
+        gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
+        codec, barrier = limits.codec_of(batch.attributes & CODEC_MASK), self._barrier
+        ranges = barrier[1].ranges if barrier is not None else ()
+        at = next((i for i, record in enumerate(records) if skipped(record.offset, ranges)), None)
+        gathering.add(records[:at], codec, len(self._links), self._sticky)
+        if barrier is not None and at is not None:
+            gathering.cover(records[at].offset - 1, batch.leader_epoch)
+            self._barrier = None
+            raise BatchRejected(*barrier)
+        gathering.cover(max(batch.last_offset, records[-1].offset), batch.leader_epoch)
+        covers = gathering.covers
+        if gathering.size >= GROUP_BYTES:
+            self.close_group(limits)
+        return covers + 1
+
+    def close_group(self, limits: TargetLimits) -> None:
+        gathering, self._gathering = self._gathering, None
+        refused: BatchRejected | None = None
+        while gathering is not None:
+            try:
+                group = gathering.group(limits)
+            except RecordTooLarge as exc:
+                refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
+                gathering.cut(exc.record.offset)
+                continue
+            if group.pieces:
+                self._later.append(group)
+            break
+        if refused is not None:
+            raise refused
+
+    def extend_last(self, covers: int, leader_epoch: int) -> bool:
+        if self._gathering is not None:
+            self._gathering.cover(covers, leader_epoch)
+            return True
+        last = self._later[-1] if self._later else self._round
+        if last is not None and covers > last.covers:
+            last.covers, last.leader_epoch = covers, leader_epoch
+        return last is not None
+
+    # -- answers and failures ------------------------------------------------------------------------------------------
+
+    def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
+        return self._links[flight.piece.to].on_ack(flight, base_offset)
+
+    def on_failure(self, flight: InFlightBatch) -> None:
+        self._links[flight.piece.to].on_failure(flight)
+        self.on_failed()
+
+    def on_failed(self) -> None:
+        """Nothing more is sent anywhere. The round cannot end any more."""
+        self.broken = True
+        for link in self._links:
+            link.break_off()
+
+    def breaks_round(self, why: str, refusal: RefusedRecords | None) -> bool:
+        if not self.broken or refusal is None:
+            return False
+        if self._barrier is None or refusal.ranges < self._barrier[1].ranges:
+            self._barrier = why, refusal
+        return True
+
+    def reset(self) -> None:
+        """Drop what is in no round yet; of a round that is broken, what has not been sent as well."""
+        self._later.clear()
+        if self.broken:
+            for link in self._links:
+                link.reset()
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def joining(self) -> frozenset[int]:
+        while self._later and (self._round is None or sum(link.bytes_held for link in self._links) < ROUND_BYTES):
+            group = self._later.popleft()
+            for piece in group.pieces:
+                self._links[piece.to].enqueue(piece)
+            self._round = BatchGroup((), group.covers, group.leader_epoch)
+        return frozenset(number for number, link in enumerate(self._links) if not link.idle)
+
+    @property
+    def ends_whole(self) -> bool:
+        """The rest of a round of which a part is committed would be doubled by the run that goes on."""
+        return not self.broken
+
+    @property
+    def all_sent(self) -> bool:
+        return not self.broken and all(link.idle for link in self._links)
+
+    def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
+        return (-1, -1) if self._round is None else (self._round.covers, self._round.leader_epoch)
+
+    def marked(self) -> None:
+        """The round has ended."""
+        self._round = None
+
+    # -- all together --------------------------------------------------------------------------------------------------
+
+    @property
+    def sendable(self) -> bool:
+        """Whether a round may begin."""
+        return bool(self._later) and not self.broken
+
+    @property
+    def bytes_held(self) -> int:
+        return sum(link.bytes_held for link in self._links) + sum(group.size for group in self._later)
+
+    @property
+    def records_held(self) -> int:
+        waiting = sum(piece.count for group in self._later for piece in group.pieces)
+        return waiting + sum(link.records_held for link in self._links)
+
+    @property
+    def unanswered(self) -> int:
+        return sum(link.unanswered for link in self._links)
+
+    @property
+    def idle(self) -> bool:
+        return not self._later and all(link.idle for link in self._links)
+
+    @property
+    def oldest(self) -> OutgoingBatch | None:
+        first = [piece for link in self._links if (piece := link.oldest) is not None]
+        if not first and self._later:
+            first = list(self._later[0].pieces)
+        return min(first, key=lambda piece: piece.offsets[0], default=None)
+
+
+Routing = IdentityRouting | KeyedRouting

@@ -1,0 +1,141 @@
+"""The engine turns what the machine wants into requests, and responses into events of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.core.phases import Phase
+from lockstep_protocol.kafka_errors import KafkaErrorCode
+from tests.support.eventually import eventually
+from tests.unit.data_plane.engine_scene import EngineScene
+from tests.unit.data_plane.resume_scene import TRANSACTIONS
+
+INVALID_RECORD, NOT_ENOUGH_REPLICAS, TOO_LARGE = 87, 19, 10
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
+    made = EngineScene(tmp_path, monkeypatch, "A->B.lockstep.on.refused = quarantine")
+    yield made
+    if made.task is not None and not made.task.done():
+        made.engine.leave(("t", 0), goes_on=True)
+    await made.end()
+
+
+async def test_engine_copies_each_record_once_and_counts_it(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.append(*range(5))
+    await scene.has_copied(5)
+    scene.append(5, 6)
+    await scene.has_copied(7)
+    assert scene.engine.appended == partition.row().records == 7
+    assert list(scene.engine.moved()) == [partition]
+    assert scene.engine.held_bytes == 0
+
+
+@pytest.mark.parametrize("code", [NOT_ENOUGH_REPLICAS, KafkaErrorCode.NOT_LEADER_OR_FOLLOWER])
+async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: EngineScene, code: int) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.target.append_codes.append(code)
+    scene.append(1, 2, 3)
+    await scene.has_copied(4)
+    assert partition.incarnation == 2
+
+
+async def test_engine_splits_a_batch_that_is_too_large(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    before = partition.limits.max_bytes
+    scene.target.append_codes.append(TOO_LARGE)
+    scene.log.append(range(20))
+    await scene.has_copied(20)
+    assert partition.limits.max_bytes < before
+    assert partition.incarnation == 2
+
+
+async def test_engine_asks_the_log_after_appends_without_an_answer(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.target.holds_answers = True
+    scene.append(1, 2)
+    await eventually(lambda: len(scene.copied) > 1, within=3, what="the target has more than it acknowledged")
+    assert partition.row().upstream == 0
+    scene.target.holds_answers = False
+    scene.target.cut()
+    await scene.has_copied(3)
+    assert "ProgressRecovered" in scene.writer.events
+
+
+async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.target.holds_answers = True
+    scene.append(1)
+    await eventually(lambda: len(scene.copied) == 2, within=3)
+    scene.engine.leave(("t", 0), "paused")
+    assert partition.phase is Phase.DRAINING
+    scene.append(2)
+    scene.target.holds_answers = False
+    scene.target.cut()
+    await scene.end()
+    row = scene.writer.rows[-1]
+    assert (row.phase, row.located, row.upstream, row.downstream) == ("paused", True, 1, 1)
+    assert len(scene.copied) == 2, "nothing more was fetched"
+
+
+async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.target.append_codes.append(INVALID_RECORD)
+    scene.append(0)
+    await eventually(lambda: scene.writer.kept != [] and partition.phase is Phase.COPYING, within=3)
+    assert scene.writer.kept[0].ranges == ((0, 0),)
+    scene.append(1)
+    await eventually(lambda: partition.row().upstream == 1, within=3)
+    assert scene.copied == [b"value-1"]
+    assert partition.written.quarantined == 1
+
+
+@pytest.mark.parametrize("cut", [True, False])
+async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: bool) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    if cut:
+        scene.source.cut()
+    else:
+        scene.source.fetch_codes.append(KafkaErrorCode.NOT_LEADER_OR_FOLLOWER)
+    await eventually(lambda: partition.incarnation == 2, within=3)
+    scene.append(1)
+    await scene.has_copied(2)
+
+
+async def test_engine_gives_new_limits_to_the_partition(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.engine.topic_changed(replace(scene.topic, target_configs=(("max.message.bytes", "500"),)))
+    assert (partition.limits.max_bytes, partition.phase) == (500, Phase.COPYING)
+    scene.engine.topic_changed(replace(scene.topic, source_topic_id="another"))
+    assert partition.phase is Phase.SETTLING
+
+
+async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = EngineScene(tmp_path, monkeypatch, TRANSACTIONS)
+    partition = await scene.begin()
+    scene.append(0, 1)
+    await eventually(lambda: partition.row().upstream == 1, within=3, what="the transaction is committed")
+    scene.target.open_codes.append(KafkaErrorCode.INVALID_PRODUCER_EPOCH)
+    scene.append(2)
+    await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2, within=3)
+    assert scene.copied == [b"value-0", b"value-1", b"value-2"]
+    assert scene.copy.open_transactions == []
+    scene.engine.leave(("t", 0), "stopped")
+    await scene.end()
+    assert (scene.writer.rows[-1].phase, scene.writer.rows[-1].located) == ("stopped", True)
