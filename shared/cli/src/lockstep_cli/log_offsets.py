@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_client
-from lockstep_cli.partition_status import LogOffsets, latest
+from lockstep_cli.partition_status import LogOffsets
 from lockstep_config import FlowSettings
 from lockstep_protocol.lag import LogRange
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
@@ -39,10 +39,6 @@ class LogReader:
         source, target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
         earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
         return replace(source, target=target.target, target_ids=target.target_ids, troubles=troubles, earlier=earlier)
-
-    def is_conclusive(self, rows: Mapping[str, Row], logs: LogOffsets, at_ms: int) -> bool:
-        """Whether one look was enough to tell partitions at rest from those that stand still."""
-        return latest([row for row in rows.values() if isinstance(row, PartitionProgress)], at_ms, logs)
 
     async def _of_source(self, topics: list[MirroredTopic]) -> LogOffsets:
         settings = self._settings

@@ -11,7 +11,7 @@ from lockstep_protocol.names import Flow
 
 __all__ = ["OffsetLocation", "offset_location", "still_runs"]
 
-DEDICATED, STRIMZI, CONNECT = "dedicated", "strimzi", "connect"
+STRIMZI, CONNECT = "strimzi", "connect"
 
 
 @dataclass(frozen=True, slots=True)

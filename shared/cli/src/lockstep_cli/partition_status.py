@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, PartitionState
@@ -15,9 +15,9 @@ from lockstep_protocol.lag import (
     is_of_another_log,
     why_unknown,
 )
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SlotStatus
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
-__all__ = ["LogOffsets", "SlotOwners", "judged", "latest"]
+__all__ = ["LogOffsets", "SlotOwners", "is_conclusive", "judged"]
 
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
@@ -114,7 +114,7 @@ def judged(
     )
 
 
-def latest(rows: list[PartitionProgress], at_ms: int, logs: LogOffsets) -> bool:
+def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
     """Whether each row that is behind the source is recent: else one look cannot tell rest from standing still."""
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
@@ -122,6 +122,7 @@ def latest(rows: list[PartitionProgress], at_ms: int, logs: LogOffsets) -> bool:
         or source is None
         or source.end - 1 <= row.upstream
         for row in rows
+        if isinstance(row, PartitionProgress)
         for source in (logs.source.get((row.topic, row.partition)),)
     )
 

@@ -123,6 +123,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     from lockstep_cli.clusters import target_client
     from lockstep_cli.command_client import members_of
     from lockstep_cli.log_offsets import LogReader
+    from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
     from lockstep_runtime.util.clock import now_ms
@@ -135,7 +136,7 @@ async def read_report(settings: FlowSettings, timeout: float) -> Report:
     if "data-plane" in services:
         reader = LogReader(settings, target, timeout)
         logs = await reader.read(rows)
-        if not reader.is_conclusive(rows, logs, now_ms()):
+        if not is_conclusive(rows.values(), now_ms(), logs):
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             rows, unreadable = await read_rows(settings)
             logs = await reader.read(rows, logs)

@@ -182,7 +182,11 @@ def _producer(settings: FlowSettings, properties: Mapping[str, str], role: str) 
 def _client(
     settings: FlowSettings, properties: Mapping[str, str], kind: ClientKind, role: str, connector: str = ""
 ) -> dict[str, Any]:
-    conf: dict[str, Any] = {**_translated(properties, kind)}
+    translation = translated(properties, kind)
+    for key, why in translation.refused:
+        # A loaded configuration has none: this is for properties made by hand.
+        raise Untranslatable(key, f"{key} {why}")
+    conf: dict[str, Any] = {**translation.settings}
     if uses_tls(properties):
         with _stores():
             conf |= stores_translated(material_of(tls_of(properties)))
@@ -190,11 +194,3 @@ def _client(
         conf["oauth_cb"] = TokenCallback(source_of(tokens))
     conf["client.id"] = client_id(settings, role, properties, connector)
     return conf
-
-
-def _translated(properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
-    translation = translated(properties, kind)
-    for key, why in translation.refused:
-        # A loaded configuration has none: this is for properties made by hand.
-        raise Untranslatable(key, f"{key} {why}")
-    return translation.settings

@@ -67,7 +67,9 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
         lines.notes += [replace(note, file=path) for note in text.notes]
         _add_entries(side, path, text.entries, lines)
     _take_options(files.options, lines)
-    _name(files.options.get("name", ""), lines)
+    group = lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value.strip()
+    for key, value in names_of(files.options.get("name", "").strip() or group, FLOW).items():
+        lines.entries.setdefault(key, Entry(key, value))
     if f"{FLOW}.topics" not in lines.entries:
         lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
     entries = tuple(lines.entries.values())
@@ -142,12 +144,6 @@ def _place(entry: Entry, lines: _Lines) -> None:
         lines.problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
         return
     lines.add(entry)
-
-
-def _name(stated: str, lines: _Lines) -> None:
-    group = lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value
-    for key, value in names_of(stated.strip() or group.strip(), FLOW).items():
-        lines.entries.setdefault(key, Entry(key, value))
 
 
 def _take_options(options: Mapping[str, str], lines: _Lines) -> None:

@@ -100,7 +100,7 @@ def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
     of = "config" if key.name.startswith("config.") else "topic"
     does = "leaves out" if key.name.endswith(("exclude", "blacklist")) else "selects"
     characters = " and ".join("a blank" if one == " " else repr(one) for one in needed[:3] if one)
-    why = slip(pattern) or _two(pattern)
+    why = slip(pattern) or ("patterns are separated by commas" if " " in pattern else "")
     return (
         f"has {_shown(pattern)}, which {does} no {of}: a {of}'s name has only letters, digits, '.', '_' and '-', and "
         f"this needs {characters or 'something else'}" + (f"; {why}" if why else "")
@@ -117,10 +117,6 @@ def _needed(pattern: str) -> tuple[str, ...]:
 def _quoted(text: str) -> str:
     quoted = text.startswith(tuple(_QUOTES)) or text.endswith(tuple(_QUOTES))
     return "quotes belong to the value: write it without" if quoted else ""
-
-
-def _two(pattern: str) -> str:
-    return "patterns are separated by commas" if " " in pattern else ""
 
 
 def _shown(pattern: str) -> str:

@@ -26,8 +26,6 @@ from lockstep_config.text.jks import MAGIC, BadStore, read_jks
 
 __all__ = ["BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
 
-DUAL = ("JKS", "PKCS12")
-
 _KEY = re.compile(r"-----BEGIN (?P<label>[A-Z ]*PRIVATE KEY)-----.*?-----END (?P=label)-----", re.DOTALL)
 _IS_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----")
 
