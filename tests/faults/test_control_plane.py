@@ -25,7 +25,8 @@ from lockstep_protocol.rows.state_rows import GroupStatus, Leader, Wanted
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.state.state_fold import owner_of
 from tests.conftest import Pair
-from tests.faults.replicas import SUBJECTS, Checkpoints, Replicas, Subject, until
+from tests.faults.replicas import Replicas
+from tests.faults.subjects import SUBJECTS, Checkpoints, Subject, until
 from tests.support.clusters import Record, produce
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
