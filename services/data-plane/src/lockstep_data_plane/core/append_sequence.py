@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.coalesce import next_outgoing
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
@@ -40,13 +40,6 @@ class Ack(NamedTuple):
     downstream: int
     size: int
     foreign: int = 0
-
-
-class InFlightCover(Protocol):
-    """Something on its way; once it is durable, everything up to upstream offset `covers` is decided."""
-
-    covers: int
-    leader_epoch: int
 
 
 class AppendSequence:
@@ -184,16 +177,12 @@ class AppendSequence:
     def extend_last(self, covers: int, leader_epoch: int) -> bool:
         """Let the newest unacknowledged piece cover offsets that were passed over behind it, in this leader epoch of
         the source. False when there is none: then they are decided already."""
-        last = self._newest
+        last = self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
         if last is None:
             return False
         if covers > last.covers:
             last.covers, last.leader_epoch = covers, leader_epoch
         return True
-
-    @property
-    def _newest(self) -> InFlightCover | None:
-        return self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
 
     @property
     def unanswered(self) -> int:

@@ -73,7 +73,11 @@ class BatchAdmission:
                     batch, self.position, limits, aborted=aborted.holds(batch), elsewhere=producer is None
                 )
                 own = -1 if producer is None else producer
-                if action is PASS and self._is_new(batch) and routing.pass_on(batch, own):
+                if (
+                    action is PASS
+                    and not (there.left or (skips and self._touches(batch)))
+                    and routing.pass_on(batch, own)
+                ):
                     self.position = batch.last_offset + 1
                 elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                     self._pass_over(batch.last_offset, batch.leader_epoch)
@@ -85,13 +89,9 @@ class BatchAdmission:
         finally:
             routing.close_group(limits)
 
-    def _is_new(self, batch: Batch) -> bool:
-        """Whether none of its records is counted or passed over."""
-        if not self._skips:
-            return not self._there.left
-        return not self._there.left and not any(
-            first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips
-        )
+    def _touches(self, batch: Batch) -> bool:
+        """Whether some of its offsets are passed over."""
+        return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
 
     def _look_into(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
         """The lane of batches whose records have to be read: rebuilt, or counted past, or both."""

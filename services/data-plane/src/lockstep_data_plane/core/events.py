@@ -1,6 +1,4 @@
-"""What goes into a partition's machine, and what comes out (no I/O, no clock): `PartitionMachine.step(event) -> Ready`.
-
-Values that do not change. Those of every batch are tuples, because they cost least."""
+"""What goes into a partition's machine, and what comes out (no I/O, no clock): `step(event) -> Ready`."""
 
 from __future__ import annotations
 
@@ -50,17 +48,26 @@ __all__ = [
     "TransactionOpened",
 ]
 
+
+class PartitionEvent:
+    """Something that happened. It does not change."""
+
+    __slots__ = ()
+
+
 # -- of every batch ----------------------------------------------------------------------------------------------------
 
 
-class Received(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Received(PartitionEvent):
     """An answer of the source brought batches up to `fetch_from`, in this leader epoch. They may be judged later."""
 
     fetch_from: int
     leader_epoch: int
 
 
-class Fetched(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fetched(PartitionEvent):
     """Batches of the source, fetched for this incarnation of the partition. `source_end` is the end of its log, or of
     what is committed there."""
 
@@ -70,14 +77,16 @@ class Fetched(NamedTuple):
     source_end: int
 
 
-class ConnectionReady(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConnectionReady(PartitionEvent):
     """The connection to partition `to` of the target takes a batch, with at most `window` in flight there."""
 
     to: int
     window: int
 
 
-class Acked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Acked(PartitionEvent):
     """The target has a batch. `times_replaced`: it put its own time in place of the records'."""
 
     flight: InFlightBatch
@@ -86,7 +95,8 @@ class Acked(NamedTuple):
     times_replaced: bool = False
 
 
-class Measured(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Measured(PartitionEvent):
     """The age of batches that were fetched, `size` bytes together, counts now: what is sent does not wait for that."""
 
     batches: Sequence[Batch]
@@ -98,7 +108,7 @@ class Measured(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(PartitionEvent):
     """Something failed that the target's log settles. `why` is reported once; "": resuming will say what it is."""
 
     why: str | Exception = ""
@@ -111,7 +121,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(PartitionEvent):
     """Only a decision settles it. `refusal`: the records, where they are known; `case`: as `PartitionProgress.case`."""
 
     why: str
@@ -125,7 +135,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class RowLoaded:
+class RowLoaded(PartitionEvent):
     """What is written down about the partition. `at_rest`: it is read only to find out where the copy ends."""
 
     row: PartitionProgress
@@ -133,14 +143,14 @@ class RowLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetSized:
+class TargetSized(PartitionEvent):
     """The target's topic has so many partitions."""
 
     partitions: int
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class Resumed(PartitionEvent):
     """`end` is the end of our appends in the target's log, at or behind `row`. `runs` are the rows with the partition's
     offset runs. `transactions` None: what is appended counts when it is acknowledged."""
 
@@ -151,12 +161,12 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
-class NothingCopied:
+class NothingCopied(PartitionEvent):
     """The partition is to rest, and nothing was ever copied, or an operator has said where the copy begins."""
 
 
 @dataclass(frozen=True, slots=True)
-class TopicChanged:
+class TopicChanged(PartitionEvent):
     """The topic's row came in: its limits, and the ids and the number of partitions that its topics have now."""
 
     limits: TargetLimits
@@ -169,7 +179,7 @@ class TopicChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(PartitionEvent):
     """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it rests otherwise (as
     `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
 
@@ -179,17 +189,17 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class AllAnswered:
+class AllAnswered(PartitionEvent):
     """Every answer is in, and no transaction is open any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class EntryQuarantined:
+class EntryQuarantined(PartitionEvent):
     """The quarantine topic has one more entry of what was refused."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class Quarantined(PartitionEvent):
     """The quarantine topic has all of it, and `row` passes over it. None: the target's log has to be read first."""
 
     row: PartitionProgress | None
@@ -199,34 +209,34 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionJoining:
+class TransactionJoining(PartitionEvent):
     """A transaction begins, or the open one takes in what waits. `Ready.joins` has the target's partitions that its
     coordinator has to know first."""
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionJoined:
+class TransactionJoined(PartitionEvent):
     """The coordinator knows these partitions of the target."""
 
     partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionOpened:
+class TransactionOpened(PartitionEvent):
     """Batches may be appended, from this moment of the loop's clock on."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionEnding:
+class TransactionEnding(PartitionEvent):
     """The transaction is due at this moment of the loop's clock."""
 
     at_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionCommitted:
+class TransactionCommitted(PartitionEvent):
     """What it held is visible."""
 
     now_ms: int
@@ -236,36 +246,11 @@ class TransactionCommitted:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsWritten:
+class RunsWritten(PartitionEvent):
     """The state topic has these rows of offset runs."""
 
     rows: Sequence[OffsetRuns]
 
-
-PartitionEvent = (
-    Received
-    | Fetched
-    | ConnectionReady
-    | Acked
-    | Measured
-    | Failed
-    | Refused
-    | RowLoaded
-    | TargetSized
-    | Resumed
-    | NothingCopied
-    | TopicChanged
-    | Leave
-    | AllAnswered
-    | EntryQuarantined
-    | Quarantined
-    | TransactionJoining
-    | TransactionJoined
-    | TransactionOpened
-    | TransactionEnding
-    | TransactionCommitted
-    | RunsWritten
-)
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
 

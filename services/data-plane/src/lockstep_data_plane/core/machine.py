@@ -5,6 +5,7 @@ All that is public here but `step` reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from lockstep_data_plane.core.partition_view import PartitionView
 from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSITIONS, Phase, PhaseEvent
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords
 from lockstep_data_plane.core.routing import IdentityRouting
-from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
+from lockstep_data_plane.core.transaction_state import TransactionStage
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES
 
 __all__ = ["PartitionMachine"]
@@ -90,7 +91,8 @@ class PartitionMachine(PartitionView):
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Ready:
         appends, batch = self._routing.appends_to(event.to), None
-        if self._sends and appends.may_launch(event.window) and self._takes(event.to):
+        takes = self._transactions is None or self._takes(event.to)
+        if self._sends and takes and appends.may_launch(event.window):
             limits = self._limits
             batch = appends.launch(min(MERGED_BYTES, limits.max_bytes), limits.levels)
         return Ready(self._phase, self._fetch_from if self._reads else None, batch)
@@ -243,12 +245,6 @@ class PartitionMachine(PartitionView):
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
-    @property
-    def _transaction(self) -> TransactionState:
-        if self._transactions is None:
-            raise KeyError(f"{self.name} does not copy in transactions")
-        return self._transactions
-
     def _on_transaction_joining(self, event: events.TransactionJoining) -> Ready:
         if self._transaction.stage is TransactionStage.CLOSED:
             self._transaction.opening()
@@ -274,35 +270,17 @@ class PartitionMachine(PartitionView):
     # -- what is written down ------------------------------------------------------------------------------------------
 
     def _on_measured(self, event: events.Measured) -> Ready:
-        self._acked.stats.fetched(*event)
-        return self._ready()
+        self._acked.stats.fetched(event.batches, event.size, event.now_ms)
+        return Ready(self._phase, self._fetch_from if self._reads else None)
 
     def _on_runs_written(self, event: events.RunsWritten) -> Ready:
         self._acked.runs.written(event.rows)
         return self._ready(persist=False)
 
 
-_HANDLERS: Mapping[type, Callable[[PartitionMachine, Any], Ready]] = {
-    events.Received: PartitionMachine._on_received,
-    events.Fetched: PartitionMachine._on_fetched,
-    events.ConnectionReady: PartitionMachine._on_connection_ready,
-    events.Acked: PartitionMachine._on_acked,
-    events.Failed: PartitionMachine._on_failed,
-    events.Refused: PartitionMachine._on_refused,
-    events.RowLoaded: PartitionMachine._on_row_loaded,
-    events.TargetSized: PartitionMachine._on_target_sized,
-    events.Resumed: PartitionMachine._on_resumed,
-    events.NothingCopied: PartitionMachine._on_nothing_copied,
-    events.TopicChanged: PartitionMachine._on_topic_changed,
-    events.Leave: PartitionMachine._on_leave,
-    events.AllAnswered: PartitionMachine._on_all_answered,
-    events.EntryQuarantined: PartitionMachine._on_entry_quarantined,
-    events.Quarantined: PartitionMachine._on_quarantined,
-    events.TransactionJoining: PartitionMachine._on_transaction_joining,
-    events.TransactionJoined: PartitionMachine._on_transaction_joined,
-    events.TransactionOpened: PartitionMachine._on_transaction_opened,
-    events.TransactionEnding: PartitionMachine._on_transaction_ending,
-    events.TransactionCommitted: PartitionMachine._on_transaction_committed,
-    events.Measured: PartitionMachine._on_measured,
-    events.RunsWritten: PartitionMachine._on_runs_written,
+_HANDLERS: Mapping[type[PartitionEvent], Callable[[PartitionMachine, Any], Ready]] = {
+    event: getattr(PartitionMachine, "_on" + re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), event.__name__))
+    for event in vars(events).values()
+    if isinstance(event, type) and issubclass(event, PartitionEvent) and event is not PartitionEvent
 }
+"""`Fetched` goes to `_on_fetched`, and so on."""

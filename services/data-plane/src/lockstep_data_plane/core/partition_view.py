@@ -205,13 +205,12 @@ class PartitionView:
 
     def may_launch(self, number: int, window: int) -> bool:
         """Whether a batch may go to that partition of the target now, with at most so many in flight there."""
-        return self._routing.appends_to(number).may_launch(window) and self._takes(number)
+        takes = self._transactions is None or self._takes(number)
+        return takes and self._routing.appends_to(number).may_launch(window)
 
     def _takes(self, number: int) -> bool:
-        """Whether the transaction, where there is one, takes batches for that partition of the target now."""
-        transactions = self._transactions
-        if transactions is None:
-            return True
+        """Whether the transaction takes batches for that partition of the target now."""
+        transactions = self._transaction
         ending = transactions.stage is TransactionStage.ENDING and self._routing.sends_at_end
         return (ending or transactions.stage is TransactionStage.OPEN) and number in transactions.joined
 
@@ -262,6 +261,12 @@ class PartitionView:
         """Nothing more is to be appended in the transaction that is ending."""
         return self._routing.all_sent
 
+    @property
+    def _transaction(self) -> TransactionState:
+        if self._transactions is None:
+            raise KeyError(f"{self.name} does not copy in transactions")
+        return self._transactions
+
     def is_in_transaction(self, incarnation: int) -> bool:
         """Whether the transaction that this incarnation opened goes on."""
         goes_on = self.sends or (self._phase is Phase.SETTLING and self._ends_first)
@@ -270,24 +275,18 @@ class PartitionView:
     def transaction_due_in(self, now_s: float) -> float | None:
         """As `TransactionState.due_in`, by the loop's clock."""
         leaving = self._phase is not Phase.COPYING
-        transactions = self._transactions
-        if transactions is None:
-            return None
-        return transactions.due_in(now_s, idle=self.quiet, caught_up=self.caught_up, leaving=leaving)
+        return self._transaction.due_in(now_s, idle=self.quiet, caught_up=self.caught_up, leaving=leaving)
 
     @property
     def transaction_is_spent(self) -> bool:
         """Whether the open transaction holds nothing, and will hold nothing."""
-        holds = self._transactions is not None and bool(self._transactions.held)
-        return self._phase is not Phase.COPYING and self.quiet and not holds
+        return self._phase is not Phase.COPYING and self.quiet and not self._transaction.held
 
     @property
     def progress(self) -> tuple[int, int]:
         """The upstream offset up to which everything is decided once the open transaction has ended, and the sequence
         of the record of progress that says so."""
-        transactions = self._transactions
-        held, sequence = ((), -1) if transactions is None else (transactions.held, transactions.progress_sequence)
-        return self._routing.decided(held)[0], sequence
+        return self._routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
 
     # -- what there is to write down -----------------------------------------------------------------------------------
 

@@ -58,10 +58,6 @@ class TargetPartition(NamedTuple):
         return self.partition.may_launch(self.number, window)
 
 
-def _targets(partition: PartitionMachine) -> list[TargetPartition]:
-    return [TargetPartition(partition, number) for number in partition.numbers]
-
-
 OnAnswer = Callable[[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
 
 
@@ -198,11 +194,13 @@ class Sender:
         self._of: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
         self._indexes: dict[PartitionMachine, dict[int, int]] = {}
+        self._targets: dict[PartitionMachine, tuple[TargetPartition, ...]] = {}
 
     async def attach(self, partition: PartitionMachine, *, alone: bool = False) -> None:
         """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
         Raises BrokerUnreachable where there is none."""
-        for target_partition in _targets(partition):
+        self._targets[partition] = tuple(TargetPartition(partition, number) for number in partition.numbers)
+        for target_partition in self._targets[partition]:
             await self._attach(target_partition, alone=alone)
 
     async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
@@ -235,7 +233,7 @@ class Sender:
 
     def detach(self, partition: PartitionMachine) -> None:
         """The partition leaves this slot, or its outlets are about to be others."""
-        for target_partition in _targets(partition):
+        for target_partition in self._targets.pop(partition, ()):
             self._detach(target_partition)
         self._indexes.pop(partition, None)
 
@@ -246,7 +244,7 @@ class Sender:
 
     def ready(self, partition: PartitionMachine) -> None:
         """Something was queued for the partition; `pump` sends it."""
-        for target_partition in _targets(partition):
+        for target_partition in self._targets.get(partition, ()):
             attached = self._of.get(target_partition)
             if attached is None:
                 continue

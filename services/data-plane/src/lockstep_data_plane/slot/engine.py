@@ -252,9 +252,10 @@ class SlotEngine:
     # -- between fetch and answer --------------------------------------------------------------------------------------
 
     def _on_fetched(self, delivery: Delivery) -> None:
-        if delivery.partition.provenance is not self._origins or not self._origins.hold(delivery):
+        if delivery.partition.provenance is self._origins and self._origins.hold(delivery):
+            self._update_held(delivery.partition)
+        else:
             self._classify(delivery)
-        self._update_held(delivery.partition)
 
     def _update_held(self, partition: PartitionMachine) -> None:
         """To be called whenever what the partition holds may be another size."""
