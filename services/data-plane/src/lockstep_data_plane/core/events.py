@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.core.append_sequence import Ack, InFlightBatch
@@ -49,25 +48,17 @@ __all__ = [
 ]
 
 
-class PartitionEvent:
-    """Something that happened. It does not change."""
-
-    __slots__ = ()
-
-
 # -- of every batch ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Received(PartitionEvent):
+class Received(NamedTuple):
     """An answer of the source brought batches up to `fetch_from`, in this leader epoch. They may be judged later."""
 
     fetch_from: int
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched(PartitionEvent):
+class Fetched(NamedTuple):
     """Batches of the source, fetched for this incarnation of the partition. `source_end` is the end of its log, or of
     what is committed there."""
 
@@ -77,16 +68,14 @@ class Fetched(PartitionEvent):
     source_end: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionReady(PartitionEvent):
+class ConnectionReady(NamedTuple):
     """The connection to partition `to` of the target takes a batch, with at most `window` in flight there."""
 
     to: int
     window: int
 
 
-@dataclass(frozen=True, slots=True)
-class Acked(PartitionEvent):
+class Acked(NamedTuple):
     """The target has a batch. `times_replaced`: it put its own time in place of the records'."""
 
     flight: InFlightBatch
@@ -95,8 +84,7 @@ class Acked(PartitionEvent):
     times_replaced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Measured(PartitionEvent):
+class Measured(NamedTuple):
     """The age of batches that were fetched, `size` bytes together, counts now: what is sent does not wait for that."""
 
     batches: Sequence[Batch]
@@ -107,8 +95,7 @@ class Measured(PartitionEvent):
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Failed(PartitionEvent):
+class Failed(NamedTuple):
     """Something failed that the target's log settles. `why` is reported once; "": resuming will say what it is."""
 
     why: str | Exception = ""
@@ -120,8 +107,7 @@ class Failed(PartitionEvent):
     """The target has no part in it, so an open transaction is committed first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused(PartitionEvent):
+class Refused(NamedTuple):
     """Only a decision settles it. `refusal`: the records, where they are known; `case`: as `PartitionProgress.case`."""
 
     why: str
@@ -134,23 +120,20 @@ class Refused(PartitionEvent):
 # -- where the copy goes on --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RowLoaded(PartitionEvent):
+class RowLoaded(NamedTuple):
     """What is written down about the partition. `at_rest`: it is read only to find out where the copy ends."""
 
     row: PartitionProgress
     at_rest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TargetSized(PartitionEvent):
+class TargetSized(NamedTuple):
     """The target's topic has so many partitions."""
 
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed(PartitionEvent):
+class Resumed(NamedTuple):
     """`end` is the end of our appends in the target's log, at or behind `row`. `runs` are the rows with the partition's
     offset runs. `transactions` None: what is appended counts when it is acknowledged."""
 
@@ -160,13 +143,11 @@ class Resumed(PartitionEvent):
     transactions: TransactionState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NothingCopied(PartitionEvent):
+class NothingCopied(NamedTuple):
     """The partition is to rest, and nothing was ever copied, or an operator has said where the copy begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChanged(PartitionEvent):
+class TopicChanged(NamedTuple):
     """The topic's row came in: its limits, and the ids and the number of partitions that its topics have now."""
 
     limits: TargetLimits
@@ -178,8 +159,7 @@ class TopicChanged(PartitionEvent):
 # -- where it ends -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Leave(PartitionEvent):
+class Leave(NamedTuple):
     """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it rests otherwise (as
     `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
 
@@ -188,18 +168,15 @@ class Leave(PartitionEvent):
     in_doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AllAnswered(PartitionEvent):
+class AllAnswered(NamedTuple):
     """Every answer is in, and no transaction is open any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryQuarantined(PartitionEvent):
+class EntryQuarantined(NamedTuple):
     """The quarantine topic has one more entry of what was refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined(PartitionEvent):
+class Quarantined(NamedTuple):
     """The quarantine topic has all of it, and `row` passes over it. None: the target's log has to be read first."""
 
     row: PartitionProgress | None
@@ -208,35 +185,30 @@ class Quarantined(PartitionEvent):
 # -- transactions ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionJoining(PartitionEvent):
+class TransactionJoining(NamedTuple):
     """A transaction begins, or the open one takes in what waits. `Ready.joins` has the target's partitions that its
     coordinator has to know first."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionJoined(PartitionEvent):
+class TransactionJoined(NamedTuple):
     """The coordinator knows these partitions of the target."""
 
     partitions: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionOpened(PartitionEvent):
+class TransactionOpened(NamedTuple):
     """Batches may be appended, from this moment of the loop's clock on."""
 
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionEnding(PartitionEvent):
+class TransactionEnding(NamedTuple):
     """The transaction is due at this moment of the loop's clock."""
 
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionCommitted(PartitionEvent):
+class TransactionCommitted(NamedTuple):
     """What it held is visible."""
 
     now_ms: int
@@ -245,11 +217,37 @@ class TransactionCommitted(PartitionEvent):
 # -- what is written down ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RunsWritten(PartitionEvent):
+class RunsWritten(NamedTuple):
     """The state topic has these rows of offset runs."""
 
     rows: Sequence[OffsetRuns]
+
+
+PartitionEvent = (
+    Received
+    | Fetched
+    | ConnectionReady
+    | Acked
+    | Measured
+    | Failed
+    | Refused
+    | RowLoaded
+    | TargetSized
+    | Resumed
+    | NothingCopied
+    | TopicChanged
+    | Leave
+    | AllAnswered
+    | EntryQuarantined
+    | Quarantined
+    | TransactionJoining
+    | TransactionJoined
+    | TransactionOpened
+    | TransactionEnding
+    | TransactionCommitted
+    | RunsWritten
+)
+"""Something that happened to a partition. One is made for each batch, so that all are tuples: cheap, and frozen."""
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

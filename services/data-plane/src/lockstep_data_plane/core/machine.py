@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from lockstep_data_plane.core import events
 from lockstep_data_plane.core.append_sequence import Ack
@@ -280,7 +280,6 @@ class PartitionMachine(PartitionView):
 
 _HANDLERS: Mapping[type[PartitionEvent], Callable[[PartitionMachine, Any], Ready]] = {
     event: getattr(PartitionMachine, "_on" + re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), event.__name__))
-    for event in vars(events).values()
-    if isinstance(event, type) and issubclass(event, PartitionEvent) and event is not PartitionEvent
+    for event in get_args(PartitionEvent)
 }
 """`Fetched` goes to `_on_fetched`, and so on."""
