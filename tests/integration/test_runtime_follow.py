@@ -142,7 +142,7 @@ async def test_partition_not_fetched_by_librdkafka_is_read_anew_at_its_offset(
             return super().poll(timeout)
 
     monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Losing)
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 2.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 2.0)
     create_topic(broker_b.bootstrap, topic_name, partitions=2)
     produce(broker_b.bootstrap, topic_name, [Written(value=b"%d" % n, partition=n % 2) for n in range(10)])
     seen: list[Record] = []
@@ -183,7 +183,7 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
             return super().get_watermark_offsets(partition, timeout, cached)
 
     monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.Consumer", Lost)
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 1.0)
     create_topic(broker_b.bootstrap, topic_name)
     _write(broker_b, topic_name, range(10))
     seen: list[Record] = []
@@ -204,7 +204,7 @@ async def test_lost_client_is_replaced_and_continues_at_its_offset(
 async def test_a_follower_goes_on_when_its_broker_was_away_for_long(
     topic_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.LOOK_EVERY", 1.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.topic_reader.CHECK_INTERVAL", 1.0)
     with Broker("away") as broker:
         create_topic(broker.bootstrap, topic_name)
         _write(broker, topic_name, range(10))

@@ -25,7 +25,7 @@ __all__ = ["gaps", "longest_gap", "new_topics", "ten_topics", "ten_topics_unmirr
 
 FIRST_RECORD_WITHIN_S = 240.0
 MIRRORED_WITHIN_S = 120.0
-LOOK_EVERY_S = 0.005
+CHECK_INTERVAL_S = 0.005
 TIMES = 10
 PAUSE_S = 5.0
 WARM_UP_S = 20.0
@@ -66,7 +66,7 @@ def new_topics(clusters: Clusters, partitions: int, first: str, system: System, 
             time.sleep(PAUSE_S + draw.uniform(0.0, PAUSE_S))  # the system's own rhythm must not decide
             began = time.monotonic()
             _create_with_record(clusters, f"new-{turn}", partitions)
-            _wait_mirrored(run, target, f"new-{turn}", partitions, MIRRORED_WITHIN_S, LOOK_EVERY_S)
+            _wait_mirrored(run, target, f"new-{turn}", partitions, MIRRORED_WITHIN_S, CHECK_INTERVAL_S)
             seconds.append(time.monotonic() - began)
     ordered = sorted(seconds)
     return Readings(
@@ -119,8 +119,8 @@ def _two_minutes(
         adding = beside.submit(add)
         _take(read.consumer, arrived, added + MINUTE_S, check)
         ended = time.monotonic()
-        took_s = adding.result() - added
-    return {**gaps(arrived, began, added, ended), "all_mirrored_s": took_s}
+        duration_s = adding.result() - added
+    return {**gaps(arrived, began, added, ended), "all_mirrored_s": duration_s}
 
 
 def _add(clusters: Clusters, partitions: int) -> float:

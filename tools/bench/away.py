@@ -29,7 +29,7 @@ COPIED_WITHIN_S = 180.0
 AFTER_S = 10.0
 """From the outage to when it is looked at: whoever has a question under way is told of it."""
 PERIOD_S = 30.0
-LOOK_EVERY_S = 0.5
+CHECK_INTERVAL_S = 0.5
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def _measured(stage: Stage, system: System) -> Readings:
                     outage.go(broker)
                 stage.say(f"{AWAY}: {name}, looked at for {PERIOD_S:.0f} s")
                 time.sleep(AFTER_S)
-                shares = _looked_at(run)
+                shares = _checked_at(run)
                 for broker in outage.brokers:
                     outage.come(broker)
                 began = time.monotonic()
@@ -91,7 +91,7 @@ def _measured(stage: Stage, system: System) -> Readings:
     return Readings(values=values, notes=notes, log=log.name)
 
 
-def _looked_at(run: SystemRun) -> Sequence[tuple[str, float]]:
+def _checked_at(run: SystemRun) -> Sequence[tuple[str, float]]:
     """Each service with all that it has started: the data plane with Spark."""
     services = {child: TreeAccount() for child in psutil.Process(run.pid).children()}
     before = {child: account.add(sample(child)).total for child, account in services.items()}
@@ -120,6 +120,6 @@ def _copied(run: SystemRun, source: Broker, target: Broker, topics: Sequence[str
         return all(end_offsets(target.bootstrap, f"A.{topic}") == wanted[topic] for topic in topics)
 
     try:
-        wait_until(copied, within=COPIED_WITHIN_S, every=LOOK_EVERY_S)
+        wait_until(copied, within=COPIED_WITHIN_S, every=CHECK_INTERVAL_S)
     except NeverHappened as never:
         raise SystemEnded(f"not all was copied within {COPIED_WITHIN_S:.0f} s") from never

@@ -32,7 +32,7 @@ anything in the copy on the target, which gets them too."""
 CLEAN_NOW = {"min.compaction.lag.ms": "0", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "50"}
 CLEAN_NO_MORE = {"min.compaction.lag.ms": UNTIL_LATER, "min.cleanable.dirty.ratio": None, "segment.ms": None}
 CLEANED_WITHIN_S = 300.0
-LOOK_EVERY_S = 2.0
+CHECK_INTERVAL_S = 2.0
 
 
 def key_of(number: int, partitions: int) -> bytes:
@@ -78,7 +78,9 @@ def clean(
         shape = log_shape(clusters.source, topic, ends)
         return shape if shape.records <= wanted else None
 
-    shape = wait_until(cleaned, within=CLEANED_WITHIN_S, every=LOOK_EVERY_S, what=f"{topic} down to {wanted} records")
+    shape = wait_until(
+        cleaned, within=CLEANED_WITHIN_S, every=CHECK_INTERVAL_S, what=f"{topic} down to {wanted} records"
+    )
     set_configs(clusters.source, topic, CLEAN_NO_MORE)
     say(f"{topic}: cleaned, {shape.records:,} of {loaded.records:,} records are left in {shape.batches:,} batches")
     return replace(loaded, records=shape.records), shape

@@ -24,7 +24,7 @@ ALL_COPIED_WITHIN_S = 600.0
 REST_S = 30.0
 FIRSTS = 10
 ARRIVES_WITHIN_S = 60.0
-LOOK_EVERY_S = 0.5
+CHECK_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def idle(fleet: Fleet, say: Callable[[str], None], system: System, file: Path, l
             return sum(sum(end_offsets(target, f"A.{each}", fleet.partitions)) for each in fleet.topics) >= wanted
 
         try:
-            wait_until(copied, within=ALL_COPIED_WITHIN_S, every=LOOK_EVERY_S)
+            wait_until(copied, within=ALL_COPIED_WITHIN_S, every=CHECK_INTERVAL_S)
         except NeverHappened as never:
             raise SystemEnded(f"not every partition was copied within {ALL_COPIED_WITHIN_S:.0f} s") from never
         copied_s = run.elapsed()

@@ -142,7 +142,7 @@ class Writer:
         if error is not None:
             self.refused.append(str(error))
 
-    def _looked_at(self, sent: int, error: Any, message: Any) -> None:
+    def _checked_at(self, sent: int, error: Any, message: Any) -> None:
         self._delivered(error, message)
         if error is None:
             self.acknowledged.append((sent, message.latency()))
@@ -166,7 +166,7 @@ class Writer:
                     producer.poll(early)
             now = time.monotonic_ns()
             value = b'{"sent_ns":"%019d",' % now + orders.value(number)[1:]
-            said = partial(self._looked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
+            said = partial(self._checked_at, now) if number % ACKNOWLEDGED_EACH == 0 else None
             producer.produce(self._course.topic, value, orders.key(number), number % self._course.partitions, said)
             producer.poll(0)
             self.sent.append(now)

@@ -9,8 +9,8 @@ import pytest
 from lockstep_cli.restart_policy import (
     EARNS_BACK,
     LONGEST_DELAY,
+    SHUTDOWN_REQUESTED,
     STEADY,
-    TOLD_TO_END,
     EndRun,
     StartAgain,
     decide,
@@ -67,9 +67,9 @@ def test_service_end_without_a_request_is_a_crash(exit_code: int) -> None:
 
 
 def test_service_with_a_configured_end_ends_the_run_with_its_exit_code() -> None:
-    decision = decide(0, TOLD_TO_END, BRIEF)
-    assert decision == EndRun(TOLD_TO_END)
-    assert ending("data-plane", TOLD_TO_END, decision) == (
+    decision = decide(0, SHUTDOWN_REQUESTED, BRIEF)
+    assert decision == EndRun(SHUTDOWN_REQUESTED)
+    assert ending("data-plane", SHUTDOWN_REQUESTED, decision) == (
         "data-plane ended with exit code 3: as it is configured to, ending"
     )
 
@@ -86,7 +86,7 @@ def test_a_configuration_that_could_be_used_before_is_tried_again() -> None:
     assert ending("checkpoint", 2, decision) == (
         "checkpoint ended with exit code 2: its configuration cannot be used now, starting again in 2 s (2nd time)"
     )
-    assert decide(0, TOLD_TO_END, BRIEF, served=True) == EndRun(TOLD_TO_END)
+    assert decide(0, SHUTDOWN_REQUESTED, BRIEF, served=True) == EndRun(SHUTDOWN_REQUESTED)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep_config.resolve.slips import looks_like, placeholder, slip
+from lockstep_config.resolve.slips import likeness, placeholder, slip
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -122,8 +122,8 @@ def test_a_value_of_a_config_provider_is_no_placeholder(load_text: LoadText) -> 
 
 
 def test_secret_is_a_placeholder_only_as_a_whole() -> None:
-    assert looks_like("${PASSWORD}") == looks_like(" '<password>' ") == "it looks like a placeholder that nobody filled"
-    assert looks_like("a${b}c") == looks_like("x") == ""
+    assert likeness("${PASSWORD}") == likeness(" '<password>' ") == "it looks like a placeholder that nobody filled"
+    assert likeness("a${b}c") == likeness("x") == ""
 
 
 class TestWhatIsTakenForFalse:

@@ -37,7 +37,7 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     found = Scene(tmp_path)
-    monkeypatch.setattr(certificate_watch, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(certificate_watch, "CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(certificate_watch, "try_each", found.unusable)
     return found
 

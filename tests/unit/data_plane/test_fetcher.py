@@ -18,7 +18,7 @@ from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import FetchRequest
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, LOOK_S, MUCH_BYTES, QUIET_S
+from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, MUCH_BYTES, QUIET_S, SMALL_BATCH_CHECK_S
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
@@ -403,9 +403,9 @@ async def test_fetch_moves_quiet_partitions_to_a_busy_connection_within_bounds(f
     second.pacer.paced(1, MUCH_BYTES, QUIET_S)
     fetcher.share_out(first, QUIET_S)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
-    second.pacer.paced(1, 500, QUIET_S + LOOK_S)
-    second.pacer.paced(1, 500, QUIET_S + 2 * LOOK_S)
-    fetcher.share_out(first, QUIET_S + 2 * LOOK_S)
+    second.pacer.paced(1, 500, QUIET_S + SMALL_BATCH_CHECK_S)
+    second.pacer.paced(1, 500, QUIET_S + 2 * SMALL_BATCH_CHECK_S)
+    fetcher.share_out(first, QUIET_S + 2 * SMALL_BATCH_CHECK_S)
     assert (numbers(first), numbers(second)) == ([], [0, 1, 2, 3, 4, 5])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.driver.lag_estimator import FRESH_S, LOOK_LASTS_S, Lag, LagEstimator, ObservedPartition
+from lockstep_data_plane.driver.lag_estimator import CHECK_VALID_S, FRESH_S, Lag, LagEstimator, ObservedPartition
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
@@ -72,7 +72,7 @@ def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
     assert lag(estimator, UP_TO_DATE, 120) is None
     look(estimator, UP_TO_DATE, 20, 130)
     assert lag(estimator, UP_TO_DATE, 140) == Lag(10, 40), "it was behind all the time"
-    assert lag(estimator, UP_TO_DATE, 131 + LOOK_LASTS_S) is None
+    assert lag(estimator, UP_TO_DATE, 131 + CHECK_VALID_S) is None
     look(estimator, UP_TO_DATE, 20, 300)
     estimator.lost()
     assert lag(estimator, UP_TO_DATE, 301) is None
@@ -107,7 +107,7 @@ def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     estimator.asks(134)
     estimator.lost()
     look(estimator, later, 31, 144, there=20)
-    assert lag(estimator, later, 144 + LOOK_LASTS_S) is not None, "nothing is asked any more"
+    assert lag(estimator, later, 144 + CHECK_VALID_S) is not None, "nothing is asked any more"
 
 
 def test_lag_of_a_partition_not_begun_is_all_records_of_the_source() -> None:

@@ -22,7 +22,7 @@ STOPPED = Wanted(scope="connector:MirrorSourceConnector", phase="stopped")
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_admin, "ENDED_WITHIN_S", 0.05)
     monkeypatch.setattr(offset_admin, "FREE_WITHIN_S", 0.05)
-    monkeypatch.setattr(offset_admin, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(offset_admin, "CHECK_INTERVAL_S", 0.01)
 
 
 @pytest.mark.usefixtures("soon")

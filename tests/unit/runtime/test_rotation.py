@@ -82,7 +82,7 @@ class Flows:
 
 @pytest.fixture
 def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
-    monkeypatch.setattr(rotation, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(rotation, "CHECK_INTERVAL_S", 0.001)
     return Flows(tmp_path)
 
 

@@ -156,7 +156,7 @@ async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monke
 
 
 async def test_https_renews_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(server, "CHECK_INTERVAL_S", 0.05)
     made, key = certificate(tmp_path, "first")
     (next_made, next_key), heard = certificate(tmp_path, "second"), list[str]()
     first, second = (ssl.create_default_context(cafile=str(one)) for one in (made, next_made))

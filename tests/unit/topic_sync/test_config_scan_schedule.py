@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from lockstep_topic_sync.config_scan_schedule import (
     AT_ONCE,
     CALM,
+    CHECK_INTERVAL,
     FIRST_HOLD,
     FREE,
     LATELY,
-    LOOK_EVERY,
     ConfigScanSchedule,
 )
 
@@ -38,8 +38,8 @@ def rounds(turns: ConfigScanSchedule, topics: list[str], since: float, until: fl
 
 def test_config_scan_of_few_topics_reads_all_in_every_round() -> None:
     turns = ConfigScanSchedule(WHOLE)
-    assert turns.every == LOOK_EVERY
-    for at in (0.0, LOOK_EVERY, 2 * LOOK_EVERY):
+    assert turns.every == CHECK_INTERVAL
+    for at in (0.0, CHECK_INTERVAL, 2 * CHECK_INTERVAL):
         assert sorted(turns.start_round(names(AT_ONCE), at)) == names(AT_ONCE)
         for name in names(AT_ONCE):
             turns.record_scan(name, 1, at)

@@ -128,8 +128,8 @@ class RunTranslator:
                 None, why="nothing is copied yet" + (f": {progress.reason}" if progress.reason else "")
             )
         if found.behind:
-            told = max(known.runs[-1].upstream_end, known.decided + 1)
-            return TranslatedOffset(found.downstream, behind=upstream - told)
+            known_end = max(known.runs[-1].upstream_end, known.decided + 1)
+            return TranslatedOffset(found.downstream, behind=upstream - known_end)
         return TranslatedOffset(found.downstream, behind=found.reread)
 
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:

@@ -37,7 +37,7 @@ async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
         name: GroupMembership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, GroupMembership.ACTIVE)
         for name, described in outcome.done.items()
     }
-    looks = {
+    states = {
         name: TargetGroupState(membership)
         for name, membership in memberships.items()
         if membership is not GroupMembership.EMPTY
@@ -47,8 +47,8 @@ async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
         if isinstance(offsets, ClusterError):
             failed[name] = offsets
         else:
-            looks[name] = TargetGroupState(GroupMembership.EMPTY, {where: at.offset for where, at in offsets.items()})
-    return TargetGroups(looks, failed)
+            states[name] = TargetGroupState(GroupMembership.EMPTY, {where: at.offset for where, at in offsets.items()})
+    return TargetGroups(states, failed)
 
 
 async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, str]:

@@ -48,11 +48,11 @@ from lockstep_topic_sync.topic_creator import TopicCreator
 
 __all__ = ["TopicSync"]
 
-LOOK_EVERY = timedelta(seconds=2)
+CHECK_INTERVAL = timedelta(seconds=2)
 """How soon a new topic is noticed; MM2's refresh.topics.interval.seconds (ten minutes) is the longest time here, not
 the usual."""
 
-LOOK_REST = 4.0
+PAUSE_FACTOR = 4.0
 """Times the processor time that a look took: with 10,000 topics that is most of a second, which every two seconds is
 half a core."""
 
@@ -88,7 +88,7 @@ class TopicSync:
         self._writing = asyncio.Lock()
         self._names: tuple[dict[str, int], dict[str, int]] | None = None
         self._listed: tuple[dict[str, int], dict[str, int], Mapping[str, LeftOutTopic]] | None = None
-        self._looked_closely = float("-inf")
+        self._checked_closely = float("-inf")
         self._ids_rest_s = IDS_EVERY
         self._missed: frozenset[str] = frozenset()
         self._no_copies: frozenset[str] = frozenset()
@@ -102,9 +102,9 @@ class TopicSync:
     async def run(self) -> None:
         self._begin()
         settings = self._settings
-        every = min(LOOK_EVERY, settings.refresh_every)
+        every = min(CHECK_INTERVAL, settings.refresh_every)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=LOOK_REST))
+            tasks.create_task(self._ctx.rounds.every(REFRESH, every, self._refresh, rest=PAUSE_FACTOR))
             tasks.create_task(self._ctx.rounds.every(CONFIGS, self._configs.every, self._sync_configs))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
@@ -152,7 +152,7 @@ class TopicSync:
             await self._creator.grow(plan.grow)
             created = {c.target for c in plan.create} - self._failed_remotes(topics)
             await self._write(topics, created | listed[1].keys(), created)
-            self._listed, self._looked_closely = listed, now
+            self._listed, self._checked_closely = listed, now
             at_rest = not (plan.create or plan.grow)
             cost = time.process_time() - began if at_rest else 0.0
             self._ids_rest_s = share_kept_s(cost, IDS_SHARE, soonest=IDS_EVERY, latest=IDS_AT_LEAST_EVERY)
@@ -206,7 +206,7 @@ class TopicSync:
     @property
     def _lately(self) -> bool:
         """Whether the last close look is not long ago."""
-        return self._ctx.clock.monotonic() - self._looked_closely < self._ids_rest_s
+        return self._ctx.clock.monotonic() - self._checked_closely < self._ids_rest_s
 
     async def _rules_now(self) -> Rules:
         if self._rules is None:

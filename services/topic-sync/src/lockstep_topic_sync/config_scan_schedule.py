@@ -12,9 +12,9 @@ import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-__all__ = ["AT_ONCE", "FREE", "LATELY", "LOOK_EVERY", "ConfigScanSchedule"]
+__all__ = ["AT_ONCE", "CHECK_INTERVAL", "FREE", "LATELY", "ConfigScanSchedule"]
 
-LOOK_EVERY = 8.0
+CHECK_INTERVAL = 8.0
 """Seconds between rounds, unless `whole` is less. Describing the configs of a topic is half a millisecond of processor,
 so of a few topics already this is a good part of what a service costs that has nothing to do."""
 
@@ -53,7 +53,7 @@ class ConfigScanSchedule:
 
     def __init__(self, whole: float) -> None:
         """`whole`: seconds within which every topic is compared with its target."""
-        self.every = min(LOOK_EVERY, whole)
+        self.every = min(CHECK_INTERVAL, whole)
         """Seconds between rounds."""
         self._whole = whole
         self._known: dict[str, _Known] = {}

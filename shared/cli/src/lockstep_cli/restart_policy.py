@@ -10,8 +10,8 @@ __all__ = [
     "BAD_CONFIGURATION",
     "EARNS_BACK",
     "LONGEST_DELAY",
+    "SHUTDOWN_REQUESTED",
     "STEADY",
-    "TOLD_TO_END",
     "EndRun",
     "StartAgain",
     "decide",
@@ -22,7 +22,7 @@ BAD_CONFIGURATION = 2
 """The exit code by which a service says that its configuration cannot be used, so that starting it again cannot help;
 unless it could before: then somebody is replacing a file just now."""
 
-TOLD_TO_END = 3
+SHUTDOWN_REQUESTED = 3
 """The exit code by which a service says that its configuration asks the whole run to end
 (`lockstep.legacy.abort.on.send.failure`)."""
 
@@ -65,7 +65,7 @@ def decide(
     this run could use the configuration. The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An exit code of 0 is
     a crash as well: nobody had asked for it.
     """
-    if exit_code == TOLD_TO_END or (exit_code == BAD_CONFIGURATION and not served):
+    if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
     time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
     # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
@@ -80,7 +80,7 @@ def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
             why = ": its configuration cannot be used now" if exit_code == BAD_CONFIGURATION else ""
             return f"{service} {how}{why}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
         case EndRun():
-            why = "as it is configured to" if exit_code == TOLD_TO_END else "its configuration cannot be used"
+            why = "as it is configured to" if exit_code == SHUTDOWN_REQUESTED else "its configuration cannot be used"
             return f"{service} {how}: {why}, ending"
 
 

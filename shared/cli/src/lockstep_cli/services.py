@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
-from lockstep_runtime.service.config_options import REMARKS_TOLD
+from lockstep_runtime.service.config_options import REMARKS_PRINTED
 
 __all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
 
@@ -64,5 +64,5 @@ def arguments(
         *(plan.module, *config, *flows),
         *("--instance", instance, "--host", access.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
-        *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_TOLD),
+        *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),
     )

@@ -54,7 +54,7 @@ Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 READ_WITHIN_S = 60.0
 """A topic of offsets is small; only a transaction that somebody left open keeps it from being read to its end."""
 
-LOOK_AGAIN_S = 0.5
+RECHECK_INTERVAL_S = 0.5
 
 
 def own_place(settings: FlowSettings) -> OffsetLocation:
@@ -74,7 +74,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     own, source, target = own_place(settings), source_client(settings), target_client(settings)
     await asyncio.gather(source.probe(), target.probe())
     (there, common), remote, groups = await asyncio.gather(
-        _looked(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
+        _read_target(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
     )
     ours = there if own.topic == place.topic else await offsets_in(settings, own.topic)
     selected = _selected(settings, await source.topic_names())
@@ -119,7 +119,7 @@ async def hold(settings: FlowSettings, place: OffsetLocation) -> MigrationState:
     """Look at everything a hand-back depends on; nothing is changed. Raises ClusterError and NewerVersion."""
     target = target_client(settings)
     await target.probe()
-    there, common = await _looked(settings, target, place)
+    there, common = await _read_target(settings, target, place)
     if there is None and place.topic == settings.control.offset_storage_topic:
         common["theirs"] = {}
     return MigrationState(**common)
@@ -133,7 +133,7 @@ async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: C
         return
     deadline = time.monotonic() + within
     while not_drained(await hold(settings, place)) and time.monotonic() < deadline:
-        await asyncio.sleep(LOOK_AGAIN_S)
+        await asyncio.sleep(RECHECK_INTERVAL_S)
 
 
 def stop_question(settings: FlowSettings) -> CommandReply:
@@ -159,7 +159,7 @@ async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> No
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-async def _looked(
+async def _read_target(
     settings: FlowSettings, target: Admin, place: OffsetLocation
 ) -> tuple[Offsets | None, dict[str, Any]]:
     """All offsets in the topic of that place, and the fields of a `MigrationState`."""

@@ -28,7 +28,7 @@ __all__ = ["command"]
 TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
 """`decoding.ROLES`, which is not imported for --help."""
 
-LOOK_AGAIN_S = 2.0
+RECHECK_INTERVAL_S = 2.0
 """Until a topic that is not there is looked for again."""
 
 HELP = """\
@@ -193,7 +193,7 @@ async def _show(view: _View, no_follow: bool) -> None:
         except LogTruncated as exc:
             click.echo(str(exc), err=True)
         view.showing = from_beginning = True  # what comes now is new
-        await asyncio.sleep(LOOK_AGAIN_S)
+        await asyncio.sleep(RECHECK_INTERVAL_S)
 
 
 @dataclass(slots=True)

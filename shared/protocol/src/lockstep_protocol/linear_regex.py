@@ -168,7 +168,7 @@ class _Ways:
                 return self._free_place(begin, _position(str(argument)))
             case "ASSERT" | "ASSERT_NOT":
                 direction, inner = argument
-                return self._free_place(begin, _looking(direction, inner, flags, operator == "ASSERT"))
+                return self._free_place(begin, _lookaround(direction, inner, flags, operator == "ASSERT"))
             case "POSSESSIVE_REPEAT" | "ATOMIC_GROUP":
                 raise NotSteady("it has a possessive or atomic part")
             case "GROUPREF" | "GROUPREF_EXISTS":
@@ -198,7 +198,7 @@ class _Ways:
         return place
 
 
-def _looking(direction: int, inner: Any, flags: frozenset[str], wanted: bool) -> Condition:
+def _lookaround(direction: int, inner: Any, flags: frozenset[str], wanted: bool) -> Condition:
     ways = _Ways()
     ways.end = ways.sequence(inner, 0, flags)
     width = inner.getwidth()[0]

@@ -23,10 +23,10 @@ from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
 __all__ = ["LegacyGroupFollower"]
 
-LOOK_EVERY_S = 3.0
+CHECK_INTERVAL_S = 3.0
 """How often it is looked whether anybody is in the group."""
 
-EMPTY_LOOKS = 2
+EMPTY_CHECKS = 2
 """So many looks in a row must find a group empty that somebody was in: one that restarts is away for a moment."""
 
 LAST_WORD_S = 2.0
@@ -57,7 +57,7 @@ class LegacyGroupFollower:
         self._occupied = True
         self._met = False
         """Whether somebody was in the group when it was looked at last, or had been."""
-        self._looked_at = self._committed_at = float("-inf")
+        self._checked_at = self._committed_at = float("-inf")
         self._row = LegacyGroup(group=legacy.group, phase="waiting")
 
     def status(self) -> Mapping[str, Any]:
@@ -71,33 +71,33 @@ class LegacyGroupFollower:
         """Returns when nobody is in the group; nothing is copied before."""
         self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._placed.clear()
-        looks = 0
+        empty_checks = 0
         while True:
             described = await self._describe()
             if described is None:
-                looks = 0
+                empty_checks = 0
             elif described.members == 0:
-                looks += 1
-                if looks >= EMPTY_LOOKS or not self._met:
+                empty_checks += 1
+                if empty_checks >= EMPTY_CHECKS or not self._met:
                     break
             else:
-                looks, self._met = 0, True
+                empty_checks, self._met = 0, True
                 await self._wait_for(described)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
         if self._met:
             await self._ctx.event("GroupFreed", f"group {self._legacy.group}", f"nobody is in {self._named} any more")
         self._occupied = self._met = False
         now = self._ctx.clock.monotonic()
-        self._looked_at = self._committed_at = now
+        self._checked_at = self._committed_at = now
         await self._log_position(replace(self._row, phase="copying", reason="", members=()))
 
     async def occupied(self) -> bool:
         """Whether somebody has joined the group since, by a look every few seconds. A source that does not answer says
         nothing about that."""
         now = self._ctx.clock.monotonic()
-        if self._occupied or now - self._looked_at < LOOK_EVERY_S:
+        if self._occupied or now - self._checked_at < CHECK_INTERVAL_S:
             return self._occupied
-        self._looked_at = now
+        self._checked_at = now
         described = await self._describe()
         self._occupied = self._met = described is not None and described.members > 0
         return self._occupied
@@ -116,18 +116,18 @@ class LegacyGroupFollower:
         return outcome.done[self._legacy.group]
 
     async def _wait_for(self, described: GroupDescription) -> None:
-        who = described.member_names[:NAMED]
-        more = described.members - len(who)
-        names = ", ".join(who) + (f" and {more} more" if more else "")
+        members = described.member_names[:NAMED]
+        more = described.members - len(members)
+        names = ", ".join(members) + (f" and {more} more" if more else "")
         reason = (
             f"{self._named} has {described.members} member(s): {names}; nothing is copied until they have left: stop "
             "that MirrorMaker, or whatever else reads as this group"
         )
-        said = self._row.phase == "waiting" and self._row.members == who
-        await self._log_position(replace(self._row, phase="waiting", reason=reason, members=who))
+        said = self._row.phase == "waiting" and self._row.members == members
+        await self._log_position(replace(self._row, phase="waiting", reason=reason, members=members))
         if not said:
             subject = f"group {self._legacy.group}"
-            await self._ctx.event("GroupOccupied", subject, reason, loud=True, members=list(who))
+            await self._ctx.event("GroupOccupied", subject, reason, loud=True, members=list(members))
 
     @property
     def _named(self) -> str:

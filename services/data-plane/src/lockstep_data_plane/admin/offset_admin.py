@@ -30,7 +30,7 @@ __all__ = ["OffsetAdmin"]
 
 ENDED_WITHIN_S = 25.0
 FREE_WITHIN_S = 120.0
-LOOK_EVERY_S = 0.25
+CHECK_INTERVAL_S = 0.25
 
 
 class OffsetAdmin:
@@ -58,12 +58,12 @@ class OffsetAdmin:
         finally:
             self._either.release()
 
-    async def _alone(self, within_s: float, who: str) -> None:
+    async def _alone(self, within_s: float, caller: str) -> None:
         try:
             async with asyncio.timeout(within_s):
                 await self._either.acquire()
         except TimeoutError as exc:
-            raise TimeoutError(f"{who} did not come to an end within {within_s:.0f} s") from exc
+            raise TimeoutError(f"{caller} did not come to an end within {within_s:.0f} s") from exc
 
     async def carry_out(self, command: Command) -> Answer | None:
         """None for verbs about something else. Raises ValueError (RefusedOffsets) and ClusterError."""
@@ -129,8 +129,8 @@ class OffsetAdmin:
                     f"where the copy ends of {first.topic}-{first.partition} is not known, and of {len(unknown) - 1} "
                     f"others: {why}"
                 )
-            waited_s += LOOK_EVERY_S
-            await asyncio.sleep(LOOK_EVERY_S)
+            waited_s += CHECK_INTERVAL_S
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
     async def _nobody_copies(self) -> None:
         """Wait until every slot has drained, or is silent for long. Raises ValueError where one goes on, and where the
@@ -147,5 +147,5 @@ class OffsetAdmin:
                 return
             if waited_s >= ENDED_WITHIN_S:
                 raise ValueError(f"slot {alive[0]} has not ended within {ENDED_WITHIN_S:.0f} s: ask again when it has")
-            waited_s += LOOK_EVERY_S
-            await asyncio.sleep(LOOK_EVERY_S)
+            waited_s += CHECK_INTERVAL_S
+            await asyncio.sleep(CHECK_INTERVAL_S)

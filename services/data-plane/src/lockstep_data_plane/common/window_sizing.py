@@ -42,12 +42,12 @@ def requests_ahead(round_trip_s: float) -> int:
     return FAR_AHEAD if round_trip_s >= FAR_S else AHEAD
 
 
-def window(round_trip_s: float, under_way: int, took_s: float) -> int:
+def window(round_trip_s: float, under_way: int, duration_s: float) -> int:
     """Batches of one partition to have unanswered on a producing connection where so many bytes are, and whose last
     answer took so long.
 
     Producers that send again keep to the five that a broker remembers of them. Here nothing is sent again (decision
     0005), and a broker takes any number whose sequences follow each other, so a far one gets as many as cover the way
     (decision 0041)."""
-    far = round_trip_s >= FAR_S and took_s < LONG_S and under_way < SLOT_BYTES_PER_S * round_trip_s
+    far = round_trip_s >= FAR_S and duration_s < LONG_S and under_way < SLOT_BYTES_PER_S * round_trip_s
     return FAR_WINDOW if far else WINDOW

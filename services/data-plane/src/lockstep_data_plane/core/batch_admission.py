@@ -85,7 +85,7 @@ class BatchAdmission:
                     offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
                     raise BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
                 else:
-                    self._look_into(batch, limits, own, sends=sends)
+                    self._admit_records(batch, limits, own, sends=sends)
         finally:
             routing.close_group(limits)
 
@@ -93,7 +93,7 @@ class BatchAdmission:
         """Whether some of its offsets are passed over."""
         return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
 
-    def _look_into(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
+    def _admit_records(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
         """The lane of batches whose records have to be read: rebuilt, or counted past, or both."""
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):

@@ -82,7 +82,7 @@ class RunLog:
         self._chunks: list[_Chunk] = []
         """Oldest first; runs are added to the last one."""
         self._editions: dict[int, int] = {}
-        self._told: dict[int, tuple[int, int]] = {}
+        self._written: dict[int, tuple[int, int]] = {}
         """Edition and number of runs of each place as last written: within an edition, the number says which runs."""
         self._open: Run | None = None
         self._upstream_end = 0
@@ -133,7 +133,7 @@ class RunLog:
             self._group(union(*(chunk.runs for chunk in chunks)))
             return
         self._chunks = chunks
-        self._told = {chunk.place: (chunk.edition, len(chunk.runs)) for chunk in chunks}
+        self._written = {chunk.place: (chunk.edition, len(chunk.runs)) for chunk in chunks}
         if chunks:
             self._ends_after(chunks[-1].runs[-1])
 
@@ -218,13 +218,13 @@ class RunLog:
                 runs=encode_runs(chunk.runs),
             )
             for chunk in self._chunks
-            if self._told.get(chunk.place) != (chunk.edition, len(chunk.runs))
+            if self._written.get(chunk.place) != (chunk.edition, len(chunk.runs))
         ]
 
     def written(self, rows: Iterable[OffsetRuns]) -> None:
         """These are acknowledged."""
         for row in rows:
-            self._told[row.chunk] = (row.edition, len(row.runs))
+            self._written[row.chunk] = (row.edition, len(row.runs))
 
 
 def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:

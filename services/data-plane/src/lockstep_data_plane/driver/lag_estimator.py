@@ -16,7 +16,7 @@ FRESH_S = 10.0
 answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.
 """
 
-LOOK_LASTS_S = 90.0
+CHECK_VALID_S = 90.0
 """Three times as long as the longest time between two looks."""
 
 
@@ -49,7 +49,7 @@ class LagEstimator:
 
     def __init__(self) -> None:
         self._seen: Mapping[TopicPartition, ObservedPartition] = {}
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._asked_at = float("inf")
         self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
         self._behind: dict[TopicPartition, _Behind] = {}
@@ -78,7 +78,7 @@ class LagEstimator:
             elif one.source.end > max(one.source.start, upstream + 1):
                 same = before is not None and before.upstream == upstream
                 behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
-        self._seen, self._looked_at, self._behind = seen, now, behind_since
+        self._seen, self._checked_at, self._behind = seen, now, behind_since
         self._asked_at = float("inf")
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
 
@@ -107,13 +107,13 @@ class LagEstimator:
     def _records(
         self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float
     ) -> int | None:
-        counts = now - self._looked_at <= LOOK_LASTS_S and now - self._asked_at <= FRESH_S
+        counts = now - self._checked_at <= CHECK_VALID_S and now - self._asked_at <= FRESH_S
         seen = self._seen.get(tp) if counts else None
         if row is None or is_of_another_log(row, topic):
             return None if seen is None else behind(row, topic, seen.source)
-        told = LogRange(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
+        reported = LogRange(0, row.source_end) if row.source_end >= 0 and row.source_end > row.upstream else None
         if seen is None or seen.source is None:
-            return behind(row, topic, told) if self._age(tp, now) <= FRESH_S else None
+            return behind(row, topic, reported) if self._age(tp, now) <= FRESH_S else None
         if _moved(row, seen.row):  # the look is older than the row
             source = LogRange(seen.source.start, max(seen.source.end, row.source_end, row.upstream + 1))
             return behind(row, topic, source)

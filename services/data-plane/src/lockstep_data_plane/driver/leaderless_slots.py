@@ -14,7 +14,7 @@ from lockstep_runtime.util.asyncio_util import to_next_tick
 
 __all__ = ["LeaderlessSlots"]
 
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 LEAVE_WITHIN_S = 4.0
 """How long slots get to end by themselves once another instance leads: they drain, and their successors find all
 written down."""
@@ -78,7 +78,7 @@ class LeaderlessSlots:
                 finally:
                     self._ending = False
                 return
-            await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
+            await asyncio.sleep(to_next_tick(CHECK_INTERVAL_S))
 
     async def _let_end(self, slots: Mapping[int, SlotSupervisor]) -> None:
         for running in slots.values():

@@ -32,7 +32,7 @@ STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
 
 UNHEARD_S = 7.0
 """So long after its last word the driver looks at the source itself, often, for a minute."""
-LOOKS_OFTEN_S = 60.0
+FREQUENT_CHECKS_FOR_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class MetricsCollector:
             for row in self._ctx.state.all(Assignment)
             if row.partitions and not row.ending
         )
-        return any(UNHEARD_S <= timer <= LOOKS_OFTEN_S for timer in timers)
+        return any(UNHEARD_S <= timer <= FREQUENT_CHECKS_FOR_S for timer in timers)
 
     def on_row(self, row: Row) -> None:
         """A row has changed."""

@@ -19,7 +19,7 @@ class SlotEnds:
     """Of one flow, as its driver sees it."""
 
     def __init__(self) -> None:
-        self._nobody_can_tell: dict[int, frozenset[PartitionProgress]] = {}
+        self._undecidable: dict[int, frozenset[PartitionProgress]] = {}
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
         self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
@@ -29,7 +29,7 @@ class SlotEnds:
         status = rows.get(SlotStatus(slot=slot, phase="").key())
         if isinstance(status, SlotStatus) and status.phase != "released":
             return True
-        return not _unknown(rows, partitions) <= self._nobody_can_tell.get(slot, frozenset())
+        return not _unknown(rows, partitions) <= self._undecidable.get(slot, frozenset())
 
     def owing(self, rows: Mapping[str, Row]) -> bool:
         """Whether one of the slots does, by what it was assigned last. Those that are assigned nothing owe nothing."""
@@ -44,7 +44,7 @@ class SlotEnds:
     ) -> None:
         """A job of the slot is over. `only_locates`: it copied nothing."""
         unknown = _unknown(rows, partitions) if only_locates else frozenset()
-        self._nobody_can_tell[slot] = frozenset(row for row in unknown if row.phase == "halted")
+        self._undecidable[slot] = frozenset(row for row in unknown if row.phase == "halted")
 
     def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
         """What is to be said in the place of slots that were killed and will not come back, for they have nothing to

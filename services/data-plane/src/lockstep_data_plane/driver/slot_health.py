@@ -34,7 +34,7 @@ class SlotHealth:
     def __init__(self, since: float) -> None:
         self._since = since
         self._timer = LivenessTimer()
-        self._told: set[SlotProblem] = set()
+        self._reported: set[SlotProblem] = set()
         self._before_its_first_word = LivenessTimer()
         self._wordless_s = 0.0
         self.started_at: float | None = None
@@ -45,7 +45,7 @@ class SlotHealth:
     @property
     def late(self) -> bool:
         """Whether it was late and has still said nothing: then `at_work` wants to know."""
-        return SlotProblem.LATE in self._told and self.started_at is None
+        return SlotProblem.LATE in self._reported and self.started_at is None
 
     def at_work(self, is_at_work: bool, now: float) -> None:
         """Whether Spark has begun its task, of one that has said nothing."""
@@ -59,20 +59,20 @@ class SlotHealth:
         if said is not None and self.started_at is None:
             self.started_at = now
         if said is None:
-            if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._told:
+            if now - self._since > STARTS_WITHIN_S and SlotProblem.LATE not in self._reported:
                 return self._report(SlotProblem.LATE)
             silent_s, limit = self._wordless_s, FIRST_WORD_WITHIN_S
-        if min(silent_s, now - troubled_at) <= limit or SlotProblem.FROZEN in self._told:
+        if min(silent_s, now - troubled_at) <= limit or SlotProblem.FROZEN in self._reported:
             return None
         self.silent_s = silent_s
         return self._report(SlotProblem.FROZEN)
 
-    def check_ending(self, told_at: float, now: float) -> SlotProblem | None:
-        """What is newly wrong with one that was told to end at `told_at`."""
-        if now - told_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._told:
+    def check_ending(self, stop_requested_at: float, now: float) -> SlotProblem | None:
+        """What is newly wrong with one that was told to end at `stop_requested_at`."""
+        if now - stop_requested_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._reported:
             return None
         return self._report(SlotProblem.UNDRAINED)
 
     def _report(self, ailment: SlotProblem) -> SlotProblem:
-        self._told.add(ailment)
+        self._reported.add(ailment)
         return ailment

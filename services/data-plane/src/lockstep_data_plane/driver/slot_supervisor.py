@@ -50,31 +50,31 @@ class SlotSupervisor:
         """Of the present run."""
         self.restarts = 0
         self._failures = ctx.metrics.series(SLOT_RESTARTS, str(ctx.flow), str(slot))
-        self.told_at: float | None = None
+        self.stop_requested_at: float | None = None
         """When it was told to end (`Clock.monotonic`)."""
         self.asked = starts_asked(ctx.state.rows, slot)
         """The new starts that had been asked for when it began."""
         self.only_locates = only_locates
-        self._told = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self.task = asyncio.create_task(self._keep(), name=f"slot {slot}")
 
     @property
     def ending(self) -> bool:
-        return self.only_locates or self._told.is_set()
+        return self.only_locates or self._stop_requested.is_set()
 
     def stop(self) -> None:
         """Let it not be started again. What runs is told by its assignment."""
-        if not self._told.is_set():
-            self.told_at = self._ctx.clock.monotonic()
-            self._told.set()
+        if not self._stop_requested.is_set():
+            self.stop_requested_at = self._ctx.clock.monotonic()
+            self._stop_requested.set()
 
     async def check(self, troubled_at: float) -> None:
         """Say what is newly wrong with the present run, and end one that is frozen or does not drain. `troubled_at`:
         when the target was last away, of which a slot's silence says nothing."""
         if self.spec is None:
             return
-        if self.told_at is not None:
-            await self._run_until_ended(self.spec, self.told_at)
+        if self.stop_requested_at is not None:
+            await self._run_until_ended(self.spec, self.stop_requested_at)
         else:
             await self._run(self.spec, troubled_at)
 
@@ -94,8 +94,8 @@ class SlotSupervisor:
             await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
             await self._spark.cancel(spec)
 
-    async def _run_until_ended(self, spec: SlotSpec, told_at: float) -> None:
-        if self.health.check_ending(told_at, self._ctx.clock.monotonic()) is not None:
+    async def _run_until_ended(self, spec: SlotSpec, stop_requested_at: float) -> None:
+        if self.health.check_ending(stop_requested_at, self._ctx.clock.monotonic()) is not None:
             text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
             self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
             await self._spark.cancel(spec)
@@ -110,7 +110,7 @@ class SlotSupervisor:
         if tries.reason:
             await ctx.state.write_if_changed(again(tries, self.asked))
         backoff = Backoff(limit=30.0)
-        while not self._told.is_set():
+        while not self._stop_requested.is_set():
             self.spec = self._new_spec(self.slot)
             self.health = SlotHealth(ctx.clock.monotonic())
             say = ctx.log.warn
@@ -122,7 +122,7 @@ class SlotSupervisor:
                 say, reason = ctx.log.info, "it ended by itself"
             except SlotFailed as exc:
                 reason = str(exc)
-            if self._told.is_set():
+            if self._stop_requested.is_set():
                 return
             if not ctx.acting:
                 say(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
@@ -146,7 +146,7 @@ class SlotSupervisor:
             )
             if spent:
                 return
-            await set_within(self._told, wait)
+            await set_within(self._stop_requested, wait)
             if not ctx.acting:
                 return
 

@@ -19,9 +19,9 @@ from lockstep_runtime.util.errors import ClusterError
 
 __all__ = ["SourceMonitor"]
 
-LOOK_EVERY_S = 10.0
+CHECK_INTERVAL_S = 10.0
 
-LOOK_OFTEN_EVERY_S = 2.0
+FREQUENT_CHECK_INTERVAL_S = 2.0
 """While a slot that has partitions has just fallen silent: nobody else says then how far behind they are."""
 
 ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
@@ -41,8 +41,8 @@ class SourceMonitor:
         self._collector = collector
         self._slots = slots
         self._stall_detector = CopyStallDetector(STUCK_AFTER_S)
-        self._probed_at = self._looked_at = float("-inf")
-        self._looks_after_s = 0.0
+        self._probed_at = self._checked_at = float("-inf")
+        self._checks_after_s = 0.0
 
     async def observe_if_due(self) -> None:
         """Every ten seconds, and every two while a slot has just fallen silent; at the ends of the logs less often
@@ -50,16 +50,16 @@ class SourceMonitor:
         ctx = self._ctx
         now = ctx.clock.monotonic()
         often = self._collector.unheard
-        if now - self._probed_at < (LOOK_OFTEN_EVERY_S if often else LOOK_EVERY_S):
+        if now - self._probed_at < (FREQUENT_CHECK_INTERVAL_S if often else CHECK_INTERVAL_S):
             return
         self._probed_at = now
         try:
             await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            if often or now - self._looked_at >= self._looks_after_s:
+            if often or now - self._checked_at >= self._checks_after_s:
                 began = time.process_time()
                 await self._observe(now)
-                self._looks_after_s = share_kept_s(
-                    time.process_time() - began, ENDS_SHARE, soonest=LOOK_EVERY_S, latest=ENDS_AT_LEAST_EVERY_S
+                self._checks_after_s = share_kept_s(
+                    time.process_time() - began, ENDS_SHARE, soonest=CHECK_INTERVAL_S, latest=ENDS_AT_LEAST_EVERY_S
                 )
         except ClusterError as trouble:
             if trouble.alias != ctx.source.alias:
@@ -80,7 +80,7 @@ class SourceMonitor:
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
-        self._looked_at = now
+        self._checked_at = now
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
         found, over = self._stall_detector.check(rows, ends, now, resting)

@@ -70,12 +70,12 @@ class MemoryBudget:
         self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
         return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), pressed=True)
 
-    def _set(self, of: dict[Hashable, int], who: Hashable, size: int) -> bool:
-        self._used += size - of.get(who, 0)
+    def _set(self, sizes: dict[Hashable, int], holder: Hashable, size: int) -> bool:
+        self._used += size - sizes.get(holder, 0)
         if size:
-            of[who] = size
+            sizes[holder] = size
         else:
-            of.pop(who, None)
+            sizes.pop(holder, None)
         roomy = self._used <= self._wakes_at
         if roomy:
             self._wakes_at = NOBODY_WAITS

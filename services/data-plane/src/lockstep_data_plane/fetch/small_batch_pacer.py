@@ -7,25 +7,25 @@ from __future__ import annotations
 __all__ = ["FEW_BYTES", "SmallBatchPacer", "rest_s"]
 
 SWARM_PER_S = 1_000
-LOOK_S = 0.1
+SMALL_BATCH_CHECK_S = 0.1
 LASTS_S = 1.0
-MUCH_BYTES = 1_600_000  # within LOOK_S
+MUCH_BYTES = 1_600_000  # within SMALL_BATCH_CHECK_S
 QUIET_S = 10.0
 
 FEW_BYTES = 64 * 1024
 """An answer larger than this brings more than a few."""
 
 PACE_S = 0.006
-RESTS = 3  # times what a question took
+REST_FACTOR = 3  # times what a question took
 
 
-def rest_s(took_s: float) -> float:
+def rest_s(duration_s: float) -> float:
     """How long to leave a broker alone that was asked, and its answer seen to, in so many seconds: thrice as long, as
     long as both together are no more than 6 ms.
 
     Where cores are busy both take longer, and the next question brings more; where they are not, nobody waits for long.
     """
-    return max(0.0, min(RESTS * took_s, PACE_S - took_s))
+    return max(0.0, min(REST_FACTOR * duration_s, PACE_S - duration_s))
 
 
 class SmallBatchPacer:
@@ -48,8 +48,8 @@ class SmallBatchPacer:
         self._batches += batches
         self._bytes += size
         looked = now - self._since
-        self.much = self._bytes >= MUCH_BYTES or (self.much and looked < LOOK_S)
-        if looked >= LOOK_S:
+        self.much = self._bytes >= MUCH_BYTES or (self.much and looked < SMALL_BATCH_CHECK_S)
+        if looked >= SMALL_BATCH_CHECK_S:
             swarmed, self._swarms = self._swarms, self._batches >= SWARM_PER_S * looked
             if self._swarms and not swarmed:
                 self._swarms_since = now

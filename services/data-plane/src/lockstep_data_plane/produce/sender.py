@@ -72,7 +72,7 @@ class ProduceConnection:
         self._ready: dict[TargetPartition, PartitionLeader] = {}
         self._sent: deque[tuple[float, int]] = deque()
         self._under_way = 0
-        self._took_s = 0.0
+        self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
 
     def ready(self, target_partition: TargetPartition, leader: PartitionLeader) -> None:
@@ -131,7 +131,7 @@ class ProduceConnection:
 
     def _window(self, picked: int = 0) -> int:
         """With so many bytes picked that are not on their way yet."""
-        return window(self.connection.round_trip_s, self._under_way + picked, self._took_s)
+        return window(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
 
     def _request(self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]]) -> EncodedRequest:
         return produce_request(
@@ -145,7 +145,7 @@ class ProduceConnection:
         self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]], future: asyncio.Future[Any]
     ) -> None:
         sent_at, size = self._sent.popleft()
-        self._took_s = time.monotonic() - sent_at
+        self._duration_s = time.monotonic() - sent_at
         self._under_way -= size
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())

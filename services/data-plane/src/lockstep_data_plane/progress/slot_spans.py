@@ -32,7 +32,7 @@ class SlotSpans:
     def __init__(self, tracing: Tracing, flow: str, slot: int, run: str, now_ns: Callable[[], int]) -> None:
         """`now_ns`: Unix nanoseconds. The first stretch begins now."""
         self._tracing = tracing
-        self._who: dict[str, Attribute] = {"flow": flow, "service": "data-plane", "slot": slot, "run": run}
+        self._attributes: dict[str, Attribute] = {"flow": flow, "service": "data-plane", "slot": slot, "run": run}
         self._now_ns = now_ns
         self._began_ns = now_ns()
         self._before = CopyTotals(records=0, bytes=0, partitions=0, held_bytes=0)
@@ -52,7 +52,7 @@ class SlotSpans:
                 self._began_ns,
                 max(now, self._began_ns),
                 found.trouble,
-                **self._who,
+                **self._attributes,
                 records=found.records - before.records,
                 bytes=found.bytes - before.bytes,
                 partitions=found.partitions,

@@ -182,9 +182,9 @@ class OriginLookup:
     def _ask(self, producer_ids: set[int]) -> None:
         self._wanted |= producer_ids
         if self._task is None:
-            self._task = asyncio.create_task(self._look_up(), name="look up origins")
+            self._task = asyncio.create_task(self._resolve_origins(), name="look up origins")
 
-    async def _look_up(self) -> None:
+    async def _resolve_origins(self) -> None:
         backoff = Backoff(limit=AWAY_AT_MOST_S)
         loop = asyncio.get_running_loop()
         while self._held:

@@ -16,7 +16,7 @@ from lockstep_runtime.util.file_digest import FileDigest, contents
 
 __all__ = ["CertificateWatch"]
 
-LOOK_EVERY_S = 5.0
+CHECK_INTERVAL_S = 5.0
 """Less often than the driver does: where both see the same files, the slot is another one by then."""
 
 
@@ -43,7 +43,7 @@ class CertificateWatch:
     async def watch(self, changed: asyncio.Event) -> None:
         """Look until they are renewed, and set `changed` then."""
         while self._files and not self.renewed:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
             if not self._steady.differs(await asyncio.to_thread(contents, self._files)):
                 continue
             if why := await self._unusable():

@@ -40,7 +40,7 @@ class DesiredPartition:
 
 
 AS_USUAL = DesiredPartition()
-RESTS = frozenset({DesiredPhase.PAUSED.word, DesiredPhase.STOPPED.word})
+RESTING = frozenset({DesiredPhase.PAUSED.word, DesiredPhase.STOPPED.word})
 
 
 def desired_partitions(
@@ -83,7 +83,7 @@ def resting_partitions(
         found += [
             row
             for row in some
-            if row.phase in RESTS or (row.phase != "halted" and ordered[row.topic, row.partition].resting_reason)
+            if row.phase in RESTING or (row.phase != "halted" and ordered[row.topic, row.partition].resting_reason)
         ]
     return found
 

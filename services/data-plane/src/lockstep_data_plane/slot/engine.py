@@ -40,7 +40,7 @@ from lockstep_runtime.util.clock import now_ms
 
 __all__ = ["SlotEngine"]
 
-LOOK_EVERY_S = 0.5
+CHECK_INTERVAL_S = 0.5
 """How often silent brokers are looked for."""
 
 
@@ -152,7 +152,7 @@ class SlotEngine:
         while True:
             self._fetcher.end_stuck()
             self._sender.end_stuck()
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
     def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are

@@ -101,7 +101,7 @@ class Slot:
         """Partitions at rest whose end was looked for in this run, with the order by which they rest: what was not
         found is not looked for again by itself."""
         self._alive_at = 0.0
-        self._looked_at_all = 0.0
+        self._checked_all_at = 0.0
         self._certificates = CertificateWatch(spec.settings, self._say)
 
     @property
@@ -147,7 +147,7 @@ class Slot:
                 RENEWS_WITHIN_S
             ):
                 self._check(lost, ending)
-                at_all = loop.time() - self._looked_at_all >= LOOK_AT_ALL_EVERY_S
+                at_all = loop.time() - self._checked_all_at >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
                     self._reconcile()
                 if loop.time() - flushed_at >= flush_every or self._leaving:
@@ -227,7 +227,7 @@ class Slot:
     async def _flush(self, *, everything: bool) -> None:
         moved = self._engine.moved()
         if everything or PROGRESS in self._troubles.now:
-            self._looked_at_all = asyncio.get_running_loop().time()
+            self._checked_all_at = asyncio.get_running_loop().time()
             moved = list(self._engine.partitions.values())
         await self._guarded(PROGRESS, self._control_writer.flush(moved))
 

@@ -175,7 +175,7 @@ class Connection(SessionConnection):
         super().__init__(*args, **kwargs)
         self._held = deque()
         client = self._client_id.encode()
-        self._who = struct.pack(f">h{len(client)}sb", len(client), client, 0)
+        self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
 
     def _leave_the_stream(self) -> None:
         """From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment."""
@@ -235,8 +235,10 @@ class Connection(SessionConnection):
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version, parts = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
-        size = _HEADER.size + len(self._who) + sum(map(len, parts))
-        frame = b"".join((_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._who, *parts))
+        size = _HEADER.size + len(self._client_id_header) + sum(map(len, parts))
+        frame = b"".join(
+            (_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._client_id_header, *parts)
+        )
         future: asyncio.Future[Any] = self._loop.create_future()
         asked = (frame, correlation_id, _PendingRequest(_reader(key, version), time.monotonic(), seen), future)
         if self.holding:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lockstep_config.resolve.slips import looks_like, slip
+from lockstep_config.resolve.slips import likeness, slip
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
@@ -34,7 +34,7 @@ class Diagnostics:
         no line."""
         why = ""
         if isinstance(about, Entry) and not about.referenced:
-            why = looks_like(about.value) if is_secret(about.key) else slip(about.value)
+            why = likeness(about.value) if is_secret(about.key) else slip(about.value)
         self._problem(about, f"{message}; {why}" if why and why not in message else message)
 
     def _problem(self, about: Entry | str, message: str) -> None:

@@ -15,7 +15,7 @@ from lockstep_config.text.values import list_of
 from lockstep_protocol.java_regex.translate import UntranslatablePattern
 from lockstep_protocol.unmatchable_patterns import needed_but_illegal
 
-__all__ = ["in_connection", "looks_like", "of_patterns", "placeholder", "slip"]
+__all__ = ["in_connection", "likeness", "of_patterns", "placeholder", "slip"]
 
 _UNFILLED = "a placeholder that nobody filled"
 _TEMPLATE = "part of a template to be rendered first"
@@ -41,7 +41,7 @@ def placeholder(text: str) -> str:
     return ""
 
 
-def looks_like(text: str) -> str:
+def likeness(text: str) -> str:
     """That all of a secret is a placeholder, without repeating it; empty: it is none."""
     bare = text.strip().strip(_QUOTES).strip()
     return next((f"it looks like {what}" for form, what in _FORMS if form.fullmatch(bare)), "")
@@ -61,10 +61,10 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         except NotJaas:
             return  # which is told with the connection that needs it
         for option, value in options.items():
-            if what := looks_like(value):
+            if what := likeness(value):
                 yield f"has a {option} that {what.removeprefix('it ')}"
     elif is_secret(name):
-        if what := looks_like(text):
+        if what := likeness(text):
             yield what.removeprefix("it ")
     elif why := slip(text):
         yield f"is {text.strip()!r}: {why}"

@@ -29,7 +29,7 @@ from lockstep_runtime.util.file_digest import FileDigest, contents
 
 __all__ = ["Renewable", "Rotation"]
 
-LOOK_EVERY_S = 2.0
+CHECK_INTERVAL_S = 2.0
 """How often the files are looked at; what has changed is taken up when it is the same at the next look."""
 
 TRIED_FOR = timedelta(seconds=10)
@@ -87,7 +87,7 @@ class Rotation:
         self._known = {flow: _Known(one, identities(one, seen)) for flow, one in settings.items()}
         self._due = True
         """Look even if nothing has changed: it was loaded some moments before the files were looked at first."""
-        self._backoff = Backoff(first=LOOK_EVERY_S, limit=10.0)
+        self._backoff = Backoff(first=CHECK_INTERVAL_S, limit=10.0)
         self._not_before = 0.0
         self._broken_since: float | None = None
         self._said = ""
@@ -107,7 +107,7 @@ class Rotation:
     async def run(self) -> None:
         """Look, for ever."""
         while True:
-            await asyncio.sleep(to_next_tick(LOOK_EVERY_S))
+            await asyncio.sleep(to_next_tick(CHECK_INTERVAL_S))
             await self.check()
 
     async def check(self) -> None:

@@ -23,7 +23,7 @@ __all__ = ["PageServer"]
 BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
 
-LOOK_EVERY_S = 5.0
+CHECK_INTERVAL_S = 5.0
 """How often the certificate's files are looked at."""
 
 ENDS_WITHIN_S = 1.0
@@ -115,7 +115,7 @@ class PageServer:
     async def _renew_certificate(self, certificate: Certificate) -> None:
         said = ""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
             why = certificate.renew()
             if why is not None and (why != said or not why):
                 self._warn(why)

@@ -20,7 +20,7 @@ from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
-from lockstep_runtime.util.stall_detector import LOOK_EVERY, StallDetector
+from lockstep_runtime.util.stall_detector import CHECK_INTERVAL, StallDetector
 
 __all__ = ["Record", "TopicReader", "bounds"]
 
@@ -94,8 +94,8 @@ class TopicReader:
         self._stopping = stopping
         self._at: dict[int, int] = {}
         self._unanswered = ClientReset()
-        self._standstill = StallDetector(LOOK_EVERY)
-        self._looked_at = 0.0
+        self._standstill = StallDetector(CHECK_INTERVAL)
+        self._checked_at = 0.0
         self.trouble: str = ""
         """Why the cluster cannot be reached just now; "" while it can."""
 
@@ -127,13 +127,13 @@ class TopicReader:
         """Read from these offsets on, or from whatever is first in the log where that is at the beginning."""
         self._at = dict(positions)
         self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def read(self) -> tuple[list[Record], dict[int, int]] | None:
         """What has come, in order per partition, and how far each partition is read with it; None after half a second
         in which nothing came."""
-        if time.monotonic() - self._looked_at >= self._standstill.every:
-            self._looked_at = time.monotonic()
+        if time.monotonic() - self._checked_at >= self._standstill.every:
+            self._checked_at = time.monotonic()
             self._recover()
         # poll returns with the first record at once; consume(n, timeout) would wait for n of them.
         first = self._consumer.poll(IDLE)

@@ -35,7 +35,7 @@ ASK_EVERY_S = 3.0
 """How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition
 that is newly ours is read when this is over, so it is no longer. Faust asks every second."""
 
-LOOK_EVERY_S = 3.0
+CHECK_INTERVAL_S = 3.0
 """How often aiokafka's fetcher looks whether anything is to do that it was not woken for; by default every 0.2 s."""
 
 COMMITS_EVERY_S = 15.0
@@ -49,7 +49,7 @@ class Thread(driver.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        consumer._consumer_timeout = LOOK_EVERY_S
+        consumer._consumer_timeout = CHECK_INTERVAL_S
         consumer._fetch_max_wait_ms = round(WAITS_S * 1000)  # Faust lets it for half as long
         return consumer
 

@@ -25,7 +25,7 @@ from lockstep_protocol.commands.command_vocabulary import connector_of
 from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.options import page_options
-from lockstep_runtime.service.config_options import REMARKS_TOLD, beside_configuration
+from lockstep_runtime.service.config_options import REMARKS_PRINTED, beside_configuration
 from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
 from lockstep_runtime.util import memory
@@ -113,7 +113,7 @@ def service_command(
         type=click.Choice(["debug", "info", "warning", "error"]),
         help="debug also shows tracebacks and what the libraries say.",
     )
-    @click.option(REMARKS_TOLD, is_flag=True, hidden=True)
+    @click.option(REMARKS_PRINTED, is_flag=True, hidden=True)
     @click.option(
         "--log-format",
         default="text",

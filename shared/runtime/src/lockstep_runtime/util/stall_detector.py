@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["LOOK_EVERY", "StallDetector"]
+__all__ = ["CHECK_INTERVAL", "StallDetector"]
 
-LOOK_EVERY, AT_MOST = 15.0, 240.0
+CHECK_INTERVAL, AT_MOST = 15.0, 240.0
 """Seconds between two looks. What stands still is found at the second; where beginning anew does not help, or is itself
 what keeps a slow cluster from answering, each look is twice as long after the one before."""
 
@@ -20,7 +20,7 @@ what keeps a slow cluster from answering, each look is twice as long after the o
 class StallDetector:
     """Of one reader. Positions are those of the next record it is to be given."""
 
-    def __init__(self, every: float = LOOK_EVERY) -> None:
+    def __init__(self, every: float = CHECK_INTERVAL) -> None:
         self._backoff = Backoff(every, AT_MOST)
         self.every = self._backoff.next()
         """Seconds until the next look."""
