@@ -91,7 +91,7 @@ sbom: $(SYNCED) ## a software bill of materials of the locked packages: build/sb
 
 clean: ## remove what builds, tests and benches left behind
 	rm -rf build artifacts spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find services shared tests .ci -name __pycache__ -prune -exec rm -rf {} +
+	find services shared tests tools .ci -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove the virtual environment and the downloaded Kafka as well
 	rm -rf .venv .cache
@@ -108,7 +108,7 @@ $(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
 	    $(foreach member,$(MEMBERS),--editable $(dir $(member)))
 	@# Compiled once here, or the first demo compiles Spark and Faust in each of its processes. Some packages carry files
 	@# for other Pythons, which do not compile: no harm.
-	-@$(PY) -m compileall -q -q -j 0 .venv/lib services shared tests >/dev/null || true
+	-@$(PY) -m compileall -q -q -j 0 .venv/lib services shared tests tools >/dev/null || true
 	@touch $@
 
 $(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
