@@ -54,7 +54,7 @@ def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple
         try:
             name, partition = json.loads(record.key or b"")
             offset = None if record.value is None else json.loads(record.value)["offset"]
-        except ValueError:
+        except (ValueError, KeyError, TypeError):  # another connector's, in a shape of its own
             continue
         place = OffsetChange(partition, offset).source_partition()
         if place is not None and connector in ("", name):
