@@ -46,8 +46,8 @@ def test_java_reads_what_was_rebuilt(java: Any, codec: int) -> None:
         record(2, b"value " * 50, key=None, timestamp=0),
         record(3, b"", timestamp=2**40),
     ]
-    (piece,) = rebuild(batch(content, codec=codec), 0, TargetLimits())
-    theirs = read_by_java(java, bytes(stamp(piece.data, 4000, 1, 0)))
+    (outgoing,) = rebuild(batch(content, codec=codec), 0, TargetLimits())
+    theirs = read_by_java(java, bytes(stamp(outgoing.data, 4000, 1, 0)))
     assert theirs == [(r.timestamp, r.key, r.value, list(r.headers)) for r in content]
 
 

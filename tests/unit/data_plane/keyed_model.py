@@ -28,7 +28,7 @@ from lockstep_data_plane.core.events import (
 )
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.quarantine_entry import refused_piece
+from lockstep_data_plane.core.quarantine_entry import refused_outgoing
 from lockstep_data_plane.core.routing import KeyedRouting
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionStage, TransactionState
@@ -149,9 +149,9 @@ class KeyedSlot:
         if base is not None:
             self.partition.step(Acked(flight, base, now_ms=0))
         else:
-            (batch,) = scan(flight.piece.data)
+            (batch,) = scan(flight.outgoing.data)
             named = [i for i, r in enumerate(read_records(batch)) if r.value in self.target.refuses]
-            self.partition.step(Refused("no", refused_piece(flight.piece, named, "no"), flight=flight))
+            self.partition.step(Refused("no", refused_outgoing(flight.outgoing, named, "no"), flight=flight))
         self._settle()
 
     def end(self, _: int = 0) -> None:

@@ -25,16 +25,16 @@ from tests.support.batch_bytes import (
 )
 
 
-def piece(first: int, count: int = 1, **more: int) -> OutgoingBatch:
+def outgoing(first: int, count: int = 1, **more: int) -> OutgoingBatch:
     return as_outgoing(batch(records(first, count), **more))
 
 
 FIVE = 5  # as many as a lane to a near broker allows
 
 
-def chain_of(*pieces: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
+def chain_of(*outgoing_batches: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
     append_sequence = AppendSequence(4000, 2, sequence, downstream)
-    for one in pieces:
+    for one in outgoing_batches:
         append_sequence.enqueue(one)
     return append_sequence
 
@@ -51,17 +51,17 @@ def stamped(flight: InFlightBatch) -> Batch:
     return found
 
 
-def opened(*pieces: OutgoingBatch) -> AppendSequence:
+def opened(*outgoing_batches: OutgoingBatch) -> AppendSequence:
     """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
-    append_sequence = chain_of(piece(0))
+    append_sequence = chain_of(outgoing(0))
     append_sequence.on_ack(append_sequence.launch(), 0)
-    for one in pieces:
+    for one in outgoing_batches:
         append_sequence.enqueue(one)
     return append_sequence
 
 
 def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> None:
-    append_sequence = chain_of(*(piece(i) for i in range(12)))
+    append_sequence = chain_of(*(outgoing(i) for i in range(12)))
     first = launch_all(append_sequence)
     assert len(first) == 1
     append_sequence.on_ack(first[0], 0)
@@ -71,7 +71,7 @@ def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> No
 
 
 def test_a_place_is_free_again_with_each_answer() -> None:
-    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    append_sequence = opened(*(outgoing(1 + i) for i in range(8)))
     flights = launch_all(append_sequence)
     append_sequence.on_ack(flights[0], 1)
     assert len(launch_all(append_sequence)) == 1
@@ -79,7 +79,7 @@ def test_a_place_is_free_again_with_each_answer() -> None:
 
 
 def test_a_place_is_not_free_while_an_earlier_flight_is_unanswered() -> None:
-    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    append_sequence = opened(*(outgoing(1 + i) for i in range(8)))
     flights = launch_all(append_sequence)
     append_sequence.on_ack(flights[1], 2)
     assert not append_sequence.may_launch(FIVE), "the first is unresolved"
@@ -93,7 +93,7 @@ def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: i
     append_sequence = chain_of(sequence=sequence)
     at, expected = 0, (sequence + 1) % SEQUENCES
     for size in sizes:
-        append_sequence.enqueue(piece(at, size))
+        append_sequence.enqueue(outgoing(at, size))
         flight = append_sequence.launch()
         assert flight.sequence == stamped(flight).base_sequence == expected
         assert (stamped(flight).producer_id, stamped(flight).producer_epoch) == (4000, 2)
@@ -106,14 +106,14 @@ def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: i
 
 @given(order=st.permutations(range(5)))
 def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[int]) -> None:
-    pieces = [piece(1 + i) for i in range(5)]
-    append_sequence = opened(*pieces)
+    outgoing_batches = [outgoing(1 + i) for i in range(5)]
+    append_sequence = opened(*outgoing_batches)
     flights = launch_all(append_sequence)
     given_out: list[OutgoingBatch] = []
     for answered, which in enumerate(order, start=1):
-        given_out += [r.piece for r in append_sequence.on_ack(flights[which], 1 + which)]
+        given_out += [r.outgoing for r in append_sequence.on_ack(flights[which], 1 + which)]
         certain = next((i for i in range(5) if i not in order[:answered]), 5)
-        assert given_out == pieces[:certain]
+        assert given_out == outgoing_batches[:certain]
         assert (append_sequence.sequence, append_sequence.downstream) == (certain, certain), (
             "nothing uncertain is counted"
         )
@@ -123,7 +123,7 @@ def test_receipts_come_in_order_whatever_the_order_of_the_answers(order: list[in
 
 @given(broken=st.integers(0, 4), order=st.permutations(range(5)))
 def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, order: list[int]) -> None:
-    append_sequence = opened(*(piece(1 + i) for i in range(8)))
+    append_sequence = opened(*(outgoing(1 + i) for i in range(8)))
     flights = launch_all(append_sequence)
     acks: list[OutgoingBatch] = []
     failed = False
@@ -132,11 +132,11 @@ def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, orde
             append_sequence.on_failure(flights[which])
             failed = True
         else:
-            got = [r.piece for r in append_sequence.on_ack(flights[which], 1 + which)]
+            got = [r.outgoing for r in append_sequence.on_ack(flights[which], 1 + which)]
             assert not (failed and got), "the log is about to be read, so no receipt is given any more"
             acks += got
         assert not (failed and append_sequence.may_launch(FIVE))
-    assert acks == [f.piece for f in flights[: len(acks)]]
+    assert acks == [f.outgoing for f in flights[: len(acks)]]
     assert append_sequence.sequence == append_sequence.downstream == len(acks)
     assert append_sequence.unanswered == 0
     append_sequence.reset()
@@ -145,7 +145,7 @@ def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, orde
 
 
 def test_chain_begun_anew_sends_one_append_at_the_logged_sequence() -> None:
-    anew = chain_of(piece(7), piece(8), sequence=6, downstream=90)
+    anew = chain_of(outgoing(7), outgoing(8), sequence=6, downstream=90)
     (flight,) = launch_all(anew)
     assert flight.sequence == 7
     (ack,) = anew.on_ack(flight, 91)
@@ -153,7 +153,7 @@ def test_chain_begun_anew_sends_one_append_at_the_logged_sequence() -> None:
 
 
 def test_chain_counts_foreign_records_once() -> None:
-    append_sequence = opened(piece(1, 2), piece(3))
+    append_sequence = opened(outgoing(1, 2), outgoing(3))
     first, second = launch_all(append_sequence)
     (ack,) = append_sequence.on_ack(first, 4)  # offsets 1 to 3 are somebody else's
     assert (ack.downstream, ack.foreign) == (4, 3)
@@ -162,14 +162,14 @@ def test_chain_counts_foreign_records_once() -> None:
 
 
 def test_chain_with_a_duplicate_ack_counts_no_foreign_record() -> None:
-    append_sequence = chain_of(piece(0, 3), sequence=-1, downstream=9)
+    append_sequence = chain_of(outgoing(0, 3), sequence=-1, downstream=9)
     (ack,) = append_sequence.on_ack(append_sequence.launch(), 4)
     assert (ack.downstream, ack.foreign) == (4, 0)
     assert (append_sequence.sequence, append_sequence.downstream) == (2, 9)
 
 
 def test_bytes_are_held_from_admission_to_the_receipt() -> None:
-    one, two = piece(0, 3), piece(3, 2)
+    one, two = outgoing(0, 3), outgoing(3, 2)
     append_sequence = chain_of(one, two)
     assert append_sequence.bytes_held == one.size + two.size
     flight = append_sequence.launch()
@@ -181,30 +181,30 @@ def test_bytes_are_held_from_admission_to_the_receipt() -> None:
 
 
 def test_abandoning_leaves_what_flies() -> None:
-    append_sequence = opened(*(piece(1 + i) for i in range(7)))
+    append_sequence = opened(*(outgoing(1 + i) for i in range(7)))
     flights = launch_all(append_sequence)
     append_sequence.reset()
     assert append_sequence.unanswered == 5
-    assert append_sequence.bytes_held == sum(f.piece.size for f in flights)
+    assert append_sequence.bytes_held == sum(f.outgoing.size for f in flights)
     assert not append_sequence.idle
 
 
 class TestWhatWasPassedOverBehindTheLastPiece:
-    def test_extend_last_covers_with_the_last_waiting_piece(self) -> None:
-        one, two = piece(0), piece(1)
+    def test_extend_last_covers_with_the_last_waiting_batch(self) -> None:
+        one, two = outgoing(0), outgoing(1)
         append_sequence = chain_of(one, two)
         assert append_sequence.extend_last(9, 7)
         assert (one.covers, two.covers) == (0, 9)
 
     def test_extend_last_covers_with_the_last_flight_when_none_waits(self) -> None:
-        append_sequence = chain_of(piece(0))
+        append_sequence = chain_of(outgoing(0))
         flight = append_sequence.launch()
         assert append_sequence.extend_last(5, 7)
         (ack,) = append_sequence.on_ack(flight, 0)
-        assert ack.piece.covers == 5
+        assert ack.outgoing.covers == 5
 
     def test_extend_last_never_shrinks_what_is_covered(self) -> None:
-        one = piece(0, 4)
+        one = outgoing(0, 4)
         assert chain_of(one).extend_last(2, 7)
         assert one.covers == 3
 
@@ -214,7 +214,7 @@ class TestWhatWasPassedOverBehindTheLastPiece:
 
 
 def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
-    one, two = piece(0), piece(1)
+    one, two = outgoing(0), outgoing(1)
     append_sequence = chain_of(one, two)
     assert append_sequence.oldest is one
     flight = append_sequence.launch()
@@ -228,8 +228,8 @@ def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
 class TestMerging:
     """Swarms of tiny batches go as one, when they wait anyway."""
 
-    def merged(self, *pieces: OutgoingBatch, limit: int = 64 * 1024) -> tuple[InFlightBatch, AppendSequence]:
-        append_sequence = chain_of(*pieces)
+    def merged(self, *outgoing_batches: OutgoingBatch, limit: int = 64 * 1024) -> tuple[InFlightBatch, AppendSequence]:
+        append_sequence = chain_of(*outgoing_batches)
         return append_sequence.launch(limit), append_sequence
 
     @pytest.mark.parametrize("codec", [0, LZ4])
@@ -241,50 +241,52 @@ class TestMerging:
         ]
         flight, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
         assert [r._replace(offset=0) for r in decoded(bytes(flight.data))] == [r._replace(offset=0) for r in content]
-        assert (list(flight.piece.offsets), flight.piece.count, flight.piece.covers) == ([0, 3, 4], 3, 4)
+        assert (list(flight.outgoing.offsets), flight.outgoing.count, flight.outgoing.covers) == ([0, 3, 4], 3, 4)
         assert stamped(flight).attributes == codec
-        assert append_sequence.bytes_held == flight.piece.size
+        assert append_sequence.bytes_held == flight.outgoing.size
         append_sequence.on_ack(flight, 0)
         assert (append_sequence.sequence, append_sequence.downstream, append_sequence.bytes_held) == (2, 2, 0)
         assert append_sequence.idle
 
     def test_merge_covers_skipped_records_behind_it(self) -> None:
-        one, two = piece(0), piece(1)
+        one, two = outgoing(0), outgoing(1)
         two.covers = 8
         flight, _ = self.merged(one, two)
-        assert flight.piece.covers == 8
+        assert flight.outgoing.covers == 8
 
     def test_merge_stops_at_another_codec(self) -> None:
-        flight, append_sequence = self.merged(piece(0), piece(1, codec=LZ4), piece(2))
-        assert list(flight.piece.offsets) == [0]
+        flight, append_sequence = self.merged(outgoing(0), outgoing(1, codec=LZ4), outgoing(2))
+        assert list(flight.outgoing.offsets) == [0]
         assert not append_sequence.idle
 
     def test_merge_stops_at_a_large_batch(self) -> None:
         large = as_outgoing(batch([record(1, bytes(5000))]))
-        flight, _ = self.merged(piece(0), large)
-        assert list(flight.piece.offsets) == [0]
-        flight, _ = self.merged(large, piece(2))
-        assert flight.piece is large
+        flight, _ = self.merged(outgoing(0), large)
+        assert list(flight.outgoing.offsets) == [0]
+        flight, _ = self.merged(large, outgoing(2))
+        assert flight.outgoing is large
 
     def test_merge_stops_at_the_size_limit(self) -> None:
-        size = piece(0).size
-        flight, _ = self.merged(piece(0), piece(1), piece(2), limit=2 * size)
-        assert list(flight.piece.offsets) == [0, 1]
+        size = outgoing(0).size
+        flight, _ = self.merged(outgoing(0), outgoing(1), outgoing(2), limit=2 * size)
+        assert list(flight.outgoing.offsets) == [0, 1]
 
     def test_merge_stops_at_an_undecodable_batch(self) -> None:
-        bad = piece(1)
+        bad = outgoing(1)
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
-        flight, _ = self.merged(piece(0), bad)
-        assert list(flight.piece.offsets) == [0]
+        flight, _ = self.merged(outgoing(0), bad)
+        assert list(flight.outgoing.offsets) == [0]
 
     def test_merge_stops_at_another_timestamp_type(self) -> None:
-        flight, append_sequence = self.merged(piece(0), piece(1, attributes=LOG_APPEND_TIME))
-        assert list(flight.piece.offsets) == [0]
+        flight, append_sequence = self.merged(outgoing(0), outgoing(1, attributes=LOG_APPEND_TIME))
+        assert list(flight.outgoing.offsets) == [0]
         assert not append_sequence.idle
 
     def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
-        flight, _ = self.merged(piece(0), piece(1, attributes=TRANSACTIONAL), piece(2, attributes=DELETE_HORIZON))
-        assert list(flight.piece.offsets) == [0, 1, 2]
+        flight, _ = self.merged(
+            outgoing(0), outgoing(1, attributes=TRANSACTIONAL), outgoing(2, attributes=DELETE_HORIZON)
+        )
+        assert list(flight.outgoing.offsets) == [0, 1, 2]
         assert stamped(flight).attributes == 0
 
     @given(
@@ -312,10 +314,10 @@ class TestMerging:
         told = []
         while append_sequence.may_launch(FIVE):
             flight = append_sequence.launch(limit)
-            assert flight.piece.count == 1 or flight.piece.size <= limit
+            assert flight.outgoing.count == 1 or flight.outgoing.size <= limit
             inside = decoded(bytes(flight.data))
-            told += [r._replace(offset=o) for r, o in zip(inside, flight.piece.offsets, strict=True)]
-            assert flight.piece.covers == flight.piece.offsets[-1]
+            told += [r._replace(offset=o) for r, o in zip(inside, flight.outgoing.offsets, strict=True)]
+            assert flight.outgoing.covers == flight.outgoing.offsets[-1]
             append_sequence.on_ack(flight, len(told) - len(inside))
         assert told == wanted
         assert append_sequence.bytes_held == 0

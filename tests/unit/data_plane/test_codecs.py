@@ -82,9 +82,9 @@ def test_codec_with_an_unknown_number_is_refused() -> None:
     ],
 )
 def test_recompressing_changes_the_codec_and_nothing_else(had: int, limits: TargetLimits, gets: int) -> None:
-    (piece,) = rebuild(batch(records(0, 5), codec=had), 0, limits)
-    assert piece.data[22] == gets
-    assert decoded(piece.data) == records(0, 5)
+    (outgoing,) = rebuild(batch(records(0, 5), codec=had), 0, limits)
+    assert outgoing.data[22] == gets
+    assert decoded(outgoing.data) == records(0, 5)
 
 
 def test_rebuilt_batch_has_the_configured_compression_level() -> None:
@@ -101,8 +101,8 @@ def test_a_record_that_only_fits_when_compressed_hard_is_compressed_hard(codec: 
     """Its producer may have done so, and a target that takes what the source has must take the copy."""
     source = batch([record(7, ORDERS)], codec=codec, attributes=LOG_APPEND_TIME)
     easy = rebuild(source, 0, TargetLimits())[0].size
-    (piece,) = rebuild(source, 0, TargetLimits(easy - 1))
-    assert piece.size < easy
-    assert decoded(piece.data)[0].value == ORDERS
+    (outgoing,) = rebuild(source, 0, TargetLimits(easy - 1))
+    assert outgoing.size < easy
+    assert decoded(outgoing.data)[0].value == ORDERS
     with pytest.raises(RecordTooLarge):
         rebuild(source, 0, TargetLimits(100))

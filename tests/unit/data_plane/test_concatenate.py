@@ -34,7 +34,7 @@ def numbered(content: Sequence[Content]) -> list[PlainRecord]:
     ]
 
 
-def pieces(content: Sequence[PlainRecord], *, attributes: int = 0) -> list[OutgoingBatch]:
+def outgoing_batches(content: Sequence[PlainRecord], *, attributes: int = 0) -> list[OutgoingBatch]:
     return [as_outgoing(batch([each], attributes=attributes)) for each in content]
 
 
@@ -44,7 +44,7 @@ def pieces(content: Sequence[PlainRecord], *, attributes: int = 0) -> list[Outgo
 def test_concatenate_equals_a_rebuilt_batch(content: list[Content]) -> None:
     records = numbered(content)
     (anew,) = build(records, 0, 2**31 - 1, leader_epoch=0)
-    group = pieces(records)
+    group = outgoing_batches(records)
     made = concatenate(group)
     assert made is not None
     assert bytes(made.data) == bytes(anew.data)
@@ -57,7 +57,7 @@ def test_concatenate_equals_a_rebuilt_batch(content: list[Content]) -> None:
 @pytest.mark.parametrize("attributes", [TRANSACTIONAL, DELETE_HORIZON])
 def test_concatenate_drops_what_a_stamp_drops(attributes: int) -> None:
     records = [record(number, timestamp=NOW + number) for number in range(3)]
-    made = concatenate(pieces(records, attributes=attributes))
+    made = concatenate(outgoing_batches(records, attributes=attributes))
     assert made is not None
     assert bytes(made.data) == bytes(build(records, 0, 2**31 - 1, 0)[0].data)
 

@@ -35,13 +35,18 @@ def test_latency_is_measured_when_the_target_has_the_batch() -> None:
 
 def test_a_row_of_anybody_gets_counts_that_belong_together() -> None:
     stats = CopyStats()
-    pieces = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]
+    outgoing_batches = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]
     stats.fetched([], 900, 1500)
-    stats.add(records=5, bytes=sum(p.size for p in pieces))
-    stats.acknowledged([Ack(piece, 0, piece.size) for piece in pieces], 1600)
+    stats.add(records=5, bytes=sum(p.size for p in outgoing_batches))
+    stats.acknowledged([Ack(outgoing, 0, outgoing.size) for outgoing in outgoing_batches], 1600)
     another = PartitionProgress(topic="t", partition=0, records=700, bytes=70_000, read_bytes=1, counts_since=3)
     row = stats.in_row(another)
-    assert (row.counts_since, row.records, row.bytes, row.read_bytes) == (1500, 5, sum(p.size for p in pieces), 900)
+    assert (row.counts_since, row.records, row.bytes, row.read_bytes) == (
+        1500,
+        5,
+        sum(p.size for p in outgoing_batches),
+        900,
+    )
 
 
 def test_times_of_the_future_are_shown_as_they_are() -> None:

@@ -223,7 +223,7 @@ def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> N
     known = len(world.target.ours)
     assert len(slot.socket) == 5
     assert slot.partition.records_held > 10, "more waits behind them"
-    sizes = [flight.piece.count for flight in slot.socket]
+    sizes = [flight.outgoing.count for flight in slot.socket]
     for what in (*["broker"] * landed, *ROUTES["one refused for good"]):
         world.step(what, 0)
         world.check()
@@ -272,7 +272,7 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
             break
     rest = [r.offset for r in world.source.visible[known:]]
     if slot.socket:
-        assert slot.socket[0].piece.offsets[0] == rest[0], "the next record is the first one that is not there"
+        assert slot.socket[0].outgoing.offsets[0] == rest[0], "the next record is the first one that is not there"
     world.finish()
     world.check()
 
@@ -322,7 +322,7 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
     expected = [r.offset for r in cleaned.visible if r.offset >= world.source.visible[there - 1].offset + 1]
     if not misnumbered and not slot.partition.records_to_skip:
         slot.send()
-        queued = slot.socket[0].piece if slot.socket else None
+        queued = slot.socket[0].outgoing if slot.socket else None
         assert (queued.offsets[0] if queued else None) == (expected[0] if expected else None)
         return
     assert gone & set(range(there)), "what was left alone is never in doubt"

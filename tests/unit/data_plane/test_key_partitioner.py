@@ -31,11 +31,11 @@ def gathered(*batches: list[PlainRecord], codecs: tuple[int, ...] = (0, 0, 0), b
 def found(group: BatchGroup) -> dict[int, list[PlainRecord]]:
     """By partition of the target, what goes there; each with its offset in the source."""
     there: dict[int, list[PlainRecord]] = {}
-    for piece in group.pieces:
-        (batch,) = scan(piece.data)
-        assert piece.count == batch.record_count == len(piece.offsets)
-        content = zip(read_records(batch), piece.offsets, strict=True)
-        there.setdefault(piece.to, []).extend(r._replace(offset=offset) for r, offset in content)
+    for outgoing in group.outgoing_batches:
+        (batch,) = scan(outgoing.data)
+        assert outgoing.count == batch.record_count == len(outgoing.offsets)
+        content = zip(read_records(batch), outgoing.offsets, strict=True)
+        there.setdefault(outgoing.to, []).extend(r._replace(offset=offset) for r, offset in content)
     return there
 
 
@@ -65,7 +65,10 @@ def test_a_key_may_be_empty() -> None:
 
 def test_the_codec_stays_and_another_one_begins_another_batch() -> None:
     group = gathered(records(0, 3), records(3, 2), records(5, 2), codecs=(LZ4, LZ4, 0)).group(TargetLimits())
-    assert [(piece.count, next(scan(piece.data)).attributes) for piece in group.pieces] == [(5, LZ4), (2, 0)]
+    assert [(outgoing.count, next(scan(outgoing.data)).attributes) for outgoing in group.outgoing_batches] == [
+        (5, LZ4),
+        (2, 0),
+    ]
 
 
 def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
@@ -90,4 +93,4 @@ def test_a_record_too_large_is_named_and_what_lies_before_it_can_go() -> None:
     assert raised.value.record.offset == 1
     gathering.cut(1)
     group = gathering.group(TargetLimits(300))
-    assert (group.covers, sum(piece.count for piece in group.pieces)) == (0, 1)
+    assert (group.covers, sum(outgoing.count for outgoing in group.outgoing_batches)) == (0, 1)

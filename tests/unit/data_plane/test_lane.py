@@ -150,12 +150,12 @@ async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
 
 
 def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
-    piece = launch(waiting(0, 1)).piece
-    assert not ProduceAnswer(0, 1).rewrote_times(piece)
-    assert not ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp).rewrote_times(
-        piece
+    outgoing = launch(waiting(0, 1)).outgoing
+    assert not ProduceAnswer(0, 1).rewrote_times(outgoing)
+    assert not ProduceAnswer(0, 1, append_time_ms=outgoing.max_timestamp).rewrote_times(
+        outgoing
     )  # a duplicate, wherever it lies
-    assert ProduceAnswer(0, 1, append_time_ms=piece.max_timestamp + 1).rewrote_times(piece)
+    assert ProduceAnswer(0, 1, append_time_ms=outgoing.max_timestamp + 1).rewrote_times(outgoing)
 
 
 def placed(partitions: int, *, alone: bool = False) -> list[int]:

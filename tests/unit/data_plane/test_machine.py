@@ -220,7 +220,7 @@ class TestAdmission:
         admit(p, batch(records(0, 4)), damaged)
         assert re.search(r"offsets 4 to 5: its CRC does not match", p.reason)
         assert p.position == 4
-        assert launch(p).piece.covers == 3
+        assert launch(p).outgoing.covers == 3
 
     def test_a_record_too_large_is_refused_by_its_offset(self) -> None:
         p = partition(limits=TargetLimits(200))
@@ -241,7 +241,7 @@ class TestAdmission:
         admit(p, batch(records(0, 1), attributes=CONTROL))
         assert p.row().upstream == 0
 
-    def test_skipped_records_behind_a_piece_are_progress_with_it(self) -> None:
+    def test_skipped_records_behind_a_batch_are_progress_with_it(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 1), attributes=CONTROL))
         assert p.row().upstream == -1
@@ -271,14 +271,14 @@ class TestWhereCountingArrives:
         p = self.at(last)
         admit(p, batch(records(0, 3)))
         assert p.row().upstream == 1
-        assert list(launch(p).piece.offsets) == [2]
+        assert list(launch(p).outgoing.offsets) == [2]
 
     def test_resume_by_an_earlier_record_finds_the_place_of_the_last_one(self) -> None:
         """Offsets 0 to 3 were appended, the target's cleaner has left 0 and 1."""
         p = resumed(end=LastAppend(3, 3, batch(records(0, 2), last_offset=2), behind=1))
         admit(p, batch(records(0, 6)))
         assert p.row().upstream == 3
-        assert list(launch(p).piece.offsets) == [4, 5]
+        assert list(launch(p).outgoing.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
         ("left", "end"),
@@ -299,7 +299,7 @@ class TestWhereCountingArrives:
         p = resumed(end=LastAppend(3, 9))
         admit(p, batch(records(0, 3)), batch(records(3, 3)))
         assert p.row().upstream == 3
-        assert list(launch(p).piece.offsets) == [4, 5]
+        assert list(launch(p).outgoing.offsets) == [4, 5]
 
     @pytest.mark.parametrize(
         "other",

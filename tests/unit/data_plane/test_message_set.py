@@ -39,9 +39,9 @@ def seen(magic: int, content: Sequence[Message]) -> list[PlainRecord]:
 def rebuilt(data: bytes, position: int = 0, limits: TargetLimits | None = None) -> list[PlainRecord]:
     found = []
     for one in sets(data):
-        for piece in rebuild(one, position, limits or TargetLimits()):
-            inside = decoded(piece.data)
-            found += [r._replace(offset=at) for r, at in zip(inside, piece.offsets, strict=True)]
+        for outgoing in rebuild(one, position, limits or TargetLimits()):
+            inside = decoded(outgoing.data)
+            found += [r._replace(offset=at) for r, at in zip(inside, outgoing.offsets, strict=True)]
     return found
 
 
@@ -59,12 +59,12 @@ def test_each_record_is_what_a_consumer_of_the_source_sees(
 def test_the_codec_stays_so_that_the_copy_does_not_grow(magic: int, codec: int) -> None:
     content = [Message(i, b"key", b"the same value again and again", 1000 + i) for i in range(100)]
     data = message_set(magic, content, codec)
-    pieces = [piece for one in sets(data) for piece in rebuild(one, 0, TargetLimits())]
-    for piece in pieces:
-        (found,) = scan(piece.data)
+    outgoing_batches = [outgoing for one in sets(data) for outgoing in rebuild(one, 0, TargetLimits())]
+    for outgoing in outgoing_batches:
+        (found,) = scan(outgoing.data)
         assert found.attributes & CODEC_MASK == codec
     if codec:
-        assert sum(piece.size for piece in pieces) < len(message_set(magic, content)) / 5
+        assert sum(outgoing.size for outgoing in outgoing_batches) < len(message_set(magic, content)) / 5
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -72,8 +72,8 @@ def test_an_explicit_codec_goes_to_uncompressed_sets_only(magic: int) -> None:
     content = [Message(0, b"k", b"v" * 100, 7)]
     for had, codec in ((0, LZ4), (GZIP, GZIP)):
         (one,) = sets(message_set(magic, content, had))
-        (piece,) = rebuild(one, 0, TargetLimits(codec=LZ4))
-        (found,) = scan(piece.data)
+        (outgoing,) = rebuild(one, 0, TargetLimits(codec=LZ4))
+        (found,) = scan(outgoing.data)
         assert found.attributes == codec
 
 

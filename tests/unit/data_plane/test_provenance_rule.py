@@ -80,11 +80,11 @@ class TestTheChain:
     def append_sequence(self, *ids: int) -> AppendSequence:
         append_sequence = AppendSequence(OURS, 2, 9, 99, [(OTHER, 4)])
         for offset, producer_id in enumerate(ids):
-            append_sequence.enqueue(self.piece(offset), producer_id)
+            append_sequence.enqueue(self.outgoing(offset), producer_id)
         return append_sequence
 
     @staticmethod
-    def piece(offset: int) -> OutgoingBatch:
+    def outgoing(offset: int) -> OutgoingBatch:
         return as_outgoing(batch(records(offset, 2)))
 
     def test_chain_continues_each_producer_id_with_its_sequences(self) -> None:
@@ -121,7 +121,7 @@ class TestTheChain:
         merged = []
         for downstream in (100, 104, 108):
             flight = append_sequence.launch(65536)
-            merged.append((stamped(flight).producer_id, flight.piece.count))
+            merged.append((stamped(flight).producer_id, flight.outgoing.count))
             append_sequence.on_ack(flight, downstream)
         assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]
 

@@ -63,8 +63,8 @@ def test_pure_python_codec_reads_back_what_it_writes(content: list[PlainRecord])
 @pytest.mark.parametrize("codec", [0, GZIP, ZSTD])
 def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -> None:
     source = with_odd_names(odd())
-    (piece,) = rebuild(source, 0, TargetLimits(codec=codec))
-    (copy,) = scan(piece.data)
+    (outgoing,) = rebuild(source, 0, TargetLimits(codec=codec))
+    (copy,) = scan(outgoing.data)
     ours, theirs = list(pure_python_codec.records_of(copy)), list(pure_python_codec.records_of(source))
     assert [r[1:] for r in ours] == [r[1:] for r in theirs]
     written = ours[1].headers[0][0].encode(*pure_python_codec.NAMES)
@@ -77,7 +77,7 @@ def test_merged_batch_keeps_header_names_that_are_no_utf8() -> None:
         append_sequence.enqueue(as_outgoing(with_odd_names([r])))
     flight = append_sequence.launch(64 * 1024)
     (copy,) = scan(bytes(flight.data))
-    assert flight.piece.count == 3
+    assert flight.outgoing.count == 3
     assert bytes(copy.data).count(NO_TEXT) == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from lockstep_data_plane.core.events import Acked, AllAnswered, EntryQuarantined, Leave, Quarantined, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_piece, refused_record
+from lockstep_data_plane.core.quarantine_entry import refused_batch, refused_outgoing, refused_record
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
@@ -27,7 +27,7 @@ def queued(p: PartitionMachine) -> list[int]:
     offsets: list[int] = []
     while waits(p):
         flight = launch(p)
-        offsets.extend(flight.piece.offsets)
+        offsets.extend(flight.outgoing.offsets)
         p.step(Acked(flight, p.row().downstream + 1, now_ms=0))
     return offsets
 
@@ -60,11 +60,11 @@ def test_a_batch_that_cannot_be_read_is_kept_as_its_bytes() -> None:
 
 
 def test_quarantine_of_a_batch_has_only_the_records_that_are_refused() -> None:
-    piece = as_outgoing(batch(records(10, 4)))
-    refusal = refused_piece(piece, [2, 0, 2, 9], "no key")
+    outgoing = as_outgoing(batch(records(10, 4)))
+    refusal = refused_outgoing(outgoing, [2, 0, 2, 9], "no key")
     assert refusal is not None
     assert refusal.ranges == ((10, 10), (12, 12))
-    assert refused_piece(piece, [], "no word of which") is None
+    assert refused_outgoing(outgoing, [], "no word of which") is None
 
 
 def test_a_partition_that_cannot_read_a_batch_offers_it() -> None:

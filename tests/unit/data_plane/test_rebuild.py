@@ -53,19 +53,19 @@ def record_lists(draw: st.DrawFn) -> list[PlainRecord]:
     return found
 
 
-def told(pieces: Sequence[OutgoingBatch]) -> list[PlainRecord]:
-    """What the pieces say: each record at the upstream offset that its piece gives it."""
+def told(outgoing_batches: Sequence[OutgoingBatch]) -> list[PlainRecord]:
+    """What the outgoing batches say: each record at the upstream offset that its outgoing batch gives it."""
     found = []
-    for piece in pieces:
-        inside = decoded(piece.data)
-        assert [r.offset for r in inside] == list(range(piece.count)), "offsets within a piece have no gap"
-        assert crc_is_right(piece.data)
-        found += [r._replace(offset=at) for r, at in zip(inside, piece.offsets, strict=True)]
+    for outgoing in outgoing_batches:
+        inside = decoded(outgoing.data)
+        assert [r.offset for r in inside] == list(range(outgoing.count)), "offsets within an outgoing batch have no gap"
+        assert crc_is_right(outgoing.data)
+        found += [r._replace(offset=at) for r, at in zip(inside, outgoing.offsets, strict=True)]
     return found
 
 
-def codec_of(piece: OutgoingBatch) -> int:
-    (found,) = scan(piece.data)
+def codec_of(outgoing: OutgoingBatch) -> int:
+    (found,) = scan(outgoing.data)
     return found.attributes & CODEC_MASK
 
 
@@ -76,20 +76,20 @@ def test_round_trip(content: list[PlainRecord], codec: int, ends_later: int, dat
     last = content[-1].offset + ends_later
     source = batch(content, codec=codec, last_offset=last)
     position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")
-    pieces = rebuild(source, position, TargetLimits())
+    outgoing_batches = rebuild(source, position, TargetLimits())
     wanted = [r for r in content if r.offset >= position]
-    assert told(pieces) == wanted
-    assert len(pieces) == (1 if wanted else 0)
-    for piece in pieces:
-        assert codec_of(piece) == codec
-        assert piece.covers == last
-        assert piece.leader_epoch == source.leader_epoch
-        assert (piece.base_timestamp, piece.max_timestamp) == (
+    assert told(outgoing_batches) == wanted
+    assert len(outgoing_batches) == (1 if wanted else 0)
+    for outgoing in outgoing_batches:
+        assert codec_of(outgoing) == codec
+        assert outgoing.covers == last
+        assert outgoing.leader_epoch == source.leader_epoch
+        assert (outgoing.base_timestamp, outgoing.max_timestamp) == (
             min(r.timestamp for r in wanted),
             max(r.timestamp for r in wanted),
         )
-        (header,) = scan(piece.data)
-        assert header.max_timestamp == piece.max_timestamp
+        (header,) = scan(outgoing.data)
+        assert header.max_timestamp == outgoing.max_timestamp
         assert header.attributes & ~CODEC_MASK == 0
 
 
@@ -101,17 +101,17 @@ def test_rebuilt_batch_reads_back_the_written_records(content: list[PlainRecord]
 
 def test_rebuilt_batch_under_log_append_time_has_the_consumers_timestamps() -> None:
     source = batch(records(10, 3), attributes=LOG_APPEND_TIME, max_timestamp=77_000)
-    (piece,) = rebuild(source, 10, TargetLimits())
-    assert [r.timestamp for r in told([piece])] == [77_000] * 3
-    assert (piece.base_timestamp, piece.max_timestamp) == (77_000, 77_000)
+    (outgoing,) = rebuild(source, 10, TargetLimits())
+    assert [r.timestamp for r in told([outgoing])] == [77_000] * 3
+    assert (outgoing.base_timestamp, outgoing.max_timestamp) == (77_000, 77_000)
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=list(CODECS))
 def test_a_first_record_without_a_time_keeps_it_when_a_later_one_has_one(codec: int) -> None:
     content = [record(0, timestamp=-1), record(1, timestamp=5000), record(3, timestamp=-1)]
-    pieces = rebuild(batch(content, codec=codec), 0, TargetLimits())
-    assert told(pieces) == content
-    assert pieces[0].max_timestamp == 5000
+    outgoing_batches = rebuild(batch(content, codec=codec), 0, TargetLimits())
+    assert told(outgoing_batches) == content
+    assert outgoing_batches[0].max_timestamp == 5000
 
 
 def test_a_tombstone_and_an_empty_value_stay_apart() -> None:
@@ -130,11 +130,11 @@ def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
             rebuild(source, 0, TargetLimits(limit))
         assert alone[told_of.value.record.offset] > limit
         return
-    pieces = rebuild(source, 0, TargetLimits(limit))
-    assert told(pieces) == content
-    assert all(piece.size <= limit for piece in pieces)
-    assert [p.covers for p in pieces[:-1]] == [p.offsets[-1] for p in pieces[:-1]]
-    assert pieces[-1].covers == source.last_offset
+    outgoing_batches = rebuild(source, 0, TargetLimits(limit))
+    assert told(outgoing_batches) == content
+    assert all(outgoing.size <= limit for outgoing in outgoing_batches)
+    assert [p.covers for p in outgoing_batches[:-1]] == [p.offsets[-1] for p in outgoing_batches[:-1]]
+    assert outgoing_batches[-1].covers == source.last_offset
 
 
 def test_a_batch_is_not_split_further_than_needed() -> None:
@@ -155,9 +155,9 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
 @pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))
 @pytest.mark.parametrize("had", CODECS.values(), ids=list(CODECS))
 def test_an_explicit_codec_goes_to_uncompressed_batches_only(had: int, asked: int) -> None:
-    (piece,) = rebuild(batch(records(0, 5), codec=had), 0, TargetLimits(codec=asked))
-    assert codec_of(piece) == (had or asked)
-    assert told([piece]) == records(0, 5)
+    (outgoing,) = rebuild(batch(records(0, 5), codec=had), 0, TargetLimits(codec=asked))
+    assert codec_of(outgoing) == (had or asked)
+    assert told([outgoing]) == records(0, 5)
 
 
 def old(magic: int, codec: int, first: int, count: int) -> bytes:
@@ -178,13 +178,13 @@ def old(magic: int, codec: int, first: int, count: int) -> bytes:
 def test_an_old_message_set_becomes_new_batches(magic: int, codec: int, position: int) -> None:
     sets = list(scan(old(magic, codec, 100, 4)))
     assert len(sets) == (1 if codec else 4)
-    pieces = [piece for one in sets for piece in rebuild(one, position, TargetLimits())]
+    outgoing_batches = [outgoing for one in sets for outgoing in rebuild(one, position, TargetLimits())]
     wanted = [
         record(100 + i, b"v%d" % i, key=None if i == 1 else b"k%d" % i, timestamp=50 + i if magic else -1)
         for i in range(4)
     ]
-    assert told(pieces) == [r for r in wanted if r.offset >= position]
-    assert pieces[-1].covers == 103
+    assert told(outgoing_batches) == [r for r in wanted if r.offset >= position]
+    assert outgoing_batches[-1].covers == 103
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -209,12 +209,12 @@ def test_bytes_that_are_no_records_are_a_value_error(codec: int, body: bytes, ke
         assert len(list(read_records(bad))) == 3
 
 
-def test_a_batch_that_passes_is_its_own_piece() -> None:
+def test_a_batch_that_passes_is_its_own_outgoing_batch() -> None:
     source: Batch = batch(records(10, 3))
-    piece = as_outgoing(source)
-    assert bytes(piece.data) == bytes(source.data)
-    assert (piece.count, list(piece.offsets), piece.covers) == (3, [10, 11, 12], 12)
-    assert (piece.base_timestamp, piece.max_timestamp, piece.leader_epoch, piece.size) == (
+    outgoing = as_outgoing(source)
+    assert bytes(outgoing.data) == bytes(source.data)
+    assert (outgoing.count, list(outgoing.offsets), outgoing.covers) == (3, [10, 11, 12], 12)
+    assert (outgoing.base_timestamp, outgoing.max_timestamp, outgoing.leader_epoch, outgoing.size) == (
         1010,
         1012,
         3,

@@ -77,7 +77,7 @@ class TestWhatCounts:
         before = p.row()
         assert (before.upstream, before.downstream, before.sequence, before.records) == (-1, 99, -1, 0)
         assert transactions.held
-        assert p.progress == (4, 0), "both were merged into one piece"
+        assert p.progress == (4, 0), "both were merged into one outgoing batch"
         p.step(TransactionEnding(1.0))
         acks = commit(p)
         after = p.row()
@@ -106,7 +106,7 @@ class TestWhatCounts:
         admit(p, sent)
         open_transaction(p)
         append(p, 100)
-        assert [len(r.piece.data) for r in transactions.held] == [0]
+        assert [len(r.outgoing.data) for r in transactions.held] == [0]
         commit(p)
         assert p.row().bytes == len(sent.data)
 

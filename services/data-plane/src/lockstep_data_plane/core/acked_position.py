@@ -74,11 +74,11 @@ class AckedPosition:
     def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
         """The target has these."""
         for ack in acks:
-            piece = ack.piece
-            self.count(piece, ack.size)
-            self.last_timestamp = piece.max_timestamp
-            self.reached(piece.covers, piece.leader_epoch)
-            for first, begin, count in consecutive(piece.offsets):
+            outgoing = ack.outgoing
+            self.count(outgoing, ack.size)
+            self.last_timestamp = outgoing.max_timestamp
+            self.reached(outgoing.covers, outgoing.leader_epoch)
+            for first, begin, count in consecutive(outgoing.offsets):
                 self.runs.add(first, DownstreamOffset(ack.downstream + begin), count)
         if acks:
             self._ends_as(append_sequence)
@@ -87,12 +87,12 @@ class AckedPosition:
         """Several partitions of the target have these. Of places in their logs nothing is said: neither offset syncs
         nor runs."""
         for ack in acks:
-            self.count(ack.piece, ack.size)
-            self.last_timestamp = max(self.last_timestamp, ack.piece.max_timestamp)
+            self.count(ack.outgoing, ack.size)
+            self.last_timestamp = max(self.last_timestamp, ack.outgoing.max_timestamp)
 
-    def count(self, piece: OutgoingBatch, size: int) -> None:
-        """The target has the piece, which was sent in so many bytes."""
-        self.stats.add(records=piece.count, bytes=size)
+    def count(self, outgoing: OutgoingBatch, size: int) -> None:
+        """The target has the outgoing batch, which was sent in so many bytes."""
+        self.stats.add(records=outgoing.count, bytes=size)
 
     def _ends_as(self, append_sequence: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = (

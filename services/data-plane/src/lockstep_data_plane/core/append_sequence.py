@@ -2,10 +2,10 @@
 is a compare-and-swap").
 
 The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
-what was appended last. The chain numbers pieces, keeps as many of them unanswered as its lane allows, and says what an
-answer means. After any failure nothing more is sent until every answer is in; then the target's log is read
-(`target_tail.py`) and the chain begins anew from what it says: an unknown outcome is resolved by the log, never
-by sending again and hoping (`kafka-wire.md` §1, §3)."""
+what was appended last. An append sequence numbers outgoing batches, and says what an answer means. It keeps as many
+batches unanswered as its connection allows. After a failure nothing more is sent until every answer is in. Then the
+target's log is read (`target_tail.py`), and a new append sequence begins where the log ends. The log resolves an
+unknown outcome; sending again never does (`kafka-wire.md` §1, §3)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["Ack", "AppendSequence", "InFlightBatch"]
 
 @dataclass(slots=True)
 class InFlightBatch:
-    """A piece on its way. `landed` is its base offset downstream once the target has acknowledged it."""
+    """An outgoing batch that is sent. `base_offset` is the downstream one once the target has acknowledged it."""
 
-    piece: OutgoingBatch
+    outgoing: OutgoingBatch
     sequence: int
     data: StampedBatch
     base_offset: int = -1
 
 
 class Ack(NamedTuple):
-    """A piece of `size` bytes is durable at `downstream`. `foreign` counts records that somebody else wrote in front of
-    it since our last one."""
+    """An outgoing batch of `size` bytes is durable at `downstream`. `foreign` counts records of other writers between
+    our last one and this one."""
 
-    piece: OutgoingBatch
+    outgoing: OutgoingBatch
     downstream: int
     size: int
     foreign: int = 0
@@ -80,11 +80,11 @@ class AppendSequence:
         """As `PartitionProgress.others`."""
         return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
 
-    def enqueue(self, piece: OutgoingBatch, producer_id: int = -1) -> None:
-        """Queue a piece behind all others, to bear this producer id of ours; -1: the partition's own."""
-        piece.producer_id = self.producer_id if producer_id < 0 else producer_id
-        self._waiting.append(piece)
-        self._held += piece.size
+    def enqueue(self, outgoing: OutgoingBatch, producer_id: int = -1) -> None:
+        """Queue an outgoing batch behind all others, with this producer id of ours; -1: the partition's own."""
+        outgoing.producer_id = self.producer_id if producer_id < 0 else producer_id
+        self._waiting.append(outgoing)
+        self._held += outgoing.size
 
     @property
     def bytes_held(self) -> int:
@@ -94,7 +94,7 @@ class AppendSequence:
     @property
     def records_held(self) -> int:
         """Records that wait or fly."""
-        return sum(piece.count for piece in self._waiting) + sum(flight.piece.count for flight in self._flying)
+        return sum(outgoing.count for outgoing in self._waiting) + sum(flight.outgoing.count for flight in self._flying)
 
     @property
     def sendable(self) -> bool:
@@ -112,17 +112,17 @@ class AppendSequence:
         return self._opened and len(self._flying) < window and self._waiting[0].producer_id == self._current
 
     def launch(self, merge_up_to: int = 0, levels: CompressionLevels = JAVAS_LEVELS) -> InFlightBatch:
-        """Stamp the next waiting piece, or several small ones merged into one of at most `merge_up_to` bytes; the
-        caller sends it at once, on the partition's one lane."""
+        """Stamp the next outgoing batch, or several small ones merged into one of at most `merge_up_to` bytes. The
+        caller sends it at once, on the partition's one connection."""
         if self._waiting[0].producer_id != self._current:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        piece, taken = next_outgoing(self._waiting, merge_up_to, levels)
-        self._held += piece.size - taken
-        data = stamp(piece.data, self._current, self.epoch, self._next, transactional=self._transactional)
-        flight = InFlightBatch(piece, self._next, data)
-        self._next = add_sequence(self._next, piece.count)
+        outgoing, taken = next_outgoing(self._waiting, merge_up_to, levels)
+        self._held += outgoing.size - taken
+        data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
+        flight = InFlightBatch(outgoing, self._next, data)
+        self._next = add_sequence(self._next, outgoing.count)
         self._flying.append(flight)
         return flight
 
@@ -143,10 +143,10 @@ class AppendSequence:
     def _ack(self, done: InFlightBatch) -> Ack:
         expected = self.downstream + 1
         foreign = max(0, done.base_offset - expected)
-        self._sequences[self._current] = add_sequence(done.sequence, done.piece.count - 1)
-        self.downstream = max(self.downstream, done.base_offset + done.piece.count - 1)
-        self._held -= done.piece.size
-        return Ack(done.piece, done.base_offset, done.piece.size, foreign)
+        self._sequences[self._current] = add_sequence(done.sequence, done.outgoing.count - 1)
+        self.downstream = max(self.downstream, done.base_offset + done.outgoing.count - 1)
+        self._held -= done.outgoing.size
+        return Ack(done.outgoing, done.base_offset, done.outgoing.size, foreign)
 
     def on_failure(self, flight: InFlightBatch) -> None:
         """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
@@ -163,7 +163,7 @@ class AppendSequence:
     def _remove(self, flight: InFlightBatch) -> None:
         if flight in self._flying:
             self._flying.remove(flight)
-            self._held -= flight.piece.size
+            self._held -= flight.outgoing.size
 
     def marked(self) -> None:
         """The marker that ends a transaction stands behind our last record: it takes one offset."""
@@ -171,13 +171,13 @@ class AppendSequence:
 
     def reset(self) -> None:
         """Drop what has not been sent; it is fetched again by whoever goes on."""
-        self._held -= sum(piece.size for piece in self._waiting)
+        self._held -= sum(outgoing.size for outgoing in self._waiting)
         self._waiting.clear()
 
     def extend_last(self, covers: int, leader_epoch: int) -> bool:
-        """Let the newest unacknowledged piece cover offsets that were passed over behind it, in this leader epoch of
+        """Let the newest unacknowledged batch cover offsets that were passed over behind it, in this leader epoch of
         the source. False when there is none: then they are decided already."""
-        last = self._waiting[-1] if self._waiting else self._flying[-1].piece if self._flying else None
+        last = self._waiting[-1] if self._waiting else self._flying[-1].outgoing if self._flying else None
         if last is None:
             return False
         if covers > last.covers:
@@ -195,5 +195,5 @@ class AppendSequence:
 
     @property
     def oldest(self) -> OutgoingBatch | None:
-        """The first piece that is not yet acknowledged."""
-        return self._flying[0].piece if self._flying else self._waiting[0] if self._waiting else None
+        """The first outgoing batch that is not yet acknowledged."""
+        return self._flying[0].outgoing if self._flying else self._waiting[0] if self._waiting else None

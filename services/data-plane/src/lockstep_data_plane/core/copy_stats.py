@@ -48,9 +48,9 @@ class CopyStats:
 
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
         """The target has these, and they are counted: measure their latency."""
-        pieces = [ack.piece for ack in acks]
-        self._latency_ms = max(0, now_ms - pieces[-1].max_timestamp)
-        _measure(self._latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in pieces))
+        outgoing_batches = [ack.outgoing for ack in acks]
+        self._latency_ms = max(0, now_ms - outgoing_batches[-1].max_timestamp)
+        _measure(self._latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in outgoing_batches))
 
     def in_row(self, row: PartitionProgress) -> PartitionProgress:
         """The row with what was counted and measured; the one it was, as long as nothing was counted. Each row that a

@@ -50,16 +50,16 @@ class PartitionedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class BatchGroup:
-    """What goes out and counts together: pieces for several partitions of the target. Once all of them are durable,
+    """Outgoing batches for several partitions of the target, which count together. Once all of them are durable,
     everything up to upstream offset `covers` is decided."""
 
-    pieces: tuple[OutgoingBatch, ...]
+    outgoing_batches: tuple[OutgoingBatch, ...]
     covers: int
     leader_epoch: int
 
     @property
     def size(self) -> int:
-        return sum(piece.size for piece in self.pieces)
+        return sum(outgoing.size for outgoing in self.outgoing_batches)
 
 
 @dataclass(slots=True)
@@ -99,10 +99,10 @@ class KeyPartitioner:
     def group(self, limits: TargetLimits) -> BatchGroup:
         """The records as batches. Those for one partition keep their order; key, value, headers and timestamp stay, and
         the codec does. Raises RecordTooLarge."""
-        return BatchGroup(tuple(_pieces(self.spread, limits)), self.covers, self.leader_epoch)
+        return BatchGroup(tuple(_outgoing_batches(self.spread, limits)), self.covers, self.leader_epoch)
 
 
-def _pieces(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
+def _outgoing_batches(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
     slot_spans: dict[int, list[tuple[int, list[PlainRecord]]]] = {}
     for to, codec, record in spread:
         of_partition = slot_spans.setdefault(to, [])
@@ -111,6 +111,6 @@ def _pieces(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterab
         of_partition[-1][1].append(record)
     for to, found in slot_spans.items():
         for codec, records in found:
-            for piece in build(records, codec, limits.max_bytes, -1, limits.levels):
-                piece.to = to
-                yield piece
+            for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels):
+                outgoing.to = to
+                yield outgoing

@@ -15,7 +15,7 @@ __all__ = [
     "QuarantineEntry",
     "RefusedRecords",
     "refused_batch",
-    "refused_piece",
+    "refused_outgoing",
     "refused_record",
     "skipped",
     "unread",
@@ -93,15 +93,15 @@ def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
     return RefusedRecords(why, (entry,))
 
 
-def refused_piece(piece: OutgoingBatch, indexes: Iterable[int], why: str) -> RefusedRecords | None:
-    """The records of a piece that the target names; None where it names none of them."""
+def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) -> RefusedRecords | None:
+    """The records of an outgoing batch that the target names; None where it names none of them."""
     try:
-        (batch,) = scan(piece.data)
+        (batch,) = scan(outgoing.data)
         records = list(read_records(batch))
     except ValueError:
         return None
     entries = [
-        QuarantineEntry(piece.offsets[i], piece.offsets[i], r.key, r.value, r.headers, r.timestamp)
+        QuarantineEntry(outgoing.offsets[i], outgoing.offsets[i], r.key, r.value, r.headers, r.timestamp)
         for i, r in ((i, records[i]) for i in sorted(set(indexes)) if 0 <= i < len(records))
     ]
     return RefusedRecords(why, tuple(entries)) if entries else None

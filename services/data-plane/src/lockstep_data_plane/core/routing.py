@@ -80,10 +80,10 @@ class IdentityRouting(AppendSequence):
     def add(self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int) -> int | None:
         """Queue the records of a batch from upstream offset `position` on. Returns the offset behind them; None: there
         are none. Raises BatchRejected, RecordTooLarge and ValueError."""
-        pieces = rebuild(batch, position, limits, skips)
-        for piece in pieces:
-            self.enqueue(piece, producer_id)
-        return pieces[-1].covers + 1 if pieces else None
+        outgoing_batches = rebuild(batch, position, limits, skips)
+        for outgoing in outgoing_batches:
+            self.enqueue(outgoing, producer_id)
+        return outgoing_batches[-1].covers + 1 if outgoing_batches else None
 
     def close_group(self, limits: TargetLimits) -> None:
         """All batches of an answer are in. Raises BatchRejected; what comes before that record is queued."""
@@ -107,7 +107,7 @@ class IdentityRouting(AppendSequence):
     def decided(self, held: Sequence[Ack]) -> tuple[int, int]:
         """The upstream offset, with its leader epoch, up to which everything is decided once the transaction has ended
         that holds these."""
-        return (held[-1].piece.covers, held[-1].piece.leader_epoch) if held else (-1, -1)
+        return (held[-1].outgoing.covers, held[-1].outgoing.leader_epoch) if held else (-1, -1)
 
 
 class KeyedRouting:
@@ -181,7 +181,7 @@ class KeyedRouting:
                 refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
                 gathering.cut(exc.record.offset)
                 continue
-            if group.pieces:
+            if group.outgoing_batches:
                 self._later.append(group)
             break
         if refused is not None:
@@ -199,10 +199,10 @@ class KeyedRouting:
     # -- answers and failures ------------------------------------------------------------------------------------------
 
     def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
-        return self._links[flight.piece.to].on_ack(flight, base_offset)
+        return self._links[flight.outgoing.to].on_ack(flight, base_offset)
 
     def on_failure(self, flight: InFlightBatch) -> None:
-        self._links[flight.piece.to].on_failure(flight)
+        self._links[flight.outgoing.to].on_failure(flight)
         self.on_failed()
 
     def on_failed(self) -> None:
@@ -230,8 +230,8 @@ class KeyedRouting:
     def joining(self) -> frozenset[int]:
         while self._later and (self._round is None or sum(link.bytes_held for link in self._links) < ROUND_BYTES):
             group = self._later.popleft()
-            for piece in group.pieces:
-                self._links[piece.to].enqueue(piece)
+            for outgoing in group.outgoing_batches:
+                self._links[outgoing.to].enqueue(outgoing)
             self._round = BatchGroup((), group.covers, group.leader_epoch)
         return frozenset(number for number, link in enumerate(self._links) if not link.idle)
 
@@ -264,7 +264,7 @@ class KeyedRouting:
 
     @property
     def records_held(self) -> int:
-        waiting = sum(piece.count for group in self._later for piece in group.pieces)
+        waiting = sum(outgoing.count for group in self._later for outgoing in group.outgoing_batches)
         return waiting + sum(link.records_held for link in self._links)
 
     @property
@@ -277,10 +277,10 @@ class KeyedRouting:
 
     @property
     def oldest(self) -> OutgoingBatch | None:
-        first = [piece for link in self._links if (piece := link.oldest) is not None]
+        first = [outgoing for link in self._links if (outgoing := link.oldest) is not None]
         if not first and self._later:
-            first = list(self._later[0].pieces)
-        return min(first, key=lambda piece: piece.offsets[0], default=None)
+            first = list(self._later[0].outgoing_batches)
+        return min(first, key=lambda outgoing: outgoing.offsets[0], default=None)
 
 
 Routing = IdentityRouting | KeyedRouting

@@ -56,7 +56,7 @@ class TransactionState:
         self.joined: set[int] = set()
         """The target's partitions that the coordinator knows to be in the open transaction."""
         self.held: list[Ack] = []
-        """What was appended in the open transaction. The pieces' bytes are let go."""
+        """What was appended in the open transaction. The outgoing batches' bytes are let go."""
         self.progress_sequence = 0
         """Of the next record of progress, in the epoch of the transactional id."""
         self._boundary = boundary
@@ -79,14 +79,14 @@ class TransactionState:
     def hold(self, acks: Sequence[Ack]) -> None:
         """These are appended, and count once the transaction has ended."""
         for ack in acks:
-            ack.piece.data = b""
+            ack.outgoing.data = b""
         self.held.extend(acks)
 
     def pass_over(self, offset: int, leader_epoch: int) -> bool:
-        """Let the last piece held cover offsets that were passed over behind it. False where none is held."""
+        """Let the last outgoing batch held cover offsets that were passed over behind it. False where none is held."""
         if not self.held:
             return False
-        last = self.held[-1].piece
+        last = self.held[-1].outgoing
         if offset > last.covers:
             last.covers, last.leader_epoch = offset, leader_epoch
         return True
@@ -111,7 +111,7 @@ class TransactionState:
     @property
     def progress(self) -> int:
         """The upstream offset up to which everything is decided once the transaction has ended."""
-        return self.held[-1].piece.covers
+        return self.held[-1].outgoing.covers
 
     def committed(self) -> list[Ack]:
         """It has ended, and what it held is visible. Returns that, in order."""

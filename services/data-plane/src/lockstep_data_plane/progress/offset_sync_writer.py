@@ -57,7 +57,7 @@ class OffsetSyncWriter:
         if rule is None:
             rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)
         for ack in acks:
-            for first, begin, count in consecutive(ack.piece.offsets):
+            for first, begin, count in consecutive(ack.outgoing.offsets):
                 at = DownstreamOffset(ack.downstream + begin)
                 self._offer(tp, rule.acknowledged(UpstreamOffset(first), at, count))
 

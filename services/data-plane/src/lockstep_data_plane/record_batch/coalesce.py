@@ -2,7 +2,7 @@
 hundreds.
 
 Key, value, headers, timestamp and order of each record stay. What is merged is decided by what waits, never by the
-clock: a piece that could go at once is never held back for company."""
+clock: an outgoing batch that could go at once is never held back for company."""
 
 from __future__ import annotations
 
@@ -17,39 +17,43 @@ from lockstep_data_plane.record_batch.rebuild import PlainRecord, build, read_re
 __all__ = ["MERGED_BYTES", "SMALL_BYTES", "next_outgoing"]
 
 SMALL_BYTES = 4096
-"""A piece of at most this size is worth merging; larger ones pay for their request."""
+"""An outgoing batch of at most this size is worth merging; larger ones pay for their request."""
 
 MERGED_BYTES = 64 * 1024
-"""How large a merged piece grows at most."""
+"""How large a merged outgoing batch grows at most."""
 
 
 def next_outgoing(
     waiting: deque[OutgoingBatch], limit: int, levels: CompressionLevels = JAVAS_LEVELS
 ) -> tuple[OutgoingBatch, int]:
-    """Take the first piece off `waiting`, merged with the small ones right behind it, as long as all are of one codec,
-    one time type and one producer id of ours and their sizes sum up to no more than `limit` bytes; and the sum of the
-    sizes taken. Pieces that cannot be decoded are left as they are. That a batch was part of a transaction keeps
-    nothing apart: its stamp would not say so either, and its end is known before it is queued."""
+    """Remove the first batch from `waiting`, merged with the small ones right behind it. Returns it, and the sum of the
+    sizes removed. Merged batches have one codec, one time type and one producer id of ours, and at most `limit` bytes
+    together. Batches that cannot be decoded stay as they are. Batches of transactions are merged as well: the stamp
+    does not name the source's transaction, and its end is known before a batch is queued."""
     first = waiting.popleft()
     if first.size > SMALL_BYTES or not waiting:
         return first, first.size
     group, total, kind = [first], first.size, _kind(first)
-    for piece in waiting:
-        total += piece.size
-        if piece.size > SMALL_BYTES or total > limit or (_kind(piece), piece.producer_id) != (kind, first.producer_id):
+    for outgoing in waiting:
+        total += outgoing.size
+        if (
+            outgoing.size > SMALL_BYTES
+            or total > limit
+            or (_kind(outgoing), outgoing.producer_id) != (kind, first.producer_id)
+        ):
             break
-        group.append(piece)
+        group.append(outgoing)
     merged = _merge(group, kind, levels) if len(group) > 1 else None
     if merged is None:
         return first, first.size
     for _ in group[1:]:
         waiting.popleft()
-    return merged, sum(piece.size for piece in group)
+    return merged, sum(outgoing.size for outgoing in group)
 
 
-def _kind(piece: OutgoingBatch) -> int:
+def _kind(outgoing: OutgoingBatch) -> int:
     """Codec and time type, from the attributes' lower byte."""
-    return piece.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
+    return outgoing.data[22] & (CODEC_MASK | LOG_APPEND_TIME)
 
 
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
@@ -57,11 +61,11 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
         return made
     records: list[PlainRecord] = []
     try:
-        for piece in group:
-            (batch,) = scan(piece.data)
+        for outgoing in group:
+            (batch,) = scan(outgoing.data)
             records.extend(
                 record._replace(offset=offset)
-                for record, offset in zip(read_records(batch), piece.offsets, strict=True)
+                for record, offset in zip(read_records(batch), outgoing.offsets, strict=True)
             )
     except ValueError:
         return None

@@ -20,13 +20,13 @@ PLAIN = b"\0\0\0"
 
 
 def concatenate(group: Sequence[OutgoingBatch]) -> OutgoingBatch | None:
-    """Uncompressed pieces with the producer's timestamps as one; None where one of them is not the batch of a single
-    record that its header says it is, has more to its record than key, value and headers, or more than 8 KiB of it."""
+    """Uncompressed batches of one record each, with the producer's timestamps, as one. None where a batch is not what
+    its header says, where its record has more than key, value and headers, or where it is larger than 8 KiB."""
     base = newest = oldest = group[0].base_timestamp
     parts: list[bytes | memoryview] = []
-    for delta, piece in enumerate(group):
-        data, timestamp = piece.data, piece.base_timestamp
-        if piece.count != 1 or (begin := _begin(data)) is None:
+    for delta, outgoing in enumerate(group):
+        data, timestamp = outgoing.data, outgoing.base_timestamp
+        if outgoing.count != 1 or (begin := _begin(data)) is None:
             return None
         rest = data[begin + len(PLAIN) :]
         deltas = zigzag(timestamp - base) + zigzag(delta)
@@ -35,7 +35,7 @@ def concatenate(group: Sequence[OutgoingBatch]) -> OutgoingBatch | None:
     made, count = unstamped(b"".join(parts), len(group), base, newest), len(group)
     CRC.pack_into(made, CRC_AT, expected_crc(made))
     last = group[-1]
-    offsets = tuple(piece.offsets[0] for piece in group)
+    offsets = tuple(outgoing.offsets[0] for outgoing in group)
     return OutgoingBatch(bytes(made), count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
 
 

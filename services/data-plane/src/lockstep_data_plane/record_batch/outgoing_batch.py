@@ -1,4 +1,4 @@
-"""A piece: a batch ready to be stamped and appended, and which upstream offsets it stands for."""
+"""An outgoing batch: a batch ready to be stamped and appended, and which upstream offsets it stands for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lockstep_data_plane.record_batch.layout import Batch
 @dataclass(slots=True)
 class OutgoingBatch:
     """`data` is one magic-2 batch whose offsets run without gaps from its base. Record i came from upstream offset
-    `offsets[i]`. When the piece is durable, everything up to `covers` is decided."""
+    `offsets[i]`. When the outgoing batch is durable, everything up to `covers` is decided."""
 
     data: bytes | memoryview
     count: int

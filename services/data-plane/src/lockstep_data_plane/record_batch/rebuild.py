@@ -91,8 +91,8 @@ def _record(r: Any) -> PlainRecord:
 def rebuild(
     batch: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
 ) -> list[OutgoingBatch]:
-    """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few pieces as the
-    target's limit allows; empty when there are none.
+    """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few outgoing batches
+    as the target's limit allows; empty when there are none.
 
     The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what
     `read_records` raises.
@@ -105,9 +105,9 @@ def rebuild(
     if not records:
         return []
     codec = limits.codec_of(batch.attributes & CODEC_MASK)
-    pieces = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
-    pieces[-1].covers = max(batch.last_offset, pieces[-1].covers)
-    return pieces
+    outgoing_batches = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
+    outgoing_batches[-1].covers = max(batch.last_offset, outgoing_batches[-1].covers)
+    return outgoing_batches
 
 
 def build(
@@ -117,7 +117,7 @@ def build(
     leader_epoch: int,
     levels: CompressionLevels = JAVAS_LEVELS,
 ) -> list[OutgoingBatch]:
-    """Records as pieces of at most `max_bytes` each, halved until they fit; a single one is compressed harder
+    """Records as outgoing batches of at most `max_bytes` each, halved until they fit; a single one is compressed harder
     then, since its producer may have done so. Raises RecordTooLarge."""
     data = _encode(records, codec, levels)
     if len(data) > max_bytes and len(records) == 1:

@@ -184,8 +184,8 @@ class TransactionRunner:
         connector, source = self._settings.control.progress_connector, self._settings.aliases.source
         upstream, sequence = partition.progress
         key, value = encode_source_progress(source, partition.topic, partition.number, upstream, connector)
-        (piece,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
-        data = stamp(piece.data, producer.id, producer.epoch, sequence, transactional=True)
+        (outgoing,) = build([PlainRecord(0, now_ms(), key, value, [])], NONE, LARGEST_RECORD, -1)
+        data = stamp(outgoing.data, producer.id, producer.epoch, sequence, transactional=True)
         async with self._target.led(place) as leader:
             connection = await self._target.connection(leader.broker, "progress")
             version = min(connection.version("produce"), PRODUCE_BY_TOPIC_ID - 1)  # by name, as control topics are

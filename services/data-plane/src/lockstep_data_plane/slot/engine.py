@@ -237,7 +237,7 @@ class SlotEngine:
         if ready.persist:
             self._moved.add(partition)
         if ready.counted:
-            self.appended += sum(ack.piece.count for ack in ready.counted)
+            self.appended += sum(ack.outgoing.count for ack in ready.counted)
             self.appended_bytes += sum(ack.size for ack in ready.counted)
             if self._control_writer.syncs is not None and partition.in_one_log:
                 self._control_writer.syncs.acknowledged(partition.tp, ready.counted)
@@ -300,7 +300,7 @@ class SlotEngine:
         if isinstance(answer, NoProduceAnswer):
             event = Failed(flight=flight)
         elif answer.code == KafkaErrorCode.NONE:
-            event = Acked(flight, answer.base_offset, now_ms(), answer.rewrote_times(flight.piece))
+            event = Acked(flight, answer.base_offset, now_ms(), answer.rewrote_times(flight.outgoing))
         else:
             event = self._error_handler.on_append_error(partition, flight, answer)
         self._happen(partition, event)

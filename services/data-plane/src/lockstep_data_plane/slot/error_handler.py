@@ -5,7 +5,7 @@ from __future__ import annotations
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.quarantine_entry import refused_piece
+from lockstep_data_plane.core.quarantine_entry import refused_outgoing
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
@@ -41,12 +41,12 @@ class ErrorHandler:
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), flight)
-        piece = flight.piece
-        if fate is Retry.TOO_LARGE and piece.count > 1:
-            return Failed(f"{where}; splitting", flight, max_bytes=piece.size // 2)
+        outgoing = flight.outgoing
+        if fate is Retry.TOO_LARGE and outgoing.count > 1:
+            return Failed(f"{where}; splitting", flight, max_bytes=outgoing.size // 2)
         if fate not in (Retry.REFUSED, Retry.TOO_LARGE):
             return Failed(where, flight)
-        records = "".join(f"; offset {piece.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
+        records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
         named = range(1) if fate is Retry.TOO_LARGE else [i for i, _ in answer.records]
         why = f"{where} ({answer.message or 'no message'}){records}"
-        return Refused(why, refused_piece(piece, named, why) if piece.count else None, flight=flight)
+        return Refused(why, refused_outgoing(outgoing, named, why) if outgoing.count else None, flight=flight)

@@ -64,10 +64,10 @@ class ProduceAnswer(NamedTuple):
     """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
     that of its newest record (`kafka-wire.md` §0); None: none."""
 
-    def rewrote_times(self, piece: OutgoingBatch) -> bool:
+    def rewrote_times(self, outgoing: OutgoingBatch) -> bool:
         """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
         not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
-        return self.append_time_ms is not None and self.append_time_ms != piece.max_timestamp
+        return self.append_time_ms is not None and self.append_time_ms != outgoing.max_timestamp
 
 
 def produce_answer(found: Any) -> ProduceAnswer:
