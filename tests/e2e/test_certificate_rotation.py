@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.faults.unleased import Unleased
-from tests.support.broker import started
 from tests.support.clusters import (
     compare,
     create_topic,
@@ -19,18 +15,15 @@ from tests.support.clusters import (
 )
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
-from tests.support.processes import end, spawn
-from tests.support.proxy import Proxy
-from tests.support.rotating import USER, Authority, Mount, guarded, set_password
+from tests.support.rotating import USER, Authority
 from tests.support.rotation_scene import (
     FLOW,
     PARTITIONS,
-    SERVICES,
     TAKEN_UP_WITHIN,
     Clusters,
     Scene,
-    secrets,
-    settings_text,
+    running,
+    started_clusters,
     traffic,
 )
 from tests.support.services import ServiceProcess
@@ -44,44 +37,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def clusters(tmp_path: Path, authority: Authority) -> Iterator[Clusters]:
-    trusted = tmp_path / "trusted.pem"
-    trusted.write_text(authority.certificate.read_text())
-    mount = Mount(
-        tmp_path / "secret",
-        {
-            "passwords.properties": secrets("first-a", "first-b"),
-            "ca.pem": authority.certificate.read_text(),
-            "user.pem": authority.issue(USER).read_text(),
-        },
-    )
-    with ExitStack() as stack:
-        brokers = []
-        for alias in "AB":
-            identity = tmp_path / f"{alias}.pem"
-            identity.write_text(authority.issue("broker").read_text())
-            brokers.append(guarded(alias, stack.enter_context(Proxy()), identity, trusted))
-        stack.enter_context(started(*brokers))
-        for broker, password in zip(brokers, ("first-a", "first-b"), strict=True):
-            set_password(broker, password)
-        file = tmp_path / "mm2.properties"
-        file.write_text(settings_text(brokers, mount))
-        yield Clusters(brokers[0], brokers[1], mount, file)
+    with started_clusters(tmp_path, authority) as both:
+        yield both
 
 
 @pytest.fixture
 def scene(clusters: Clusters, tmp_path: Path) -> Iterator[Scene]:
-    log = tmp_path / "run.log"
-    command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
-    process = spawn(command, output=log)
-    try:
-        found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
-        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, every=0.5, what="the run is ready")
-        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
-        found.pids = found.service_pids()
-        assert set(found.pids) == set(SERVICES)
-        yield found
-    finally:
-        end(process, within=15.0)
+    with running(clusters, tmp_path / "run.log") as one:
+        yield one
 
 
 @pytest.mark.long  # about a minute

@@ -17,7 +17,7 @@ from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.util.errors import NotPermitted
-from tests.support.acls import WITHIN, AclScene, acl, acls_of, add, remove, until
+from tests.support.acls import GUARDS, WITHIN, AclScene, acl, acls_of, add, remove, until
 from tests.support.broker import Broker
 from tests.support.clusters import Record, produce
 from tests.support.metrics import wait_for_all_declared
@@ -113,15 +113,11 @@ MINE, OTHER = "mine", "other"
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Broker]:
     """A cluster that denies us DESCRIBE and CREATE on itself. We may create the topic MINE, and not OTHER."""
-    properties = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
     ours = partial(acl, principal="User:ANONYMOUS")
     cluster = partial(ours, "kafka-cluster", resource="BROKER")
     topics = [ours(MINE, "ALL"), ours(OTHER, "CREATE", "DENY")]
     denied = [cluster("ALL"), cluster("DESCRIBE", "DENY"), cluster("CREATE", "DENY")]
-    with broker("strict", properties, [*topics, *denied]) as one:
+    with broker("strict", GUARDS, [*topics, *denied]) as one:
         admin = Admin("S", {"bootstrap.servers": one.bootstrap})
         until(lambda: not {"DESCRIBE", "CREATE"} & asyncio.run(admin.cluster_operations()))
         yield one

@@ -32,9 +32,7 @@ from tests.support.offset_truth import FIRST, Copied
 
 @pytest.fixture
 def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
-    one = Scene(tmp_path, broker_a, broker_b)
-    create_topic(broker_a.bootstrap, one.syncs, configs={"cleanup.policy": "compact"})
-    return one
+    return Scene.with_syncs(tmp_path, broker_a, broker_b)
 
 
 def test_mm2_034_038_050_a_checkpoint_lies_on_the_target_byte_for_byte(scene: Scene) -> None:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from lockstep_protocol.mm2_codec import decode_checkpoint, encode_checkpoint
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.rows.state_rows import GroupStatus
-from tests.support.acls import acl, add, remove
+from tests.support.acls import GUARDS, acl, add, remove
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, until
 from tests.support.clusters import (
@@ -31,18 +31,12 @@ from tests.support.services import ServiceProcess
 
 @pytest.fixture
 def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
-    one = Scene(tmp_path, broker_a, broker_b)
-    create_topic(broker_a.bootstrap, one.syncs, configs={"cleanup.policy": "compact"})
-    return one
+    return Scene.with_syncs(tmp_path, broker_a, broker_b)
 
 
 @pytest.mark.long
 def test_mm2_026_checkpoint_starts_without_permission_to_read_checkpoints(tmp_path: Path, broker_a: Broker) -> None:
-    strict = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with Broker("strict", properties=strict) as target:
+    with Broker("strict", properties=GUARDS) as target:
         scene = Scene(tmp_path, broker_a, target)
         create_topic(broker_a.bootstrap, scene.syncs)
         create_topic(target.bootstrap, scene.checkpoints, configs={"cleanup.policy": "compact"})
@@ -67,11 +61,7 @@ def test_mm2_026_checkpoint_starts_without_permission_to_read_checkpoints(tmp_pa
 
 @pytest.mark.long
 def test_checkpoint_without_permission_to_read_has_no_recovery_event(tmp_path: Path, broker_a: Broker) -> None:
-    strict = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with Broker("strict", properties=strict) as target:
+    with Broker("strict", properties=GUARDS) as target:
         scene = Scene(tmp_path, broker_a, target, location="target")
         for topic in (scene.checkpoints, scene.syncs):
             create_topic(target.bootstrap, topic, configs={"cleanup.policy": "compact"})
@@ -110,11 +100,7 @@ def test_mm2_057_checkpoints_are_not_written_before_they_are_read(scene: Scene) 
 
 @pytest.mark.long
 def test_group_in_trouble_does_not_stop_the_others(tmp_path: Path, broker_b: Broker) -> None:
-    strict = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with Broker("strict", properties=strict) as source:
+    with Broker("strict", properties=GUARDS) as source:
         scene = Scene(tmp_path, source, broker_b)
         create_topic(source.bootstrap, scene.syncs)
         scene.sync((0, 0), (100, 90))

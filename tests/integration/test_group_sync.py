@@ -19,9 +19,7 @@ from tests.support.wire import join_share_group
 
 @pytest.fixture
 def scene(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> Scene:
-    one = Scene(tmp_path, broker_a, broker_b)
-    create_topic(broker_a.bootstrap, one.syncs, configs={"cleanup.policy": "compact"})
-    return one
+    return Scene.with_syncs(tmp_path, broker_a, broker_b)
 
 
 def test_a_group_appears_on_the_target_and_follows(scene: Scene) -> None:

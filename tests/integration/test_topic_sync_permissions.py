@@ -33,50 +33,32 @@ from tests.support.metrics import read_page, values, wait_for_value
 from tests.support.mirror import Mirror
 from tests.support.services import ServiceProcess, two_cluster_file
 from tests.support.synced_topics import (
-    FLOW,
-    FORCING,
     MARK,
-    SOURCE,
-    TARGET,
     client,
     configs,
+    guarded_broker,
     partitions,
     row,
+    running_topic_sync,
+    two_flow_file,
     wait_until,
 )
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: Broker) -> Path:
-    return two_cluster_file(
-        tmp_path_factory.mktemp("topic-sync"),
-        (SOURCE, broker_a.bootstrap),
-        (TARGET, broker_b.bootstrap),
-        f"clusters = {SOURCE}, {FORCING.source}, {TARGET}",
-        f"{FORCING.source}.bootstrap.servers = {broker_a.bootstrap}",
-        f"{FLOW}.enabled = true",
-        f"{FLOW}.topics = {MARK}-.*",
-        f"{FLOW}.topics.exclude = .*-unwanted",
-        f"{FORCING}.enabled = true",
-        f"{FORCING}.topics = forced-{MARK}-.*",
-        f"{FORCING}.use.defaults.from = source",
-        "sync.topic.configs.interval.seconds = 2",
-    )
+    return two_flow_file(tmp_path_factory.mktemp("topic-sync"), broker_a, broker_b)
 
 
 @pytest.fixture(scope="module")
 def service(file: Path) -> Iterator[ServiceProcess]:
-    with ServiceProcess("lockstep_topic_sync", file, str(FLOW), str(FORCING)) as process:
-        process.hear("leading", flow=str(FLOW))
+    with running_topic_sync(file) as process:
         yield process
 
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Broker]:
-    """Checks permissions, allows what no rule is about, makes topics that somebody asks for, and compacts soon."""
-    free = {"super.users": "User:nobody", "allow.everyone.if.no.acl.found": "true"}
-    own = {"auto.create.topics.enable": "true", "log.cleaner.max.compaction.lag.ms": "5000"}
-    with Broker("guarded", authorizer=True, properties=free | own) as broker:
+    with guarded_broker() as broker:
         yield broker
 
 

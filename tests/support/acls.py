@@ -28,12 +28,18 @@ from tests.support.control import events, last_row
 from tests.support.eventually import wait_until
 from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = ["WITHIN", "AclScene", "Words", "acl", "acls_of", "add", "remove", "remove_all", "until"]
+__all__ = ["GUARDS", "WITHIN", "AclScene", "Words", "acl", "acls_of", "add", "remove", "remove_all", "until"]
 
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
 
 until = partial(wait_until, within=WITHIN)
+
+GUARDS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Properties of a broker that checks permissions, allows what no ACL is about, and has no super user."""
 
 ANYBODY: Any = None
 """In a filter; the library's types do not know it."""

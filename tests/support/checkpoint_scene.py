@@ -65,6 +65,13 @@ class Scene:
             create_topic(broker.bootstrap, name, partitions=2)
             produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
 
+    @classmethod
+    def with_syncs(cls, folder: Path, a: Broker, b: Broker) -> Scene:
+        """With the topic of offset syncs, compacted."""
+        scene = cls(folder, a, b)
+        create_topic(a.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
+        return scene
+
     def file(self) -> Path:
         return two_cluster_file(
             self.folder,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import psutil
 from cryptography.x509 import load_pem_x509_certificates
 
 from lockstep_protocol.names import Flow
-from tests.support.broker import Broker
+from tests.support.broker import Broker, started
 from tests.support.clusters import (
     Record,
     commit_offset,
@@ -27,8 +29,9 @@ from tests.support.clusters import (
 from tests.support.eventually import wait_until
 from tests.support.metrics import read_page, values
 from tests.support.mirror import MirroredFlow
-from tests.support.processes import tail
-from tests.support.rotating import USER, Mount
+from tests.support.processes import end, spawn, tail
+from tests.support.proxy import Proxy
+from tests.support.rotating import USER, Authority, Mount, guarded, set_password
 from tests.support.traffic import Traffic
 
 __all__ = [
@@ -40,8 +43,10 @@ __all__ = [
     "Clusters",
     "Scene",
     "page",
+    "running",
     "secrets",
     "settings_text",
+    "started_clusters",
     "text",
     "traffic",
 ]
@@ -210,6 +215,49 @@ class Clusters:
     b: Broker
     mount: Mount
     file: Path
+
+
+@contextmanager
+def started_clusters(folder: Path, authority: Authority) -> Iterator[Clusters]:
+    """Two clusters behind proxies, whose certificates and clients' credentials are of this authority."""
+    trusted = folder / "trusted.pem"
+    trusted.write_text(authority.certificate.read_text())
+    mount = Mount(
+        folder / "secret",
+        {
+            "passwords.properties": secrets("first-a", "first-b"),
+            "ca.pem": authority.certificate.read_text(),
+            "user.pem": authority.issue(USER).read_text(),
+        },
+    )
+    with ExitStack() as stack:
+        brokers = []
+        for alias in "AB":
+            identity = folder / f"{alias}.pem"
+            identity.write_text(authority.issue("broker").read_text())
+            brokers.append(guarded(alias, stack.enter_context(Proxy()), identity, trusted))
+        stack.enter_context(started(*brokers))
+        for broker, password in zip(brokers, ("first-a", "first-b"), strict=True):
+            set_password(broker, password)
+        file = folder / "mm2.properties"
+        file.write_text(settings_text(brokers, mount))
+        yield Clusters(brokers[0], brokers[1], mount, file)
+
+
+@contextmanager
+def running(clusters: Clusters, log: Path) -> Iterator[Scene]:
+    """`lockstep run` between them, once every service leads."""
+    command = [sys.executable, "-m", "lockstep_cli", "run", str(clusters.file), "--log-format", "json"]
+    process = spawn(command, output=log)
+    try:
+        found = Scene(clusters.a, clusters.b, clusters.mount, log, psutil.Process(process.pid))
+        wait_until(lambda: found.alive() and found.said("ready: "), within=240.0, every=0.5, what="the run is ready")
+        wait_until(lambda: found.leading() == set(SERVICES), within=120.0, every=0.5, what="all lead")
+        found.pids = found.service_pids()
+        assert set(found.pids) == set(SERVICES)
+        yield found
+    finally:
+        end(process, within=15.0)
 
 
 def settings_text(brokers: list[Broker], mount: Mount) -> str:

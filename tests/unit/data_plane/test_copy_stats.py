@@ -37,7 +37,7 @@ def test_a_row_of_anybody_gets_counts_that_belong_together() -> None:
     stats = CopyStats()
     outgoing_batches = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]
     stats.fetched([], 900, 1500)
-    stats.add(records=5, bytes=sum(p.size for p in outgoing_batches))
+    stats.count(records=5, bytes=sum(p.size for p in outgoing_batches))
     stats.acknowledged([Ack(outgoing, 0, outgoing.size) for outgoing in outgoing_batches], 1600)
     another = PartitionProgress(topic="t", partition=0, records=700, bytes=70_000, read_bytes=1, counts_since=3)
     row = stats.in_row(another)
@@ -76,4 +76,4 @@ def test_a_delete_horizon_is_no_time_of_a_record() -> None:
 
 def test_counts_are_those_of_fields_of_the_row() -> None:
     with pytest.raises(KeyError, match="miles"):
-        CopyStats().add(miles=1)
+        CopyStats().count(miles=1)

@@ -92,7 +92,7 @@ class AckedPosition:
 
     def count(self, outgoing: OutgoingBatch, size: int) -> None:
         """The target has the outgoing batch, which was sent in so many bytes."""
-        self.stats.add(records=outgoing.count, bytes=size)
+        self.stats.count(records=outgoing.count, bytes=size)
 
     def _ends_as(self, append_sequence: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = (

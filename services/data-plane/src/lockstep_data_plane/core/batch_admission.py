@@ -98,7 +98,7 @@ class BatchAdmission:
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return
-            behind = self._routing.add(batch, self.position, limits, self._skips, producer)
+            behind = self._routing.queue_records(batch, self.position, limits, self._skips, producer)
         except RecordTooLarge as exc:
             raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
         except ValueError as exc:

@@ -35,7 +35,7 @@ class CopyStats:
         self._age = Window()
         self._latency = Window()
 
-    def add(self, **counts: int) -> None:
+    def count(self, **counts: int) -> None:
         """Count. Raises KeyError for what no field of the row counts."""
         for name, count in counts.items():
             self.counts[name] += count
@@ -43,7 +43,7 @@ class CopyStats:
     def fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Batches came from the source, `size` bytes together."""
         self._since_ms = self._since_ms or now_ms
-        self.add(read_bytes=size)
+        self.count(read_bytes=size)
         _measure(self._age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
 
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:

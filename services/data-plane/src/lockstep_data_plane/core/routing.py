@@ -77,7 +77,9 @@ class IdentityRouting(AppendSequence):
         self.enqueue(as_outgoing(batch), producer_id)
         return True
 
-    def add(self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int) -> int | None:
+    def queue_records(
+        self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
+    ) -> int | None:
         """Queue the records of a batch from upstream offset `position` on. Returns the offset behind them; None: there
         are none. Raises BatchRejected, RecordTooLarge and ValueError."""
         outgoing_batches = rebuild(batch, position, limits, skips)
@@ -152,7 +154,9 @@ class KeyedRouting:
     def pass_on(self, batch: Batch, producer_id: int) -> bool:
         return False
 
-    def add(self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int) -> int | None:
+    def queue_records(
+        self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
+    ) -> int | None:
         records = unread(batch, position, skips)
         if not records:
             return None

@@ -192,11 +192,11 @@ class ControlTopicWriter:
         else:
             await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
-    def add(self, partition: PartitionMachine) -> None:
+    def add_partition(self, partition: PartitionMachine) -> None:
         """The slot has taken the partition up: from now on each row about it has its counts."""
         self._partitions[partition.tp] = partition
 
-    def remove(self, partition: PartitionMachine) -> None:
+    def remove_partition(self, partition: PartitionMachine) -> None:
         """The partition has left this slot."""
         self._written.pop(partition.tp, None)
         self._sent.pop(partition.tp, None)

@@ -167,7 +167,7 @@ class SlotEngine:
         if partition is not None:
             self._moved.discard(partition)
             self._changes.pop(partition, None)
-            self._control_writer.remove(partition)
+            self._control_writer.remove_partition(partition)
             self._origins.remove(partition)
             self._fetcher.holds(partition, 0)
 
@@ -204,7 +204,7 @@ class SlotEngine:
             provenance=self._origins if self._origins.concerns(tp[0], topic.target_topic) else NO_PROVENANCE,
         )
         self.partitions[tp] = partition
-        self._control_writer.add(partition)
+        self._control_writer.add_partition(partition)
         self._changes[partition] = asyncio.Event()
         if rests is not None:
             self.leave(tp, rests)

@@ -36,7 +36,7 @@ _CUSTOM_PREFIXES = ("ssl.keystore.", "sasl.")
 def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> None:
     """The lines `ALIAS.bootstrap.servers`, `ALIAS.security.protocol`, `ALIAS.ssl.*` and `ALIAS.sasl.*`."""
     # Where it is missing the line is empty, and its own check says what to write.
-    lines.add(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
+    lines.add_line(f"{alias}.bootstrap.servers", cluster.text("bootstrapServers"), cluster.place("bootstrapServers"))
     tls, authentication = cluster.part("tls"), cluster.part("authentication")
     kind = authentication.text("type") if authentication else ""
     sasl = kind in _MECHANISMS or (
@@ -46,10 +46,10 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
         protocol = ("SASL_" if sasl else "") + ("SSL" if tls is not None else "PLAINTEXT")
         why = authentication if sasl and authentication is not None else tls
         assert why is not None
-        lines.add(f"{alias}.security.protocol", protocol, why)
+        lines.add_line(f"{alias}.security.protocol", protocol, why)
     if tls is not None and (trusted := _certificates(tls, "trustedCertificates", namespace, lines)):
-        lines.add(f"{alias}.ssl.truststore.type", "PEM", tls.place("trustedCertificates"))
-        lines.add(f"{alias}.ssl.truststore.certificates", trusted, tls.place("trustedCertificates"))
+        lines.add_line(f"{alias}.ssl.truststore.type", "PEM", tls.place("trustedCertificates"))
+        lines.add_line(f"{alias}.ssl.truststore.certificates", trusted, tls.place("trustedCertificates"))
     if authentication is None or kind not in _OF_TYPE:
         return
     for name in authentication.node.items:
@@ -66,10 +66,10 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
             else _password_options(authentication, kind, namespace, lines)
         )
         mechanism = _MECHANISMS[kind]
-        lines.add(f"{alias}.sasl.mechanism", mechanism.name, authentication.place("type"))
+        lines.add_line(f"{alias}.sasl.mechanism", mechanism.name, authentication.place("type"))
         if kind == "oauth":
             handler = f"{alias}.{HANDLER}"
-            lines.add(handler, STRIMZIS_HANDLER, authentication.place("type"))
+            lines.add_line(handler, STRIMZIS_HANDLER, authentication.place("type"))
         if options:
             jaas = (
                 " ".join(
@@ -77,7 +77,7 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
                 )
                 + ";"
             )
-            lines.add(f"{alias}.sasl.jaas.config", jaas, authentication)
+            lines.add_line(f"{alias}.sasl.jaas.config", jaas, authentication)
 
 
 def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
@@ -113,9 +113,9 @@ def _add_client_certificate(of: Part, tls: Part | None, alias: str, namespace: s
         return
     chain, key = _reference(secret, "certificate", namespace), _reference(secret, "key", namespace)
     if chain and key:
-        lines.add(f"{alias}.ssl.keystore.type", "PEM", secret)
-        lines.add(f"{alias}.ssl.keystore.certificate.chain", chain, secret.place("certificate"))
-        lines.add(f"{alias}.ssl.keystore.key", key, secret.place("key"))
+        lines.add_line(f"{alias}.ssl.keystore.type", "PEM", secret)
+        lines.add_line(f"{alias}.ssl.keystore.certificate.chain", chain, secret.place("certificate"))
+        lines.add_line(f"{alias}.ssl.keystore.key", key, secret.place("key"))
 
 
 def _password_options(of: Part, kind: str, namespace: str, lines: Lines) -> dict[str, str]:
@@ -175,7 +175,7 @@ def _add_custom(of: Part, alias: str, lines: Lines) -> None:
             allowed = " and ".join(f"{prefix}*" for prefix in _CUSTOM_PREFIXES)
             lines.note(one, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
         else:
-            lines.add(f"{alias}.{one.key}", one.value, one)
+            lines.add_line(f"{alias}.{one.key}", one.value, one)
 
 
 def _quotable(value: str) -> str:

@@ -147,7 +147,7 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
     aliases = dict.fromkeys(alias for flow in flows for alias in (flow.source, flow.target))
     if not flows:
         return
-    lines.add("clusters", ", ".join(aliases), connectors[0].part)
+    lines.add_line("clusters", ", ".join(aliases), connectors[0].part)
     for flow, present in flows.items():
         for kind in CLASSES:
             if kind in present:
@@ -155,7 +155,7 @@ def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part]
                 _add_aliases(present[kind], flow, lines)
         _add_flow(flow, present, workers, lines)
     # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add("emit.heartbeats.enabled", "false", connectors[0].part)
+    lines.add_line("emit.heartbeats.enabled", "false", connectors[0].part)
 
 
 def _flow(one: ConnectorResource, lines: Lines) -> Flow | None:
@@ -184,7 +184,7 @@ def _add_flow(
             message = "is missing: Kafka Connect keeps the connector's progress under its name"
             lines.problem(source.place("name"), message)
         else:
-            lines.add(f"{flow}.lockstep.progress.connector", source.name, source.place("name"))
+            lines.add_line(f"{flow}.lockstep.progress.connector", source.name, source.place("name"))
         _add_worker(source, flow, workers, lines)
     parts = {}
     for kind in CLASSES:
@@ -193,12 +193,12 @@ def _add_flow(
         one = present[kind]
         own = f"{flow}.{prefix_of(kind)}"
         if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
-            lines.add(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
+            lines.add_line(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
         if "clusters" in one.settings:
             lines.without_effect(one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
         state = one.part.text("initial_state").lower()
         if state in KEYS[STATE].choices and state != "running":
-            lines.add(f"{own}{STATE}", state, one.part.place("initial_state"))
+            lines.add_line(f"{own}{STATE}", state, one.part.place("initial_state"))
         parts[kind] = _without(one)
     first = next(iter(parts.values()))
     add_flow(Connectors(parts, CLASSES, CLASSES, first.line), flow, lines)
@@ -232,9 +232,9 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
                 instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
                 lines.without_effect(setting, f"MirrorMaker reads only the connection there: {instead}")
             elif name not in CONNECTION:
-                lines.add(f"{flow}.{side}.cluster.{name}", value, setting)
+                lines.add_line(f"{flow}.{side}.cluster.{name}", value, setting)
             elif cluster is None:
-                lines.add(f"{alias}.{name}", value, setting)
+                lines.add_line(f"{alias}.{name}", value, setting)
             elif name == "bootstrap.servers":
                 if set(list_of(value)).isdisjoint(list_of(cluster.value)):
                     message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
@@ -242,29 +242,29 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
             elif value.strip() != cluster.value.strip():
                 own = f"{flow}." if one.kind == "source" else f"{flow}.{prefix_of(one.kind)}"
                 for client in CLIENT:
-                    lines.add(f"{own}{side}.{client}.{name}", value, setting)
+                    lines.add_line(f"{own}{side}.{client}.{name}", value, setting)
 
 
 def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Those that are no names of clusters here."""
     for key, alias, cluster in zip(ALIAS_KEYS, one.aliases, (flow.source, flow.target), strict=True):
         if alias != cluster:
-            lines.add(f"{flow}.{key}", alias, one.place(key))
+            lines.add_line(f"{flow}.{key}", alias, one.place(key))
 
 
 def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], lines: Lines) -> None:
     """Where Connect's workers keep progress. The connector's own topic counts before theirs (KIP-618)."""
     key = f"{flow.target}.{OFFSETS}"
     if own := source.text("offsets.storage.topic"):
-        lines.add(key, own, source.place("offsets.storage.topic"))
+        lines.add_line(key, own, source.place("offsets.storage.topic"))
     worker = next((one for one in workers if one.text("metadata", "name") == source.worker), None)
     spec = worker.part("spec") if worker else None
     if spec is not None:
         for one in spec.settings():
             if one.key in _OF_WORKER or one.key.startswith("producer."):
-                lines.add(f"{flow.target}.{one.key}", one.value, one)
+                lines.add_line(f"{flow.target}.{one.key}", one.value, one)
         named = spec.text("offsetStorageTopic") or _WORKER_DEFAULT
-        lines.add(key, named, Place(spec.in_config(OFFSETS), spec.line))
+        lines.add_line(key, named, Place(spec.in_config(OFFSETS), spec.line))
     if key not in lines.entries:
         lines.lacks(
             key,

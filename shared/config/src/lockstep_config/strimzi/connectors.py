@@ -75,13 +75,13 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
     """The lines of a flow; `patterns` holds a mirror's topics and groups. A connector that is absent does not run."""
     present = connectors.present
     runs = "source" in present or "checkpoint" in present
-    lines.add(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
+    lines.add_line(f"{flow}.enabled", str(runs).lower(), Place(patterns.path if patterns else "", connectors.line))
     for name in CONNECTORS:
         place = Place(connectors.absent[name], connectors.line)
         if name not in present and name == "heartbeat":
-            lines.add(f"{flow}.emit.heartbeats.enabled", "false", place)
+            lines.add_line(f"{flow}.emit.heartbeats.enabled", "false", place)
         elif name not in present and runs:
-            lines.add(f"{flow}.{prefix_of(name)}enabled", "false", place)
+            lines.add_line(f"{flow}.{prefix_of(name)}enabled", "false", place)
     for name, part in present.items():
         _add_own(name, part, flow, lines)
     if patterns is not None:
@@ -94,7 +94,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
         _add_shared(key, each, present, flow, lines)
     # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
     if (heartbeat := present.get("heartbeat")) is not None:
-        lines.add(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
+        lines.add_line(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
 
 
 def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
@@ -102,23 +102,23 @@ def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
     tasks = part.number("tasksMax")
     if tasks is not None:
         if name != "heartbeat":
-            lines.add(f"{own}tasks.max", str(tasks), part.place("tasksMax"))
+            lines.add_line(f"{own}tasks.max", str(tasks), part.place("tasksMax"))
         elif tasks > 1:
             lines.without_effect(part.place("tasksMax"), "heartbeats need one task")
     restart = part.part("autoRestart")
     if restart is not None:
         most = restart.number("maxRestarts")
         enabled = restart.flag("enabled") is not False and most != 0
-        lines.add(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
+        lines.add_line(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
         if most and enabled:
-            lines.add(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
+            lines.add_line(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
     state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is told about as such
     if part.flag("pause") is not None and state:
         lines.without_effect(part.place("pause"), "state counts, as in Strimzi")
     if state:
-        lines.add(f"{own}{STATE}", state, part.place("state"))
+        lines.add_line(f"{own}{STATE}", state, part.place("state"))
     elif part.flag("pause"):
-        lines.add(f"{own}{STATE}", "paused", part.place("pause"))
+        lines.add_line(f"{own}{STATE}", "paused", part.place("pause"))
 
 
 def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
@@ -132,7 +132,7 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
         if len(named) == 2:
             lines.without_effect(mirror.place(old), f"{field} counts, as in Strimzi")
         if named:
-            lines.add(f"{flow}.{key}", mirror.text(named[0]), mirror.place(named[0]))
+            lines.add_line(f"{flow}.{key}", mirror.text(named[0]), mirror.place(named[0]))
 
 
 def _settings(
@@ -155,7 +155,7 @@ def _settings(
         elif key == "enabled" and name == "heartbeat":
             lines.without_effect(one, "heartbeats do not depend on it: write emit.heartbeats.enabled")
         elif key == "enabled":
-            lines.add(f"{flow}.{prefix_of(name)}enabled", one.value, one)
+            lines.add_line(f"{flow}.{prefix_of(name)}enabled", one.value, one)
         elif key in ALIAS_KEYS and not _counts(one, flow, connectors.aliases, lines):
             continue
         elif (counts := lines.entries.get(f"{flow}.{key}")) is not None:
@@ -204,9 +204,9 @@ def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lin
     if kind in _KINDS and inner in CONNECTION:
         # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
         for side in ("source", "target"):
-            lines.add(f"{own}{side}.{said.key}", said.value, said)
+            lines.add_line(f"{own}{side}.{said.key}", said.value, said)
     else:
-        lines.add(f"{own}{said.key}", said.value, said)
+        lines.add_line(f"{own}{said.key}", said.value, said)
 
 
 def _add_shared(
@@ -220,7 +220,7 @@ def _add_shared(
     differing = [other for other in others if string(other.value) != string(first.value)]
     if is_own(key) and (differing or len(said) < len(present)):
         for name, one in said.items():
-            lines.add(f"{flow}.{prefix_of(name)}{key}", one.value, one)
+            lines.add_line(f"{flow}.{prefix_of(name)}{key}", one.value, one)
         return
     for other in differing:
         message = (
@@ -233,7 +233,7 @@ def _add_shared(
         if key in ALIAS_KEYS:
             default = flow.source if key == ALIAS_KEYS[0] else flow.target
         _check_left_out(first, default, said.keys(), present, lines)
-    lines.add(f"{flow}.{key}", first.value, first)
+    lines.add_line(f"{flow}.{key}", first.value, first)
 
 
 def _check_left_out(

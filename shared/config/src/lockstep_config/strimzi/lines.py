@@ -136,7 +136,7 @@ class Lines:
     unused: list[Problem] = field(default_factory=list)
     lacking: list[Problem] = field(default_factory=list)
 
-    def add(self, key: str, value: str, at: Placed) -> None:
+    def add_line(self, key: str, value: str, at: Placed) -> None:
         self.entries.setdefault(key, Entry(key, value, at.line, written=at.path))
 
     def problem(self, at: Placed, message: str) -> None:

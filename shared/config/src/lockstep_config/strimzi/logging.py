@@ -25,9 +25,9 @@ def add_logging(spec: Part, lines: Lines) -> None:
         lines.problem(stated[key], f"is {stated[key].value!r}: it takes {', '.join(LEVELS)}")
     place = logging.place("loggers")
     if levels.root:
-        lines.add(LEVEL_KEY, levels.root, place)
+        lines.add_line(LEVEL_KEY, levels.root, place)
     for service, level in levels.by_service.items():
-        lines.add(level_key(service), level, place)
+        lines.add_line(level_key(service), level, place)
     if unknown:
         lines.without_effect(place, f"no logger here is called {' or '.join(unknown)}")
 
@@ -37,7 +37,7 @@ def _add_external(logging: Part, lines: Lines) -> None:
     reference = reference.part("configMapKeyRef") if reference else None
     name, key = (reference.text("name"), reference.text("key")) if reference else (logging.text("name"), OLD_KEY)
     if name and key:
-        lines.add(LOGGING_FILE_KEY, f"{name}/{key}", logging)
+        lines.add_line(LOGGING_FILE_KEY, f"{name}/{key}", logging)
     else:
         message = "names no ConfigMap: write valueFrom.configMapKeyRef with name and key"
         lines.problem(logging, message)

@@ -20,10 +20,10 @@ _FORBIDDEN = {
 
 def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
     """All lines of a resource whose fields have been judged; what is wrong with it goes into `lines` too."""
-    lines.add("clusters", f"{FLOW.source}, {FLOW.target}", spec)
-    lines.add(f"{FLOW}.enabled", "true", spec)
+    lines.add_line("clusters", f"{FLOW.source}, {FLOW.target}", spec)
+    lines.add_line(f"{FLOW}.enabled", "true", spec)
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
+    lines.add_line(f"{OPPOSITE}.emit.heartbeats.enabled", "false", spec)
     consumer, producer = spec.part("consumer"), spec.part("producer")
     if consumer is not None:
         _add_side(consumer, "consumer", namespace, lines)
@@ -34,7 +34,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
         ):
             _add_field(consumer, field, key, lines)
         for key, value in names_of(consumer.text("groupId"), FLOW).items():
-            lines.add(key, value, consumer.place("groupId"))
+            lines.add_line(key, value, consumer.place("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)
         _add_field(producer, "abortOnSendFailure", LEGACY_ABORT, lines)
@@ -43,7 +43,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
 
 def _add_field(part: Part, field: str, key: str, lines: Lines) -> None:
     if part.text(field):
-        lines.add(f"{FLOW}.{key}", part.text(field), part.place(field))
+        lines.add_line(f"{FLOW}.{key}", part.text(field), part.place(field))
 
 
 def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str, lines: Lines) -> None:
@@ -53,7 +53,9 @@ def _add_side(part: Part, kind: Literal["consumer", "producer"], namespace: str,
         if forbidden(one.key, _FORBIDDEN[kind]):
             lines.note(one, SET_BY_STRIMZI)
         else:
-            lines.add(f"{alias}.{one.key}" if one.key in CONNECTION else f"{alias}.{kind}.{one.key}", one.value, one)
+            lines.add_line(
+                f"{alias}.{one.key}" if one.key in CONNECTION else f"{alias}.{kind}.{one.key}", one.value, one
+            )
 
 
 def _add_topics(spec: Part, lines: Lines) -> None:
@@ -68,4 +70,4 @@ def _add_topics(spec: Part, lines: Lines) -> None:
     place, topics = spec.place(named[0]), included(spec.text(named[0]))
     if not topics:
         lines.problem(place, "names no topic: write a regular expression, or * for every topic")
-    lines.add(f"{FLOW}.topics", topics, place)
+    lines.add_line(f"{FLOW}.topics", topics, place)

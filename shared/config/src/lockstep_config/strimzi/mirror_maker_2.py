@@ -67,7 +67,7 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
         for cluster in (one.source, one.target):
             clusters.setdefault(cluster.text("alias"), cluster)
     where = "mirrors" if in_mirrors else "clusters"
-    lines.add("clusters", ", ".join(clusters), spec.place(where))
+    lines.add_line("clusters", ", ".join(clusters), spec.place(where))
     targets = {one.flow.target for one in mirrors}
     for alias, cluster in clusters.items():
         if alias not in targets:
@@ -78,11 +78,11 @@ def add_mirror_maker_2(spec: Part, namespace: str, lines: Lines, version: str) -
             _add_worker(worker, alias, in_mirrors, lines)
     _add_version(spec, lines)
     # Without it every pair of clusters would have heartbeats, as in an mm2.properties file.
-    lines.add("emit.heartbeats.enabled", "false", spec.place("mirrors"))
+    lines.add_line("emit.heartbeats.enabled", "false", spec.place("mirrors"))
     for one in mirrors:
         flow = one.flow
         name = f"{flow}.MirrorSourceConnector"
-        lines.add(f"{flow}.lockstep.progress.connector", name, one.mirror)
+        lines.add_line(f"{flow}.lockstep.progress.connector", name, one.mirror)
         add_connectors(one.mirror, flow, lines, aliases)
 
 
@@ -206,7 +206,7 @@ def _add_source_config(cluster: Part, alias: str, lines: Lines) -> None:
     connection properties there and nothing else."""
     for one in cluster.settings():
         if one.key in CONNECTION or one.key == ALIAS_OF_CLUSTER:
-            lines.add(f"{alias}.{one.key}", one.value, one)
+            lines.add_line(f"{alias}.{one.key}", one.value, one)
         elif one.key in KEYS and KeyLevel.CLUSTER in KEYS[one.key].scopes:
             lines.without_effect(one, "it is a setting of Kafka Connect, which has the target's config only")
         else:
@@ -222,18 +222,18 @@ def _add_worker(worker: Part, alias: str, in_mirrors: bool, lines: Lines) -> Non
         if forbidden(key, FORBIDDEN):
             lines.note(one, SET_BY_STRIMZI)
         elif key == "config.providers" or key.startswith("config.providers."):
-            lines.add(key, one.value, one)
+            lines.add_line(key, one.value, one)
         elif key.startswith(("consumer.", "admin.")):
             lines.without_effect(one, "MirrorMaker's clients are its connectors': write it into a connector's config")
         elif key in KEYS and KeyLevel.CLUSTER not in KEYS[key].scopes:
             lines.without_effect(one, "Kafka Connect does not read it: write it into a connector's config")
         else:
-            lines.add(f"{alias}.{key}", one.value, one)
+            lines.add_line(f"{alias}.{key}", one.value, one)
     if in_mirrors:
         _add_worker_fields(worker, alias, lines)
         return
     for key, default in WORKER_DEFAULTS.items():
-        lines.add(f"{alias}.{key}", default, Place(worker.in_config(key), worker.line))
+        lines.add_line(f"{alias}.{key}", default, Place(worker.in_config(key), worker.line))
 
 
 def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
@@ -245,7 +245,7 @@ def _add_worker_fields(worker: Part, alias: str, lines: Lines) -> None:
         if written is not None:
             lines.without_effect(Place(written.written, written.line), f"{worker.at(field)} counts")
             del lines.entries[f"{alias}.{key}"]
-        lines.add(f"{alias}.{key}", value, worker.place(field))
+        lines.add_line(f"{alias}.{key}", value, worker.place(field))
 
 
 def _add_version(spec: Part, lines: Lines) -> None:
@@ -258,7 +258,7 @@ def _add_version(spec: Part, lines: Lines) -> None:
         lines.problem(place, f"is the number {version}, which to YAML is {leaf.value}: put it in quotes")
     if why:
         lines.note(place, why)
-    lines.add("lockstep.mm2.version", rules, place)
+    lines.add_line("lockstep.mm2.version", rules, place)
 
 
 def _nearest_rules(version: str) -> tuple[str, str]:

@@ -258,7 +258,7 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
     tracing = spec.part("tracing")
     kind = tracing.text("type") if tracing else ""
     if tracing is not None and kind == "opentelemetry":
-        lines.add(TRACING, kind, tracing.place("type"))
+        lines.add_line(TRACING, kind, tracing.place("type"))
     elif tracing is not None and kind == "jaeger":
         why = "jaeger is not spoken any more, by Strimzi neither: write opentelemetry"
         lines.without_effect(tracing.place("type"), why)
