@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.names import Flow, events_topic, state_topic
+from lockstep_protocol.names import events_topic, state_topic
 from tests.support.broker import Broker
 from tests.support.clusters import (
     add_partitions,
@@ -30,11 +30,8 @@ from tests.support.synced_topics import (
     SOURCE,
     TARGET,
     configs,
-    guarded_broker,
     partitions,
     row,
-    running_topic_sync,
-    two_flow_file,
     wait_until,
 )
 
@@ -43,19 +40,27 @@ SEEN_WITHIN = 5.0  # what the issue asks for; the clock starts when the topic ex
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: Broker) -> Path:
-    return two_flow_file(tmp_path_factory.mktemp("topic-sync"), broker_a, broker_b)
+    return two_cluster_file(
+        tmp_path_factory.mktemp("topic-sync"),
+        (SOURCE, broker_a.bootstrap),
+        (TARGET, broker_b.bootstrap),
+        f"clusters = {SOURCE}, {FORCING.source}, {TARGET}",
+        f"{FORCING.source}.bootstrap.servers = {broker_a.bootstrap}",
+        f"{FLOW}.enabled = true",
+        f"{FLOW}.topics = {MARK}-.*",
+        f"{FLOW}.topics.exclude = .*-unwanted",
+        f"{FORCING}.enabled = true",
+        f"{FORCING}.topics = forced-{MARK}-.*",
+        f"{FORCING}.use.defaults.from = source",
+        "sync.topic.configs.interval.seconds = 2",
+    )
 
 
 @pytest.fixture(scope="module")
 def service(file: Path) -> Iterator[ServiceProcess]:
-    with running_topic_sync(file) as process:
+    with ServiceProcess("lockstep_topic_sync", file, str(FLOW), str(FORCING)) as process:
+        process.hear("leading", flow=str(FLOW))
         yield process
-
-
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Broker]:
-    with guarded_broker() as broker:
-        yield broker
 
 
 @pytest.fixture
@@ -230,29 +235,6 @@ def test_a_topic_the_target_refuses_stops_no_other(
     assert "249" in failed.reason
     assert len(wait_until(lambda: events(broker_b, refused, "TopicFailed"))) == 1
     assert service.status(str(FLOW))["failing"][refused] == failed.reason
-
-
-def test_a_config_that_the_target_refuses_fails_that_key_only(
-    tmp_path: Path, broker_a: Broker, guarded: Broker
-) -> None:
-    """Together with a limit of the target's own the value is a contradiction there, and none at the source."""
-    name, mark = unique_name("refused"), uuid.uuid4().hex[:6]
-    flow = Flow(f"s{mark}", f"t{mark}")
-    create_topic(broker_a.bootstrap, name, configs={"min.compaction.lag.ms": "60000", "delete.retention.ms": "1111111"})
-    lines = [f"{flow}.enabled = true", f"{flow}.topics = {name}", "sync.topic.configs.interval.seconds = 1"]
-    lines.append("heartbeats.replication.enabled = false")
-    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, guarded.bootstrap), *lines)
-    with ServiceProcess("lockstep_topic_sync", file, str(flow)) as service:
-        line = service.hear("config refused", subject=name)
-        assert line["keys"].keys() == {"min.compaction.lag.ms"}
-        remote = f"{flow.source}.{name}"
-        wait_until(lambda: partitions(guarded, remote))
-        assert configs(guarded, remote) == {"delete.retention.ms": "1111111"}
-        set_configs(broker_a.bootstrap, name, {"max.message.bytes": "2000000"})
-        wanted = {"delete.retention.ms": "1111111", "max.message.bytes": "2000000"}
-        wait_until(lambda: configs(guarded, remote) == wanted)
-        assert service.status(str(flow))["configs refused"][name].keys() == line["keys"].keys()
-        assert len(service.said("config refused")) == 1
 
 
 def test_topic_sync_continues_after_kill_9(

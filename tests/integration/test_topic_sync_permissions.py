@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic
+from tests.support.acls import GUARDS
 from tests.support.broker import Broker
 from tests.support.clusters import (
     Record,
@@ -36,29 +37,17 @@ from tests.support.synced_topics import (
     MARK,
     client,
     configs,
-    guarded_broker,
     partitions,
     row,
-    running_topic_sync,
-    two_flow_file,
     wait_until,
 )
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory, broker_a: Broker, broker_b: Broker) -> Path:
-    return two_flow_file(tmp_path_factory.mktemp("topic-sync"), broker_a, broker_b)
-
-
-@pytest.fixture(scope="module")
-def service(file: Path) -> Iterator[ServiceProcess]:
-    with running_topic_sync(file) as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
 def guarded() -> Iterator[Broker]:
-    with guarded_broker() as broker:
+    """Checks permissions, allows what no rule is about, makes topics that somebody asks for, and compacts soon."""
+    own = {"auto.create.topics.enable": "true", "log.cleaner.max.compaction.lag.ms": "5000"}
+    with Broker("guarded", properties=GUARDS | own) as broker:
         yield broker
 
 
@@ -227,6 +216,29 @@ def test_replication_factor_above_the_brokers_is_lowered_with_one_warning(
     assert len(described.partitions[0].replicas) == 1
     (line,) = usual.said("replication factor lowered")
     assert (line["wanted"], line["brokers"], line["level"]) == (3, 1, "warning")
+
+
+def test_a_config_that_the_target_refuses_fails_that_key_only(
+    tmp_path: Path, broker_a: Broker, guarded: Broker
+) -> None:
+    """Together with a limit of the target's own the value is a contradiction there, and none at the source."""
+    name, mark = unique_name("refused"), uuid.uuid4().hex[:6]
+    flow = Flow(f"s{mark}", f"t{mark}")
+    create_topic(broker_a.bootstrap, name, configs={"min.compaction.lag.ms": "60000", "delete.retention.ms": "1111111"})
+    lines = [f"{flow}.enabled = true", f"{flow}.topics = {name}", "sync.topic.configs.interval.seconds = 1"]
+    lines.append("heartbeats.replication.enabled = false")
+    file = two_cluster_file(tmp_path, (flow.source, broker_a.bootstrap), (flow.target, guarded.bootstrap), *lines)
+    with ServiceProcess("lockstep_topic_sync", file, str(flow)) as service:
+        line = service.hear("config refused", subject=name)
+        assert line["keys"].keys() == {"min.compaction.lag.ms"}
+        remote = f"{flow.source}.{name}"
+        wait_until(lambda: partitions(guarded, remote))
+        assert configs(guarded, remote) == {"delete.retention.ms": "1111111"}
+        set_configs(broker_a.bootstrap, name, {"max.message.bytes": "2000000"})
+        wanted = {"delete.retention.ms": "1111111", "max.message.bytes": "2000000"}
+        wait_until(lambda: configs(guarded, remote) == wanted)
+        assert service.status(str(flow))["configs refused"][name].keys() == line["keys"].keys()
+        assert len(service.said("config refused")) == 1
 
 
 @pytest.mark.long

@@ -1,10 +1,7 @@
 """Topics of a flow on both clusters, their rows and their events, as topic-sync leaves them."""
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache, partial
-from pathlib import Path
 
 from confluent_kafka.admin import (
     ConfigResource,
@@ -13,29 +10,13 @@ from confluent_kafka.admin import (
 from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, decode_row
 from tests.support import eventually
-from tests.support.acls import GUARDS
 from tests.support.broker import Broker
 from tests.support.clusters import (
     admin,
     read_topic,
 )
-from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = [
-    "FLOW",
-    "FORCING",
-    "MARK",
-    "SOURCE",
-    "TARGET",
-    "client",
-    "configs",
-    "guarded_broker",
-    "partitions",
-    "row",
-    "running_topic_sync",
-    "two_flow_file",
-    "wait_until",
-]
+__all__ = ["FLOW", "FORCING", "MARK", "SOURCE", "TARGET", "client", "configs", "partitions", "row", "wait_until"]
 
 
 MARK = uuid.uuid4().hex[:6]
@@ -46,40 +27,6 @@ FORCING = Flow(f"f{MARK}", TARGET)
 
 client = cache(admin)
 wait_until = partial(eventually.wait_until, within=30.0, every=0.25)  # each look opens a consumer: not too often
-
-
-def two_flow_file(folder: Path, a: Broker, b: Broker) -> Path:
-    """Both flows, whose configs are compared every two seconds."""
-    return two_cluster_file(
-        folder,
-        (SOURCE, a.bootstrap),
-        (TARGET, b.bootstrap),
-        f"clusters = {SOURCE}, {FORCING.source}, {TARGET}",
-        f"{FORCING.source}.bootstrap.servers = {a.bootstrap}",
-        f"{FLOW}.enabled = true",
-        f"{FLOW}.topics = {MARK}-.*",
-        f"{FLOW}.topics.exclude = .*-unwanted",
-        f"{FORCING}.enabled = true",
-        f"{FORCING}.topics = forced-{MARK}-.*",
-        f"{FORCING}.use.defaults.from = source",
-        "sync.topic.configs.interval.seconds = 2",
-    )
-
-
-@contextmanager
-def running_topic_sync(file: Path) -> Iterator[ServiceProcess]:
-    """The service of both flows, once it leads the first one."""
-    with ServiceProcess("lockstep_topic_sync", file, str(FLOW), str(FORCING)) as process:
-        process.hear("leading", flow=str(FLOW))
-        yield process
-
-
-@contextmanager
-def guarded_broker() -> Iterator[Broker]:
-    """Checks permissions, allows what no rule is about, makes topics that somebody asks for, and compacts soon."""
-    own = {"auto.create.topics.enable": "true", "log.cleaner.max.compaction.lag.ms": "5000"}
-    with Broker("guarded", properties=GUARDS | own) as broker:
-        yield broker
 
 
 def partitions(broker: Broker, topic: str) -> int:
