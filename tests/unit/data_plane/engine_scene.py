@@ -194,10 +194,10 @@ class Written:
         self.events: list[str] = []
         self.kept: list[RefusedRecords] = []
 
-    def add(self, partition: PartitionMachine) -> None:
+    def add_partition(self, partition: PartitionMachine) -> None:
         return
 
-    def remove(self, partition: PartitionMachine) -> None:
+    def remove_partition(self, partition: PartitionMachine) -> None:
         return
 
     async def write(self, row: Row) -> None:
