@@ -11,8 +11,6 @@ from typing import Any
 
 from tests.chart.helm import GOLDEN, SEEDS, Objects, rendered
 
-__all__ = ["OUTLINES", "WHOLE", "golden", "outlines", "whole"]
-
 OUTLINES = GOLDEN / "outlines.txt"
 WHOLE = tuple(
     seed

@@ -16,8 +16,6 @@ import yaml
 
 from tools.kubelab.tools import WHY, tools
 
-__all__ = ["CHART", "GOLDEN", "NAMESPACE", "NEEDS_TOOLS", "RELEASE", "SEEDS", "Objects", "refused", "rendered", "run"]
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
 GOLDEN = Path(__file__).resolve().parent / "golden"

@@ -1,6 +1,7 @@
 """Two clusters for what runs a real MirrorMaker beside Lockstep: it mirrors every heartbeats topic that it finds, so it
 does not run on the clusters that all tests share."""
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -14,3 +15,9 @@ def brokers() -> Iterator[tuple[Broker, Broker]]:
     a, b = Broker("A"), Broker("B")
     with started(a, b):
         yield a, b
+
+
+@pytest.fixture
+def mark() -> str:
+    """What the topics and aliases of one test begin with, so that tests can share the brokers."""
+    return uuid.uuid4().hex[:6]

@@ -19,22 +19,6 @@ from tests.support.mirror import MirroredFlow
 from tests.support.mm2 import GRACE_MS
 from tests.support.services import two_cluster_file
 
-__all__ = [
-    "EVERY_SECOND",
-    "FACTORS",
-    "MORE",
-    "PARTITIONS",
-    "RATE",
-    "STRIMZI",
-    "Moved",
-    "dedicated",
-    "equal",
-    "flushes",
-    "plan_of",
-    "say",
-]
-
-
 PARTITIONS = 4
 RATE = 1_000
 MORE = 3_000

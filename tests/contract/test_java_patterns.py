@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from tests.support.jvm import jvm
 
 LEAVES = [

@@ -11,8 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from lockstep_config.clients.tls import material_of, ssl_context, tls_of
-from lockstep_config.text.jks import read_jks
-from lockstep_config.text.keystores import BadStore, identity_of, identity_of_pem, trusted_of
+from lockstep_config.text.jks import BadStore, read_jks
+from lockstep_config.text.keystores import identity_of, identity_of_pem, trusted_of
 from tests.support.certificates import Authority, Certified, keytool
 
 pytestmark = pytest.mark.long  # each run of keytool is a JVM

@@ -13,7 +13,6 @@ import pytest
 from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_protocol.names import progress_topic
 from tests.contract.takeover_flow import EVERY_SECOND, MORE, Moved, dedicated, equal, flushes
-from tests.contract.test_takeover_with_mm2 import mark
 from tests.contract.turns import until
 from tests.support.broker import Broker
 from tests.support.clusters import admin, commit_offset, end_offsets
@@ -21,8 +20,6 @@ from tests.support.control import read_so_far
 from tests.support.mirror import Mirror
 from tests.support.mm2 import MirrorMaker
 from tests.support.services import ServiceProcess
-
-__all__ = ["mark"]
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -7,7 +7,6 @@ those in `docs/guides/migrate-from-mm2.md` are from here.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,11 +22,6 @@ from tests.support.mm2 import ConnectWorker, MirrorMaker
 from tests.support.services import two_cluster_file
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def mark() -> str:
-    return uuid.uuid4().hex[:6]
 
 
 def test_dedicated_there_and_back_and_there_again(tmp_path: Path, brokers: tuple[Broker, Broker], mark: str) -> None:

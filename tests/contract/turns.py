@@ -14,8 +14,6 @@ from tests.support.clusters import admin, end_offsets
 from tests.support.control import NOT_YET
 from tests.support.eventually import wait_until
 
-__all__ = ["WITHIN", "NumberedCopy", "Seen", "until"]
-
 WITHIN = 180.0  # seconds; usual is 15 for either's start
 
 until = partial(wait_until, within=WITHIN, every=0.25)

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Count", "count"]
-
 Numbers = Mapping[int, Sequence[int]]
 """The number of each record of each partition, in the order of the log."""
 

@@ -8,8 +8,6 @@ import time
 from tests.support.eventually import wait_until
 from tests.support.proxy import Proxy
 
-__all__ = ["CUTS", "cut_with_answers_held", "cut_with_requests_held"]
-
 
 def cut_with_answers_held(proxy: Proxy, dice: random.Random) -> None:
     """What is in flight was received by the broker and its answers are lost."""

@@ -23,8 +23,6 @@ from tests.support.proxy import Proxy
 from tests.support.shifted_clock import ShiftedClock, can_shift
 from tools.bench.systems import SYSTEMS, System, SystemRun
 
-__all__ = ["PARTITIONS", "THREE", "VICTIMS", "Deployment", "one_broker_each", "three_broker_target"]
-
 PARTITIONS = 4
 LOCKSTEP = SYSTEMS["lockstep"]
 CODEC = "lz4"  # of what is written

@@ -8,8 +8,6 @@ from functools import partial
 
 from tests.faults.scene import Scene
 
-__all__ = ["MOVES", "killed", "killed_and_started_while_paced", "killed_while_paced"]
-
 MOVES = ("driver", "JVM", "Python daemon", "slot")
 """What moves records, or is needed to; each is killed equally often."""
 

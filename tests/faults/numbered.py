@@ -20,8 +20,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.support import processes
 from tests.support.clusters import unique_name
 
-__all__ = ["Writer", "read_numbers"]
-
 DIGITS = 12
 PADDING = b" " + b"x" * 100
 TICK_S = 0.005

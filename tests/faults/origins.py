@@ -11,8 +11,6 @@ from tests.faults.counting import Count, Numbers, count
 from tests.faults.numbered import read_numbers
 from tests.support.eventually import wait_until
 
-__all__ = ["came_back", "counts", "first_of", "same_everywhere"]
-
 SPAN = 10**11
 
 

@@ -12,8 +12,6 @@ from tests.faults.subjects import Subject, until
 from tests.support.processes import show
 from tests.support.services import ServiceProcess
 
-__all__ = ["Replicas"]
-
 
 class Replicas:
     """So many processes of the subject's service; a context manager."""

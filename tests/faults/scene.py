@@ -11,8 +11,6 @@ import psutil
 
 from tests.faults.deployment import Deployment
 
-__all__ = ["Scene"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scene:

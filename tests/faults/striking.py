@@ -24,8 +24,6 @@ from tests.support.clusters import admin, set_configs
 from tests.support.eventually import wait_until
 from tests.support.proxy import Proxy
 
-__all__ = ["FAULTS", "IN_TRANSACTIONS", "PACED", "SHORT", "THREE_BROKERS", "Fault", "clock_jumped"]
-
 REFUSED_WITHIN = 30.0
 ADMIN_S = 30.0
 HOUR_S = 3600

@@ -32,8 +32,6 @@ from tests.support.control import last_row, read_so_far
 from tests.support.eventually import wait_until
 from tests.support.services import two_cluster_file
 
-__all__ = ["SUBJECTS", "Acls", "Beats", "Checkpoints", "Subject", "Topics", "until"]
-
 WITHIN = 30.0
 """Seconds for what has to happen; it takes a few, unless the machine is shared."""
 

@@ -18,8 +18,6 @@ from tests.faults.scene import Scene
 from tests.faults.striking import Fault
 from tools.bench.systems import SystemEnded
 
-__all__ = ["COLUMNS", "Outcome", "as_json", "as_markdown", "strike", "write"]
-
 COLUMNS = ("fault", "times", "records", "lost", "doubled", "out of order", "went on after, s")
 """Of each table that shows outcomes."""
 

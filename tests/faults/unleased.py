@@ -32,8 +32,6 @@ from tests.support import eventually, processes
 from tests.support.clusters import create_topic, read_topic
 from tests.support.mirror import MirroredFlow
 
-__all__ = ["Unleased"]
-
 STARTED_WITHIN = 60.0
 
 

@@ -19,15 +19,13 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.codecs import CODECS
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_data_plane.wire.produce_codec import produce_request
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import COMPRESS, DELETE_HORIZON, batch_bytes
 from tests.support.clusters import unique_name
-
-__all__ = ["KEYS", "UNKNOWN_BITS", "Log", "Step", "Swarm", "Transactions", "Whole", "Writer", "generated", "send"]
 
 UNKNOWN_BITS = 0x4080
 DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import cancelled

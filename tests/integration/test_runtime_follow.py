@@ -19,7 +19,8 @@ from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.topic_follower import Record, TopicFollower
+from lockstep_runtime.kafka.topic_follower import TopicFollower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
 from tests.support.broker import Broker, free_port
 from tests.support.clusters import Record as Written

@@ -10,8 +10,6 @@ import pytest
 from tests.kube.conftest import Stage
 from tests.support.clusters import end_offsets
 
-__all__ = ["Pause", "copied", "pauses", "say"]
-
 
 def say(capsys: pytest.CaptureFixture[str], text: str) -> None:
     """A figure, on the terminal."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from tests.support.processes import tail
 from tools.kubelab.tools import KIT
 
-__all__ = ["NAMES", "REPOSITORY", "TAG", "NotBuilt", "build"]
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 LOG = CHECKOUT / "build" / "images.log"
 REPOSITORY, TAG = "localhost", "e2e"

@@ -14,8 +14,6 @@ import yaml
 
 from tests.support.eventually import wait_until
 
-__all__ = ["COMPONENTS", "CommandFailed", "Namespace", "applied", "pods_of", "run"]
-
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep"
 COMPONENTS = ("topic-sync", "heartbeat", "checkpoint", "acl-sync", "data-plane")
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}

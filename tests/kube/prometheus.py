@@ -16,8 +16,6 @@ from tests.support.broker import free_port
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.processes import kill, spawn, tail
 
-__all__ = ["Prometheus", "scraping"]
-
 EVERY = "2s"
 """How often pods are scraped and rules evaluated: a test does not wait for the usual half minute."""
 

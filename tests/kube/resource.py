@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["mirror_maker"]
-
 ONE = {f"{topic}.storage.replication.factor": 1 for topic in ("config", "offset", "status")}
 
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from tests.kube.kubernetes import Namespace
 
-__all__ = ["MEBIBYTE", "Usage", "read_usage", "usage_of"]
-
 MEBIBYTE = 1 << 20
 _ASK = """
 old="memory/memory.usage_in_bytes memory/memory.stat cpuacct/cpuacct.usage"

@@ -28,8 +28,6 @@ from tests.support.control import events, last_row
 from tests.support.eventually import wait_until
 from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = ["GUARDS", "WITHIN", "AclScene", "Words", "acl", "acls_of", "add", "remove", "remove_all", "until"]
-
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
 

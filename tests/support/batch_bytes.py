@@ -12,7 +12,7 @@ from aiokafka import codec as codecs
 from crc32c import crc32c
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x08, 0x10, 0x20, 0x40

@@ -10,8 +10,6 @@ from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import decoded
 
-__all__ = ["body", "codecs_of_records", "read_batches"]
-
 HEADER = 61
 
 

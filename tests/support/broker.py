@@ -35,8 +35,6 @@ from tests.support.java import archive_name, find_java
 from tests.support.processes import end, kill, spawn, tail
 from tests.support.proxy import Proxy
 
-__all__ = ["Broker", "BrokerDied", "Forwarder", "Quorum", "free_port", "listening", "prepare", "started"]
-
 LOCAL = "127.0.0.1"
 
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else

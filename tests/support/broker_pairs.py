@@ -18,9 +18,6 @@ from tests.support.eventually import wait_until
 from tests.support.kafka_jars import OLDEST, PREVIOUS
 from tests.support.zookeeper import ZooKeeperBroker
 
-__all__ = ["BEFORE_IDS", "KINDS", "WITHIN", "Brokers", "created_again", "told", "until"]
-
-
 WITHIN = 90.0  # seconds; usual is 3, but three JVMs and Spark share the cores
 until = partial(wait_until, within=WITHIN, every=0.5)
 

@@ -23,8 +23,6 @@ from cryptography.x509.oid import NameOID
 
 from tests.support.java import find_java
 
-__all__ = ["Authority", "Certified", "keytool"]
-
 DAY = datetime.timedelta(days=1)
 
 

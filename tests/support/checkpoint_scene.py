@@ -29,9 +29,6 @@ from tests.support.control import events, last_row, read_so_far
 from tests.support.eventually import wait_until
 from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = ["SETTLED", "WITHIN", "Scene", "commit", "reading", "until"]
-
-
 WITHIN = 90.0
 """Seconds for what has to happen; it takes one or two, unless the machine is shared."""
 

@@ -31,27 +31,6 @@ from confluent_kafka.admin import (
 
 from tests.support.eventually import wait_until
 
-__all__ = [
-    "Comparison",
-    "Isolation",
-    "Record",
-    "add_partitions",
-    "admin",
-    "commit_offset",
-    "committed_offset",
-    "compare",
-    "create_topic",
-    "delete_records",
-    "delete_topic",
-    "end_offsets",
-    "produce",
-    "produce_transaction",
-    "read_topic",
-    "set_configs",
-    "unique_name",
-    "wait_for_brokers",
-]
-
 Headers = tuple[tuple[str, bytes | None], ...]
 Isolation = Literal["read_committed", "read_uncommitted"]
 COORDINATOR_MOVES = (  # on a new cluster it does so at first

@@ -10,8 +10,6 @@ from typing import Any, Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-__all__ = ["Collector", "Received"]
-
 ERROR = 2
 
 

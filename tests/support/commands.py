@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["lockstep"]
-
 
 def lockstep(*arguments: str | Path, code: int = 0, stdin: str = "", within: float = 120.0) -> str:
     """What a command prints (both streams); it ends with `code` and without a traceback. Its standard input is no

@@ -4,8 +4,6 @@ from tests.support import clusters
 from tests.support.clusters import Record
 from tests.support.eventually import wait_until
 
-__all__ = ["compact", "compacted_topic"]
-
 CONFIGS = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.001",

@@ -11,8 +11,6 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import Row, decode_row
 from tests.support.clusters import Record, read_topic
 
-__all__ = ["NOT_YET", "events", "last_row", "read_so_far", "source_offsets"]
-
 NOT_YET = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

@@ -6,8 +6,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
-__all__ = ["NeverHappened", "eventually", "wait_until"]
-
 T = TypeVar("T")
 NotYet = Literal[False] | None
 """What a condition answers while it waits; so that what comes back needs no further check."""

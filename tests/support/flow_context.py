@@ -9,12 +9,10 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.context import Clock, FlowContext
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import Leadership, leader_label
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
-
-__all__ = ["flow_context", "leading", "read_row"]
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

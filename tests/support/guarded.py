@@ -13,8 +13,6 @@ from lockstep_config.credentials.permissions import Grant
 from tests.support.acls import add, remove
 from tests.support.broker import Broker, Forwarder, free_port
 
-__all__ = ["GuardedBroker", "login", "without"]
-
 USERS = ("lockstep", "newcomer")
 PASSWORD = "lockstep-secret"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -4,8 +4,5 @@ from functools import partial
 
 from tests.support import eventually
 
-__all__ = ["HEARTBEAT", "wait_until"]
-
-
 HEARTBEAT = "lockstep_heartbeat"
 wait_until = partial(eventually.wait_until, within=60.0, every=0.25)

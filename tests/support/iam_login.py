@@ -6,8 +6,6 @@ from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOG
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
 from lockstep_config.clients.sasl import login_of
 
-__all__ = ["BROKERS", "bearer", "iam_of", "msk", "tokens_of"]
-
 BROKERS = ",".join(f"b-{n}.orders.ab12cd.c2.kafka.eu-central-1.amazonaws.com:9098" for n in (1, 2))
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from lockstep_runtime.util import java
 
-__all__ = ["NoJava", "archive_name", "find_java", "java_version", "jvm_performance"]
-
 # Debian and Ubuntu releases carry different ones; the oldest that does comes first, as most tried with Spark.
 PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "openjdk-25-jre-headless", "default-jre-headless")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["faults"]
-
 TYPES: dict[str, type] = {"integer": int, "string": str, "array": list, "object": dict, "boolean": bool}
 KNOWN = {"$schema", "title", "description", "type", "const", "required", "properties", "items", "prefixItems"} | {
     *("default", "minimum", "maximum", "minItems", "maxItems")

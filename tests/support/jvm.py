@@ -15,8 +15,6 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from tests.support import kafka_jars
 from tests.support.java import find_java
 
-__all__ = ["call", "jvm"]
-
 OPTIONS = ["-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
 ENDS_WITHIN = 20.0
 

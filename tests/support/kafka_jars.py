@@ -34,23 +34,6 @@ from xml.sax.saxutils import quoteattr
 
 from tests.support.java import NoJava, find_java
 
-__all__ = [
-    "CURRENT",
-    "OLDEST",
-    "PREVIOUS",
-    "VERSION",
-    "Jar",
-    "JarsUnavailable",
-    "Kafka",
-    "WrongChecksum",
-    "classpath",
-    "fetch",
-    "home",
-    "locked",
-    "read_list",
-    "say",
-]
-
 VERSION = "4.3.1"
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHES = REPOSITORY / ".cache" / "kafka"

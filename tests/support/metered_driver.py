@@ -18,14 +18,11 @@ from lockstep_protocol.rows.state_rows import (
     Row,
 )
 from lockstep_runtime.flow.context import Clock
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
-
-__all__ = ["FLOW", "PRODUCER", "Driver", "Plane", "Settings", "T", "copying", "row"]
-
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")

@@ -9,8 +9,6 @@ from tests.support.services import ServiceProcess
 from tools.docs.metrics import declared_by
 from tools.docs.watched import watched
 
-__all__ = ["Page", "read_page", "values", "wait_for_all_declared", "wait_for_value"]
-
 Page = dict[str, list[tuple[dict[str, str], float]]]
 """By name of a sample: label values and value of each."""
 

@@ -27,8 +27,6 @@ from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
 from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = ["SOURCE_CONNECTOR", "Mirror", "MirroredFlow", "ports_of"]
-
 SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
 
 R = TypeVar("R", bound=Row)

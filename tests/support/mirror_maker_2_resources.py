@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ALL", "OLD", "V1", "old"]
-
-
 OLD = """\
 apiVersion: kafka.strimzi.io/v1beta2
 kind: KafkaMirrorMaker2

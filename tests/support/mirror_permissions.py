@@ -37,30 +37,6 @@ from tests.support.guarded import USERS, GuardedBroker, login
 from tests.support.mirror import MirroredFlow
 from tests.support.services import ServiceProcess, two_cluster_file
 
-__all__ = [
-    "ALIAS",
-    "ALONE",
-    "FLOW",
-    "NEWCOMER",
-    "SAID",
-    "SERVICES",
-    "SOURCE",
-    "TARGET",
-    "USER",
-    "WITHIN",
-    "Scene",
-    "at_the_start",
-    "comes_with",
-    "command",
-    "declared",
-    "narrowed",
-    "needed_by_itself",
-    "settings_of",
-    "until",
-    "written",
-]
-
-
 WITHIN = 180.0  # seconds; usual is 5, but several test runs may share the cores
 SAID = 4
 """Lines in which one service says that one permission is missing, at most: three of many, and a count."""

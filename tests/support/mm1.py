@@ -14,8 +14,6 @@ from tests.support import kafka_jars
 from tests.support.java import find_java, jvm_performance
 from tests.support.processes import end, kill, show, spawn, tail
 
-__all__ = ["Legacy", "LegacyFolder", "MirrorMaker1"]
-
 STOPPED_WITHIN = 60.0
 LOG4J = """\
 log4j.rootLogger=INFO, out

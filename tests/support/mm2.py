@@ -20,8 +20,6 @@ from tests.support.eventually import wait_until
 from tests.support.java import find_java, jvm_performance
 from tests.support.processes import end, kill, show, spawn, starting, tail
 
-__all__ = ["GRACE_MS", "ConnectWorker", "MirrorMaker", "command", "properties"]
-
 STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores
 STOPPED_WITHIN = 60.0
 

@@ -11,8 +11,6 @@ from lockstep_protocol.offset_runs import RunMap, Translation
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, decode_row
 
-__all__ = ["FIRST", "Copied", "Stretch", "exact_places", "read", "translated"]
-
 Stretch = tuple[int, int, int]
 """(first upstream, first downstream, records)"""
 StateRow = OffsetRuns | PartitionProgress

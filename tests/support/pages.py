@@ -14,8 +14,6 @@ from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.telemetry.metrics import Metrics
 
-__all__ = ["WITHIN", "certificate", "crowd", "got", "sent", "served"]
-
 WITHIN = 20.0
 
 

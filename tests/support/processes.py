@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["end", "kill", "show", "spawn", "starting", "tail"]
-
 # Becomes the wanted program by exec, so the pid stays. The check closes the gap in which we died before the prctl.
 _TIED = """
 import ctypes, os, sys

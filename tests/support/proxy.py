@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
 
-__all__ = ["Proxy"]
-
 T = TypeVar("T")
 CHUNK = 64 * 1024
 IN_TRANSIT = 256  # chunks per direction that may be under way: 16 MiB, more than a client has in flight

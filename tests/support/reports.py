@@ -17,8 +17,6 @@ from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
-__all__ = ["FLOW", "NOW", "at_work", "progress", "reported", "shown", "topic"]
-
 FLOW = Flow("A", "B")
 NOW = 1_000_000
 

@@ -18,8 +18,6 @@ from tests.support.broker import Broker
 from tests.support.clusters import admin
 from tests.support.proxy import Proxy
 
-__all__ = ["USER", "WRITER", "Authority", "Mount", "guarded", "set_password"]
-
 USER, WRITER = "mirror", "writer"
 """Users that may do everything; the second for producers that log in as somebody else."""
 

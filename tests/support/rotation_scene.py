@@ -34,24 +34,6 @@ from tests.support.proxy import Proxy
 from tests.support.rotating import USER, Authority, Mount, guarded, set_password
 from tests.support.traffic import Traffic
 
-__all__ = [
-    "FLOW",
-    "PARTITIONS",
-    "PROVIDER",
-    "SERVICES",
-    "TAKEN_UP_WITHIN",
-    "Clusters",
-    "Scene",
-    "page",
-    "running",
-    "secrets",
-    "settings_text",
-    "started_clusters",
-    "text",
-    "traffic",
-]
-
-
 FLOW = Flow("A", "B")
 SERVICES = ("data-plane", "topic-sync", "acl-sync", "checkpoint", "heartbeat")
 TAKEN_UP_WITHIN = 180.0

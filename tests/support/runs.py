@@ -13,8 +13,6 @@ import psutil
 
 from tests.support.eventually import NeverHappened, wait_until
 
-__all__ = ["LockstepRun", "Run", "is_alive"]
-
 
 def is_alive(process: psutil.Process) -> bool:
     """Whether it runs: one that has ended and was not waited for does not, and it may end while it is looked at."""

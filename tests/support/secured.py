@@ -24,8 +24,6 @@ from tests.support.certificates import Authority, Certified
 from tests.support.clusters import admin
 from tests.support.token_server import AUDIENCE, TokenServer
 
-__all__ = ["MECHANISMS", "PASSWORD", "USER", "Secured", "SecuredBroker"]
-
 USER, PASSWORD = "mirror", 'pass;"word\\'
 """A password with what needs quoting in a JAAS line."""
 

@@ -16,8 +16,6 @@ from typing import Any, Self
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.processes import end, kill, spawn
 
-__all__ = ["ServiceProcess", "two_cluster_file"]
-
 STARTED_WITHIN = 60.0  # seconds; usual is 3, but several test runs may share the cores
 
 

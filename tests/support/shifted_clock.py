@@ -14,8 +14,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["ShiftedClock", "can_shift"]
-
 SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 

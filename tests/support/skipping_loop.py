@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["run_skipping_waits"]
-
 T = TypeVar("T")
 
 

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["source_modules"]
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

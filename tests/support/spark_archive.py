@@ -18,8 +18,6 @@ from lockstep_data_plane.spark.conf import Pod, settings_for
 from lockstep_runtime.util import java
 from tests.support.java import archive_name, find_java
 
-__all__ = ["options", "write"]
-
 FOLDER = Path(__file__).parents[2] / ".cache" / "spark"
 WITHIN = 300.0
 

@@ -20,8 +20,6 @@ from tests.support.eventually import wait_until
 from tests.support.mirror import ports_of
 from tests.support.processes import end, kill, show, spawn, starting
 
-__all__ = ["SparkCluster", "SparkWorker"]
-
 HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 STARTED_WITHIN = 90.0  # seconds; usual is 4, but several test runs may share the cores

@@ -13,8 +13,6 @@ from lockstep_config import Configuration, ConfigurationError, load
 from lockstep_config.strimzi.resource import read_resource
 from lockstep_config.text.config_providers import SECRETS_VARIABLE
 
-__all__ = ["Resources", "certificate_and_key"]
-
 
 @cache
 def certificate_and_key() -> tuple[str, str]:

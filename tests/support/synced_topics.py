@@ -16,9 +16,6 @@ from tests.support.clusters import (
     read_topic,
 )
 
-__all__ = ["FLOW", "FORCING", "MARK", "SOURCE", "TARGET", "client", "configs", "partitions", "row", "wait_until"]
-
-
 MARK = uuid.uuid4().hex[:6]
 SOURCE, TARGET = f"s{MARK}", f"t{MARK}"
 FLOW = Flow(SOURCE, TARGET)

@@ -18,9 +18,6 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
 )
 
-__all__ = ["DEDICATED", "FLOW", "OFFSETS", "STOPPED", "progress", "rows_of", "shown", "topic"]
-
-
 FLOW = Flow("A", "B")
 OFFSETS = "mm2-offsets.A.internal"
 DEDICATED = offset_location("dedicated", FLOW, None, OFFSETS)

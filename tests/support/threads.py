@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["held", "polling"]
-
 ATTACH, DETACH = 16, 17
 WALL = 0x40000000
 WAITS = frozenset({"ep_poll", "do_epoll_wait"})

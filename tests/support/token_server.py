@@ -21,8 +21,6 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.support.certificates import Certified
 
-__all__ = ["AUDIENCE", "TokenServer"]
-
 AUDIENCE = "kafka"
 KEY_ID = "of-the-tests"
 

@@ -10,9 +10,6 @@ from lockstep_topic_sync.plan import (
     Rules,
 )
 
-__all__ = ["NAMES", "PREFIXED", "default"]
-
-
 PREFIXED = Rules(
     flow=Flow("A", "B"),
     policy=DefaultReplicationPolicy(),

@@ -10,8 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.support.eventually import wait_until
 
-__all__ = ["Traffic"]
-
 NOT_NOW = {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}
 """What a producer says that has been without its broker, or is not told of the topic yet by one just started."""
 

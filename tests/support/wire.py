@@ -18,8 +18,6 @@ from kio.serial import entity_reader, entity_writer
 
 from tests.support.eventually import wait_until
 
-__all__ = ["join_as_connect", "join_share_group", "leave_group", "move_leaders", "set_quota"]
-
 TIMEOUT_S = 30.0
 PREFERRED = 0
 COORDINATOR_MOVES = (  # on a new cluster it does so at first

@@ -15,8 +15,6 @@ from tests.support.eventually import NeverHappened, wait_until
 from tests.support.java import find_java
 from tests.support.processes import kill, spawn, tail
 
-__all__ = ["ZooKeeperBroker"]
-
 ZOOKEEPER_WITHIN = 60.0  # seconds; usual is 1
 
 

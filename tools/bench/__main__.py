@@ -23,9 +23,10 @@ from tests.support.eventually import NeverHappened
 from tests.support.java import find_java, java_version
 from tools.bench.brokers import two_clusters
 from tools.bench.distance import Distance
-from tools.bench.figures import Part, Scalar
+from tools.bench.figures import Part
 from tools.bench.flat_keys import failures, flat
 from tools.bench.load import NotLoaded
+from tools.bench.outcome import Scalar
 from tools.bench.parts import BY_DEFAULT, PARTS, run
 from tools.bench.report import markdown, show
 from tools.bench.stage import PARTITIONS, Stage

@@ -7,15 +7,13 @@ from functools import partial
 from tools.bench.arriving import new_topics, ten_topics, ten_topics_unmirrored
 from tools.bench.catching_up import Backlog, NoRoom, catch_up, room_for
 from tools.bench.control import Many, many_groups, many_syncs, many_topics
-from tools.bench.figures import Failed, Scalar
 from tools.bench.idle import Fleet, idle
 from tools.bench.latency import Course
 from tools.bench.load import load
 from tools.bench.orders import Orders
+from tools.bench.outcome import Failed, Scalar
 from tools.bench.readings import Readings, ReadingsPart
 from tools.bench.stage import PARTITIONS, Stage
-
-__all__ = ["ALONE", "CONTROL_PLANE"]
 
 IDLE, CATCH_UP, NEW_TOPIC, TEN_TOPICS = "idle_2000", "catch_up", "new_topic", "ten_topics"
 IDLE_TOPICS, IDLE_PARTITIONS, IDLE_PERIOD_S = 20, 100, 60.0

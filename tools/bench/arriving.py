@@ -21,8 +21,6 @@ from tools.bench.readings import Readings
 from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["gaps", "longest_gap", "new_topics", "ten_topics", "ten_topics_unmirrored"]
-
 FIRST_RECORD_WITHIN_S = 240.0
 MIRRORED_WITHIN_S = 120.0
 CHECK_INTERVAL_S = 0.005

@@ -21,8 +21,6 @@ from tools.bench.stage import Stage
 from tools.bench.systems import System, SystemEnded, SystemRun, called
 from tools.bench.usage import TreeAccount, sample
 
-__all__ = ["AWAY", "away", "greediest"]
-
 AWAY = "away"
 TOPICS, PARTITIONS, GROUPS = 10, 4, 5
 COPIED_WITHIN_S = 180.0

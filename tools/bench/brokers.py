@@ -13,8 +13,6 @@ from tests.support.secured import Secured, SecuredBroker
 from tools.bench.clusters import Clusters
 from tools.bench.distance import Distance
 
-__all__ = ["IN_SYNC", "REPLICAS", "three_brokers", "tls_clusters", "two_brokers", "two_clusters"]
-
 BROKER_SETTINGS = {
     "background.threads": "10",
     "log.cleaner.backoff.ms": "15000",

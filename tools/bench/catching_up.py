@@ -15,8 +15,6 @@ from tools.bench.readings import Readings
 from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["Backlog", "NoRoom", "catch_up", "room_for"]
-
 SAMPLE_S = 0.2
 FIRST_RECORD_WITHIN_S = 240.0
 STANDSTILL_S = 60.0

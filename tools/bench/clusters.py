@@ -13,8 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.support.eventually import wait_until
 from tools.bench.wire import Connection, ends_if_led
 
-__all__ = ["Clusters"]
-
 ADMIN_S = 30.0
 CLEAN_WITHIN_S = 60.0
 BROKER_OWN = "__"  # __consumer_offsets, __transaction_state, __cluster_metadata

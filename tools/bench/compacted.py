@@ -15,8 +15,6 @@ from tools.bench.limit import LogShape, log_shape
 from tools.bench.load import Loaded, load
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["EACH", "UNCLEANED", "clean", "key_of", "left_of"]
-
 EACH = 4
 """One record of so many in a partition bears the key that the next such bears too; all others have their own."""
 

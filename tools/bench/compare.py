@@ -14,8 +14,6 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from tools.bench.wire import ends_everywhere, to_each
 
-__all__ = ["Differs", "compare", "compare_in_order", "places"]
-
 SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
 STRETCH = 100
 READ_S = 30.0

@@ -29,8 +29,6 @@ from tools.bench.figures import MEBIBYTE
 from tools.bench.readings import Readings
 from tools.bench.systems import System
 
-__all__ = ["Many", "many_groups", "many_syncs", "many_topics"]
-
 WITHIN_S = 600.0
 REST_S = 20.0
 PERIOD_S = 60.0

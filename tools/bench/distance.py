@@ -19,8 +19,6 @@ from tests.support import processes
 from tests.support.broker import free_port
 from tests.support.eventually import wait_until
 
-__all__ = ["Distance"]
-
 CHUNK = 256 << 10
 UNDER_WAY = 512  # chunks of a direction: more than any client here asks for at once
 LISTENING_WITHIN_S = 20.0

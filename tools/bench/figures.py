@@ -10,22 +10,6 @@ from tools.bench.outcome import Failed, Scalar
 from tools.bench.readings import ReadingsPart
 from tools.bench.usage import Cpu
 
-__all__ = [
-    "Busy",
-    "Copy",
-    "Failed",
-    "Latency",
-    "LatencyPart",
-    "Limit",
-    "Part",
-    "Scalar",
-    "Start",
-    "StartPart",
-    "ThroughputPart",
-    "percentile",
-    "ratio",
-]
-
 OURS = "lockstep"
 TWO_SLOTS = "lockstep_two_slots"
 PEERS = ("mm2_tuned", "mm2")

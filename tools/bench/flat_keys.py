@@ -13,19 +13,16 @@ from tools.bench.figures import (
     PEERS,
     QUANTILES,
     Copy,
-    Failed,
     Latency,
     LatencyPart,
     Limit,
     Part,
-    Scalar,
     Start,
     StartPart,
     ThroughputPart,
     ratio,
 )
-
-__all__ = ["failures", "flat"]
+from tools.bench.outcome import Failed, Scalar
 
 
 def failures(parts: Iterable[Part]) -> list[str]:

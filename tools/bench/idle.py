@@ -18,8 +18,6 @@ from tools.bench.readings import Readings
 from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["Fleet", "idle"]
-
 ALL_COPIED_WITHIN_S = 600.0
 REST_S = 30.0
 FIRSTS = 10

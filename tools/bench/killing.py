@@ -12,12 +12,11 @@ from tests.faults.deployment import one_broker_each
 from tests.faults.killing import killed_and_started_while_paced
 from tests.faults.striking import PACED
 from tests.faults.suite import strike
-from tools.bench.figures import OURS, Scalar
+from tools.bench.figures import OURS
+from tools.bench.outcome import Scalar
 from tools.bench.readings import Readings, ReadingsPart
 from tools.bench.stage import Stage
 from tools.bench.systems import System, SystemEnded
-
-__all__ = ["KILLS", "killed", "kills"]
 
 KILLS = "kills"
 TUNED = "mm2_tuned"

@@ -26,8 +26,6 @@ from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.usage import used_by
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["Course", "Lost", "Reader", "Writer", "floor", "latency", "reading", "writing"]
-
 FIRST_RECORD_WITHIN_S = 240.0
 ARRIVE_WITHIN_S = 60.0
 HELLO_PER_S = 20  # until the first record has come through, so that no backlog of the start is left when it counts

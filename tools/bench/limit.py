@@ -17,18 +17,6 @@ from typing import TypeVar
 
 from tools.bench.wire import Connection, fetch_frame, fetched, produce_frame, produced, record_count, whole_batches
 
-__all__ = [
-    "Batches",
-    "LogShape",
-    "Requests",
-    "both_at_once",
-    "fetch_only",
-    "log_shape",
-    "produce_only",
-    "read_batches",
-    "requests",
-]
-
 CONNECTIONS = 4  # on two cores more gain nothing; each serves its share of the partitions
 PARTITION_MAX_BYTES = 4 << 20
 FETCH_MAX_BYTES = 48 << 20

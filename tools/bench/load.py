@@ -10,8 +10,6 @@ from confluent_kafka import Producer
 
 from tools.bench.orders import Orders
 
-__all__ = ["Loaded", "NotLoaded", "load"]
-
 LINGER_MS = 50  # long enough that batches fill, so their size is what was asked for
 FLUSH_S = 120.0
 EVERY = 1_000  # records between two looks at the delivery reports

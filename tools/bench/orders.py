@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["Orders"]
-
 POOL = 5_000
 PRODUCTS = (
     "espresso beans 1 kg", "filter paper no. 4", "hand grinder", "travel mug 350 ml", "milk jug 600 ml", "descaler",

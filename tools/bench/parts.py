@@ -11,30 +11,17 @@ from tools.bench.away import AWAY, away
 from tools.bench.brokers import IN_SYNC, REPLICAS, three_brokers, tls_clusters
 from tools.bench.compacted import UNCLEANED, clean, key_of
 from tools.bench.distance import Distance
-from tools.bench.figures import (
-    OPEN,
-    OURS,
-    PLAIN,
-    TWO_SLOTS,
-    Copy,
-    Failed,
-    LatencyPart,
-    Part,
-    Scalar,
-    StartPart,
-    ThroughputPart,
-)
+from tools.bench.figures import OPEN, OURS, PLAIN, TWO_SLOTS, Copy, LatencyPart, Part, StartPart, ThroughputPart
 from tools.bench.killing import KILLS, kills
 from tools.bench.latency import Course, floor, latency
 from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.load import load
+from tools.bench.outcome import Failed, Scalar
 from tools.bench.stage import NOTHING, PARTITIONS, Stage
 from tools.bench.starting import start
 from tools.bench.systems import System
 from tools.bench.throughput import Workload, copy, limit
 from tools.bench.wire import Connection, end_offsets
-
-__all__ = ["BY_DEFAULT", "PARTS", "by_slots", "run"]
 
 CODECS = {"lz4": "lz4", "none": "none"}
 RATES = {"latency_500": 500, "latency_5000": 5_000}

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from tools.bench.outcome import Failed, Scalar
 
-__all__ = ["SHEETS", "Readings", "ReadingsPart", "Row", "Sheet"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:

@@ -16,20 +16,17 @@ from tools.bench.figures import (
     TWO_SLOTS,
     WRITTEN,
     Copy,
-    Failed,
     Latency,
     LatencyPart,
     Limit,
     Part,
-    Scalar,
     Start,
     StartPart,
     ThroughputPart,
     ratio,
 )
+from tools.bench.outcome import Failed, Scalar
 from tools.bench.readings import SHEETS, ReadingsPart
-
-__all__ = ["Table", "markdown", "show", "table"]
 
 NAMES = {
     "lockstep": "Lockstep",

@@ -17,13 +17,12 @@ from tools.bench.catching_up import NoRoom
 from tools.bench.clusters import Clusters
 from tools.bench.compare import Differs
 from tools.bench.distance import Distance
-from tools.bench.figures import OURS, Failed
+from tools.bench.figures import OURS
 from tools.bench.latency import Course, Lost, floor
 from tools.bench.load import load
+from tools.bench.outcome import Failed
 from tools.bench.systems import System, SystemEnded
 from tools.bench.wire import BrokerRefused
-
-__all__ = ["PARTITIONS", "Stage"]
 
 PARTITIONS = 8
 WARM_PER_S = 4_000

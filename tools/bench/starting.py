@@ -11,8 +11,6 @@ from tools.bench.figures import Start
 from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.wire import Connection, end_offsets
 
-__all__ = ["start"]
-
 FIRST_RECORD_WITHIN_S = 240.0
 IDLE_S = 10.0
 STARTS = 3

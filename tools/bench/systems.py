@@ -20,8 +20,6 @@ import psutil
 from tests.support import mm2, processes
 from tools.bench.usage import Cpu, TreeAccount, sample
 
-__all__ = ["SYSTEMS", "System", "SystemEnded", "SystemRun", "called"]
-
 LEAVE_WITHIN_S = 30.0
 
 

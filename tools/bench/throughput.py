@@ -19,8 +19,6 @@ from tools.bench.systems import System, SystemEnded, SystemRun
 from tools.bench.usage import Cpu, used_by
 from tools.bench.wire import Connection, end_offsets, ends_everywhere, to_each
 
-__all__ = ["Workload", "copy", "limit"]
-
 POLL_S = 0.02  # between two looks at the target's end offsets: the error of the window's length
 SAMPLE_S = 1.0  # between two looks at the process tree, which cost far more
 FIRST_RECORD_WITHIN_S = 240.0

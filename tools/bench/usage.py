@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import psutil
 
-__all__ = ["Cpu", "Ledger", "Process", "TreeAccount", "sample", "used_by"]
-
 ProcessKey = tuple[int, float]
 """A process for ever: its id and when it was created, for ids are used again."""
 

@@ -24,19 +24,6 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
-__all__ = [
-    "BrokerRefused",
-    "Connection",
-    "end_offsets",
-    "ends_if_led",
-    "fetch_frame",
-    "fetched",
-    "produce_frame",
-    "produced",
-    "record_count",
-    "whole_batches",
-]
-
 TIMEOUT = timedelta(seconds=60)
 BATCH_OVERHEAD = 12  # baseOffset and batchLength stand before what batchLength counts
 LAST_OFFSET_DELTA_AT = 23

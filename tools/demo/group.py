@@ -10,8 +10,6 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tools.demo.scene import GROUP, client
 from tools.demo.traffic import NUMBER
 
-__all__ = ["GroupReader", "number_of"]
-
 
 class GroupReader:
     """One member of the group: reads `topic` on a thread and commits after each handful, until it is told to stop.

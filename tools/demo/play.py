@@ -35,8 +35,6 @@ from tools.demo.traffic import Traffic
 from tools.demo.verdict import Finding, GroupMove
 from tools.demo.watch import Watch
 
-__all__ = ["DemoFailed", "Play", "Times"]
-
 LOOK_EVERY_SECONDS = 0.25
 FIRST_RECORD_WITHIN = 120.0
 OFFSETS_SETTLED_WITHIN = 60.0

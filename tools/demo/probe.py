@@ -12,8 +12,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from tests.support.clusters import unique_name
 from tools.demo.scene import client
 
-__all__ = ["Probe"]
-
 
 class Probe:
     """Reads remote topics of one cluster on a thread, from when they exist until `stop`.

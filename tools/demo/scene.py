@@ -17,20 +17,6 @@ from confluent_kafka.admin import (
 
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "ACLS",
-    "FLOWS",
-    "GROUP",
-    "OFFSET_LAG_MAX",
-    "READ",
-    "SHOP",
-    "Topic",
-    "client",
-    "create",
-    "properties",
-    "remote",
-]
-
 FLOWS = (Flow("A", "B"), Flow("B", "A"))
 
 GROUP = "billing"

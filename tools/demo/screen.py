@@ -15,8 +15,6 @@ from tools.demo.snapshot import Snapshot
 from tools.demo.table import as_lines, as_table
 from tools.demo.verdict import Finding
 
-__all__ = ["Screen"]
-
 PLAIN_EVERY_SECONDS = 4.0
 
 

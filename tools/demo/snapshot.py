@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["FlowLine", "Snapshot", "TopicLine", "partition_lag", "quantile"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicLine:

@@ -8,8 +8,6 @@ from rich.text import Text
 
 from tools.demo.snapshot import FlowLine, Snapshot
 
-__all__ = ["as_lines", "as_table"]
-
 
 def as_table(snapshot: Snapshot) -> Group:
     """What the live display shows."""

@@ -12,8 +12,6 @@ from confluent_kafka import KafkaError, Message, Producer
 from tools.bench.orders import Orders
 from tools.demo.scene import SHOP, client
 
-__all__ = ["NUMBER", "Traffic"]
-
 NUMBER = "number"
 """The header with a record's number: counted from 0 within its topic, so that a missing one has a name."""
 

@@ -11,8 +11,6 @@ from confluent_kafka.admin import AclBinding, AclOperation
 from tests.support.clusters import Comparison
 from tools.demo.scene import ACLS, FLOWS, OFFSET_LAG_MAX, READ, SHOP, remote
 
-__all__ = ["Finding", "GroupMove", "judge_acls", "judge_comparison", "judge_group", "judge_heartbeats", "judge_traffic"]
-
 FRESH_MS = 10_000
 """A heartbeat is written every second; one this old at the end says that the flow has stopped beating."""
 

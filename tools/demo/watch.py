@@ -19,8 +19,6 @@ from tests.support.clusters import unique_name
 from tools.demo.scene import FLOWS, SHOP, client, remote
 from tools.demo.snapshot import FlowLine, TopicLine, partition_lag
 
-__all__ = ["Watch"]
-
 HEARTBEATS = "heartbeats"
 RATE_OVER_SECONDS = 3.0
 LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent-kafka leaves it unannotated

@@ -13,8 +13,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["PAGE", "VALUES", "Value", "described", "filled", "undescribed"]
-
 CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep"
 PAGE, VALUES = CHART / "README.md", CHART / "values.yaml"
 

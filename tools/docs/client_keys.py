@@ -21,8 +21,6 @@ from lockstep_config.keys.client_keys import (
 )
 from lockstep_config.keys.key_types import Status
 
-__all__ = ["PAGE", "TABLES", "filled", "how"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-keys.md"
 BLOCK = re.compile(r"(<!-- client keys: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

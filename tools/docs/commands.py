@@ -14,8 +14,6 @@ import click
 from lockstep_cli.__main__ import main
 from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 
-__all__ = ["PAGE", "TABLES", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "commands.md"
 BLOCK = re.compile(r"(<!-- commands: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

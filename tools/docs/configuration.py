@@ -12,8 +12,6 @@ from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Family, Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 
-__all__ = ["PAGE", "TABLES", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
 
 OURS = "lockstep."

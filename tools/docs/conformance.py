@@ -16,20 +16,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = [
-    "BEHAVIOURS",
-    "PAGE",
-    "Behaviour",
-    "NamedTest",
-    "Standing",
-    "Table",
-    "by_number",
-    "named_tests",
-    "numbers_of",
-    "page",
-    "read_table",
-]
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "reference" / "conformance.md"
 BEHAVIOURS = 188

@@ -16,8 +16,6 @@ import lockstep_runtime.flow.common_metrics
 import lockstep_topic_sync.metrics
 from lockstep_protocol.metric import Metric
 
-__all__ = ["DECLARED", "PAGE", "SERVICES", "WITH_TLS", "declared_by", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
 SERVICES: Mapping[str, Iterable[Metric]] = {

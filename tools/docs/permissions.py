@@ -13,8 +13,6 @@ from lockstep_config import load
 from lockstep_config.credentials.permissions import Grant, grant_command, source_grants, target_grants
 from lockstep_protocol.names import Flow
 
-__all__ = ["PAGE", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "acls-needed.md"
 BLOCK = re.compile(r"(<!-- (\w+) of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["OF_TARGETS", "Named", "Selector", "named_in", "undeclared"]
-
 OF_TARGETS = frozenset({"namespace", "job", "instance", "pod"})
 """Labels that Prometheus gives to every series of a target."""
 

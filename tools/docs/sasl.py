@@ -9,8 +9,6 @@ from pathlib import Path
 
 from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism
 
-__all__ = ["PAGE", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "tls-and-sasl.md"
 BLOCK = re.compile(r"(<!-- mechanisms -->\n).*?(?=<!-- end -->)", re.DOTALL)
 

@@ -19,8 +19,6 @@ from lockstep_protocol.events import Event
 from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.rows.state_rows import ROWS, Row
 
-__all__ = ["FOLDER", "LIMITS", "generated", "text_of"]
-
 FOLDER = Path(lockstep_protocol.schemas.__file__).parent
 
 TYPES: Mapping[object, str] = {int: "integer", str: "string", bool: "boolean"}

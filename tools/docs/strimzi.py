@@ -12,8 +12,6 @@ from lockstep_config.strimzi.api_versions import VERSIONS
 from lockstep_config.strimzi.fields import Field, Fields, Use
 from lockstep_config.strimzi.schema import KINDS
 
-__all__ = ["PAGE", "filled"]
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "strimzi.md"
 
 BLOCK = re.compile(r"(<!-- fields of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -19,8 +19,6 @@ from lockstep_config.strimzi.connectors import CONNECTOR_FIELDS
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 from lockstep_config.strimzi.schema import KINDS
 
-__all__ = ["SCHEMA", "whole"]
-
 SCHEMA = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "lockstep" / "values.schema.json"
 PREFIX = "resource-"
 OURS = "resource-and-values"

@@ -14,20 +14,6 @@ import yaml
 from tools.docs.metrics import DECLARED
 from tools.docs.promql import Selector, named_in
 
-__all__ = [
-    "ALERTS_PAGE",
-    "DASHBOARD",
-    "LABELS",
-    "RULES",
-    "STRIMZIS",
-    "Alert",
-    "alerts",
-    "dashboard",
-    "expressions",
-    "filled_in",
-    "watched",
-]
-
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "lockstep"
 RULES = CHART / "rules" / "lockstep.rules.yaml"

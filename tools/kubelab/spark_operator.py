@@ -22,8 +22,6 @@ from tests.support.java import NoJava, find_java
 from tests.support.kafka_jars import REPOSITORY, JarsUnavailable, Kafka, WrongChecksum, classpath, fetch, home, say
 from tests.support.processes import end, spawn, tail
 
-__all__ = ["CRDS", "VERSION", "WHY", "NotBuilt", "build", "built", "running"]
-
 VERSION = "0.8.0"
 COMMIT = "18a52002cb8393ae97491bb9e7c342933817cb60"
 GITHUB = "https://github.com/apache/spark-kubernetes-operator.git"

@@ -5,8 +5,6 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-__all__ = ["KIT", "WHY", "tools"]
-
 KIT = Path(__file__).resolve().parent
 """The folder of the kit: `ensure`, `lab`, `schemas` and the rest."""
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tools.bench.figures import (
     Busy,
     Copy,
-    Failed,
     Latency,
     LatencyPart,
     Limit,
@@ -18,6 +17,7 @@ from tools.bench.figures import (
     ratio,
 )
 from tools.bench.flat_keys import failures, flat
+from tools.bench.outcome import Failed
 from tools.bench.readings import Readings, ReadingsPart
 from tools.bench.usage import Cpu
 

@@ -5,7 +5,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from tools.bench.figures import Busy, Copy, Failed, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
+from tools.bench.figures import Busy, Copy, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
+from tools.bench.outcome import Failed
 from tools.bench.readings import SHEETS, Readings, ReadingsPart
 from tools.bench.report import markdown, show, table
 from tools.bench.usage import Cpu

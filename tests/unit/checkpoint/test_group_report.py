@@ -16,7 +16,7 @@ from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, Upstream
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from tests.support.flow_context import leading
 
 GROUP = "orders"  # falls to partition 0

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Kind", "Seed", "mutated"]
-
 Seed = Mapping[str, bytes]
 """What one input is made of: files by name. The first is the one that is named to load it."""
 

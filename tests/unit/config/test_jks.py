@@ -9,8 +9,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from lockstep_config.text.jks import read_jks
-from lockstep_config.text.keystores import BadStore, identity_of, trusted_of
+from lockstep_config.text.jks import BadStore, read_jks
+from lockstep_config.text.keystores import identity_of, trusted_of
 
 STORE, KEY = "store-secret", "key-secret"
 

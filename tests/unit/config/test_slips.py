@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.resolve.slips import placeholder, slip
 from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.names import Flow
 from lockstep_protocol.unmatchable_patterns import LEGAL, needed_but_illegal
 

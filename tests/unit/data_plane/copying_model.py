@@ -31,7 +31,7 @@ from lockstep_data_plane.core.provenance import OWN
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.batch_bytes import (
     CONTROL,

@@ -12,8 +12,6 @@ from tests.support.batch_bytes import record
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.resume_scene import OTHER, OURS, Scene, row, source_of, target_of
 
-__all__ = ["CASES", "Cases"]
-
 Cases = dict[str, Callable[[], Scene]]
 
 GAP_SKIP, GAP_RESTART = "lockstep.on.gap = skip", "lockstep.on.gap = restart"

@@ -18,8 +18,6 @@ from tests.unit.data_plane.resume_cases import (
 )
 from tests.unit.data_plane.resume_scene import OURS, TRANSACTIONS, Scene, row, source_of, target_of
 
-__all__ = ["CASES"]
-
 OURS_FENCED = (7000, 0)
 COMMITTED = row(transactional=True, producer_id=7000, producer_epoch=0, sequence=-1, left_epoch=1)
 """Records 0 to 9 are committed."""

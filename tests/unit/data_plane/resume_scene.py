@@ -18,7 +18,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
@@ -29,8 +29,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, 
 from tests.support.flow_context import FILE
 from tests.support.memory_cluster import MemoryCluster, MemoryLog
 from tests.support.skipping_loop import run_skipping_waits
-
-__all__ = ["FIRST_ID", "OTHER", "OURS", "SECOND_ID", "TRANSACTIONS", "Scene", "row", "source_of", "target_of"]
 
 OURS, OTHER = 4000, 4001
 """The flow's producer id, and the one for records that it passes on."""

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import build
 from tests.support.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
 
 NOW = 1_790_000_000_000

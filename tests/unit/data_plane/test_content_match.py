@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from tests.support.batch_bytes import record, records
 
 

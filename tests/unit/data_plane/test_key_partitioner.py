@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lockstep_data_plane.core.key_partitioner import STICKS_BYTES, BatchGroup, KeyPartitioner, StickyPartition
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, RecordTooLarge, read_records
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, read_records
 from lockstep_protocol.murmur2 import partition_for
 from tests.support.batch_bytes import GZIP, LZ4, record, records
 

@@ -14,7 +14,8 @@ from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records, rebuild
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from tests.support.batch_bytes import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, batch, decoded, record
 
 PLACEHOLDER = b"name-that-is-text"

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Called", "calls", "keys_in", "texts_like"]
-
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("services/*/src", "shared/*/src")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["STATUS_ROWS", "filled", "least"]
-
 Schema = Mapping[str, Any]
 
 

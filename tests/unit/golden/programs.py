@@ -38,7 +38,7 @@ from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import ROWS, Row
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.service import service
 from lockstep_runtime.telemetry import log, tracing
 from lockstep_runtime.telemetry.log import FlowLog
@@ -48,8 +48,6 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAp
 from tests.support.collector import Collector
 from tests.support.reports import reported
 from tests.unit.golden.sources import a_file
-
-__all__ = ["exit_codes", "installed", "logged", "outputs", "pages", "ran", "spans", "statuses"]
 
 AB = Flow("A", "B")
 PACKAGES = {

@@ -14,8 +14,6 @@ from tests.unit.golden import programs, sources
 from tests.unit.golden.code import Called, calls, keys_in, texts_like
 from tests.unit.golden.examples import STATUS_ROWS, filled
 
-__all__ = ["TEXTS"]
-
 CAMEL_CASE = r"(?:[A-Z][a-z]+){2,}"
 
 

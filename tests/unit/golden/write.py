@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tests.unit.golden.texts import TEXTS
 
-__all__ = ["FOLDER", "difference", "kept"]
-
 FOLDER = Path(__file__).parent
 
 

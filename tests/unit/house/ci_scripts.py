@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["script"]
-
 FOLDER = Path(__file__).resolve().parents[3] / ".ci"
 
 

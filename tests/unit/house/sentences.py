@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-__all__ = ["long_sentences", "misused_verbs", "sentences"]
-
 FENCE = re.compile(r"^([ >]*)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 FROZEN = re.compile(r"^<!-- metrics of [^>]*-->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)

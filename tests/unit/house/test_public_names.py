@@ -1,11 +1,14 @@
-"""A class has a name of its own in the whole repository, so that one word has one meaning (`glossary.md`)."""
+"""A class has a name of its own in the whole repository, so that one word has one meaning (`glossary.md`). A function
+without an underscore is used by another module (decision 0056)."""
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 from collections import defaultdict
 
-from tests.support.source_modules import source_modules
+from tests.support.source_modules import REPOSITORY, source_modules
 
 CLIENT = "lockstep_client"
 """A library of its own, which may not import the runtime: its errors have the same names for the same things."""
@@ -19,3 +22,21 @@ def test_public_class_name_is_unique() -> None:
                 places[node.name].append(module)
     assert len(places) > 300, "nothing found: this test has lost its subject"
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_public_function_is_used_by_another_module() -> None:
+    tracked = subprocess.run(["git", "ls-files", "-z", "*.py"], cwd=REPOSITORY, capture_output=True, check=True)
+    files = defaultdict[str, int](int)
+    for name in tracked.stdout.decode().split("\0")[:-1]:
+        if (file := REPOSITORY / name).is_file():
+            for word in set(re.findall(r"\w+", file.read_text(encoding="utf-8"))):
+                files[word] += 1
+    functions = [
+        (module, node)
+        for module, tree in source_modules()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+    ]
+    assert len(functions) > 400, "nothing found: this test has lost its subject"
+    alone = [f"{module}.{node.name}" for module, node in functions if files[node.name] == 1 and not node.decorator_list]
+    assert alone == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep_protocol import filters
 from lockstep_protocol.filters import ConfigPropertyExclude, NameFilter, should_replicate_topic
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 

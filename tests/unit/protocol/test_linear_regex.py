@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.linear_regex import NotSteady, _Steps, matcher_of
 
 FOREVER = [

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
+from lockstep_protocol.java_regex.translate import to_python
 
 
 @pytest.mark.parametrize(

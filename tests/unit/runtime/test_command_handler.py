@@ -14,7 +14,7 @@ from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import Wanted
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from tests.support.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"

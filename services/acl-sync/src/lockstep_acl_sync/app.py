@@ -24,8 +24,6 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 
-__all__ = ["AclSync"]
-
 ROUND = "ACL sync"
 
 

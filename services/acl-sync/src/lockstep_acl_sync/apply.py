@@ -13,8 +13,6 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
-__all__ = ["AclsChanged", "NoAuthorizer", "OAuthRules", "add_acls", "delete_acls", "read_acls"]
-
 CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"
 
 

@@ -11,8 +11,6 @@ from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 
-__all__ = ["BindingLedger"]
-
 OWNED, DELETING, RELEASED = "owned", "deleting", "released"
 
 

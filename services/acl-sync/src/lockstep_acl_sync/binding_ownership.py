@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_protocol.acl_binding import AclBinding
 
-__all__ = ["LOOKS_APART", "Deletions", "OwnedBinding", "Review", "RevocationHistory", "deletions", "review"]
-
 LOOKS_APART = 3.0
 """Seconds between the first look at the source that misses a binding and the one that counts: a broker that hears late
 of what was granted is not believed, nor one look alone."""

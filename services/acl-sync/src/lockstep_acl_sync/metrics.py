@@ -2,8 +2,6 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["METRICS"]
-
 METRICS = MetricSet()
 
 ADDED = METRICS.counter("lockstep_acls_added", ("flow",), "ACL bindings added on the target")

@@ -10,8 +10,6 @@ from itertools import takewhile
 from lockstep_acl_sync.plan import AclRule, Reason, judge
 from lockstep_protocol.acl_binding import AclBinding
 
-__all__ = ["OptIns", "TopicsThere", "judge_with"]
-
 EVERYTHING = "*"
 """As a literal name of a group: all groups there are."""
 

@@ -9,8 +9,6 @@ from enum import Enum
 
 from lockstep_protocol.acl_binding import AclBinding
 
-__all__ = ["NAMED", "AclPlan", "AclRule", "LeftOutBinding", "Reason", "Verdict", "judge", "plan"]
-
 NAMED = 20
 """Bindings left out that the state names; of more it has the number."""
 

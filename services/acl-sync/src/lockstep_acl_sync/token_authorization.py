@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["about_tokens", "by_tokens"]
-
 
 def by_tokens(authorizer: str) -> bool:
     """Whether an authorizer of this class name (`authorizer.class.name`) decides by OAuth tokens, as Strimzi's

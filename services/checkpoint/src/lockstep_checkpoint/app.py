@@ -46,8 +46,6 @@ from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import happened, note
 from lockstep_runtime.util.asyncio_util import cancelled
 
-__all__ = ["CheckpointFlow"]
-
 QUESTIONS_A_TASK = 4
 QUESTIONS = 16
 """Questions about groups that are under way at once, on both clusters together: so many for each of `tasks.max`, and
@@ -103,7 +101,7 @@ class CheckpointFlow:
         self._latencies.only(())
         following = [self._opposite.run()] if self._opposite is not None else []
         # Offset syncs are read only when it is known whether checkpoints can be.
-        await run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
+        await _run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._offsets.carry_out(command)
@@ -151,7 +149,7 @@ class CheckpointFlow:
         works = [self._emissions()]
         if self._settings.sync_group_offsets:
             works.append(self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
-        await run_together(*works)
+        await _run_together(*works)
 
     async def _emissions(self) -> None:
         await self._syncs.judged()  # else the first look would find nothing translatable
@@ -314,7 +312,7 @@ def _amended(standing: TranslationState, kept_back: Mapping[TopicPartition, Tran
     return TranslationState(tuple(sorted((*standing.untranslated, *sentences))), places)
 
 
-async def run_together(*works: Awaitable[None]) -> None:
+async def _run_together(*works: Awaitable[None]) -> None:
     """Run all until one of them raises, then end the others; their first error gets out as it is."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:

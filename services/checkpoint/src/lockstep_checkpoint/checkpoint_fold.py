@@ -16,8 +16,6 @@ from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["WrittenCheckpoints"]
-
 NOTHING: Mapping[TopicPartition, Checkpoint] = MappingProxyType({})
 
 

@@ -11,8 +11,6 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.sliding_window import Window, stats
 from lockstep_runtime.telemetry.metrics import Sample
 
-__all__ = ["CheckpointLatencies"]
-
 
 class CheckpointLatencies:
     """Of one flow. A partition has its series from its first acknowledged checkpoint on, as in MM2."""

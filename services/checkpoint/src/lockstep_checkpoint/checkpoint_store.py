@@ -11,9 +11,7 @@ from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import PARTITION, CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_follower import Record
-
-__all__ = ["CheckpointStore"]
+from lockstep_runtime.kafka.topic_reader import Record
 
 
 class CheckpointStore(CompactedTopic[WrittenCheckpoints]):

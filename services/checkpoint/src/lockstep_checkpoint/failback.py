@@ -15,8 +15,6 @@ from __future__ import annotations
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["place_back"]
-
 
 def place_back(
     back: RunTranslator, theirs: str, forth: RunTranslator, ours: str, partition: int, position: UpstreamOffset

@@ -15,8 +15,6 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
-__all__ = ["GONE", "GroupReport", "TranslationState"]
-
 GONE = "it has no offsets in mirrored topics on the source any more"
 SHOWN = 3
 """Reasons a row spells out; the rest is counted."""

@@ -20,21 +20,6 @@ from types import MappingProxyType
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = [
-    "AHEAD_ON_TARGET",
-    "HELD",
-    "IN_USE",
-    "REFUSED",
-    "REWOUND_ON_SOURCE",
-    "Ahead",
-    "GroupMembership",
-    "GroupSync",
-    "TargetGroupState",
-    "plan_group_sync",
-    "rewinds",
-    "with_writes",
-]
-
 IN_USE, REFUSED = "in-use", "refused"
 """Why a group of the target is not moved: it has, or had a moment ago, members there; the target does not take it."""
 

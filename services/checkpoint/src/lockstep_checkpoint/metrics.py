@@ -2,8 +2,6 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["METRICS"]
-
 METRICS = MetricSet()
 
 EMITTED = METRICS.counter("lockstep_checkpoints_emitted", ("flow",), "Checkpoints acknowledged by the target")

@@ -13,9 +13,7 @@ from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import offset_syncs_topic
-from lockstep_runtime.kafka.topic_follower import Record
-
-__all__ = ["OffsetSyncFollower"]
+from lockstep_runtime.kafka.topic_reader import Record
 
 
 class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):

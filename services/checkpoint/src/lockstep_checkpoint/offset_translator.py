@@ -11,8 +11,6 @@ from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["OffsetTranslator", "ReverseTranslation"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReverseTranslation:

@@ -14,20 +14,6 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
 
-__all__ = [
-    "CheckpointPlan",
-    "CheckpointRule",
-    "Committed",
-    "Translate",
-    "beyond",
-    "came_from",
-    "consumes_mirrored",
-    "is_more_recent",
-    "plan_checkpoints",
-    "target_topic",
-    "within",
-]
-
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or whatever answers like it."""
 

@@ -13,10 +13,8 @@ from lockstep_protocol.rows.state_rows import MalformedRow, MirroredTopic, Offse
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
-
-__all__ = ["ReverseFlow"]
 
 WANTS = frozenset({MirroredTopic, PartitionProgress, OffsetRuns})
 

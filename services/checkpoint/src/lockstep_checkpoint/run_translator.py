@@ -17,8 +17,6 @@ from lockstep_protocol.offset_runs import Run, RunMap, translate_back
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
-__all__ = ["NoRun", "RunTranslator", "TranslatedOffset", "UpstreamPosition"]
-
 _Partition: TypeAlias = tuple[str, int]
 
 

@@ -19,8 +19,6 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
-__all__ = ["SourceGroupOffsets", "SourceGroups", "hidden", "is_consumer_group", "offsets_of"]
-
 CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
 """Brokers older than 3.8 do not say; all they have are classic ones."""
 

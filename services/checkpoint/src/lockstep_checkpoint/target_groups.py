@@ -15,8 +15,6 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
 
-__all__ = ["TargetGroups", "commit", "read_groups"]
-
 MEMBERSHIPS = {"DEAD": GroupMembership.ABSENT, "EMPTY": GroupMembership.EMPTY}
 """Every other state means members, or members on their way."""
 

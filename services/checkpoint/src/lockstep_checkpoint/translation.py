@@ -21,8 +21,6 @@ from typing import TypeAlias
 from lockstep_protocol.mm2_records import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
-__all__ = ["SLOTS", "TOO_OLD", "History", "OffsetSyncStore", "advanced", "newest_at", "translate"]
-
 SLOTS = 64
 TOO_OLD = DownstreamOffset(-1)
 """The answer for an upstream offset below every usable sync: no checkpoint may be written from it."""

@@ -15,8 +15,6 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log import JsonLines
 from lockstep_runtime.util.java import missing_java
 
-__all__ = ["build", "start_spark"]
-
 started: list[SparkSession] = []
 """The process's Spark, once it has been started."""
 

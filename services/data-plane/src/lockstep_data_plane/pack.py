@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["needed", "pack"]
-
 ROOT = "lockstep-data-plane"
 SPARKS_OWN = frozenset({"pyspark", "py4j"})
 

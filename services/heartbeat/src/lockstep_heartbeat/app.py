@@ -23,8 +23,6 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_t
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["Heartbeats"]
-
 LOOKED_EVERY = timedelta(seconds=60)
 """How often the target is asked which heartbeats there are: a list of all its topics."""
 

@@ -6,8 +6,6 @@ from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import FlowPulse
 
-__all__ = ["BEATING", "FAILING", "beat", "pulse"]
-
 BEATING = "beating"
 FAILING = "failing"
 

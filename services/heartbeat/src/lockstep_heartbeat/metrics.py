@@ -2,8 +2,6 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["METRICS"]
-
 METRICS = MetricSet()
 
 BEATS = METRICS.counter("lockstep_heartbeats", ("flow",), "Heartbeats acknowledged by the target")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from lockstep_protocol.policy import ReplicationPolicy
 from lockstep_protocol.topics import heartbeats_among, sources_of
 
-__all__ = ["MOST_UPSTREAMS", "Upstream", "UpstreamHeartbeat", "age_seconds", "upstreams", "with_heartbeat"]
-
 MOST_UPSTREAMS = 100
 """Clusters of which a flow shows heartbeats; of more the nearest."""
 

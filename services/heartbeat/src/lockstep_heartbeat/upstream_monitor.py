@@ -18,8 +18,6 @@ from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.topic_reader import bounds
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["UpstreamMonitor"]
-
 log = logging.getLogger(__name__)
 
 IDLE = 0.5

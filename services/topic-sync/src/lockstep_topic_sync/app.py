@@ -46,8 +46,6 @@ from lockstep_topic_sync.plan import (
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 from lockstep_topic_sync.topic_creator import TopicCreator
 
-__all__ = ["TopicSync"]
-
 CHECK_INTERVAL = timedelta(seconds=2)
 """How soon a new topic is noticed; MM2's refresh.topics.interval.seconds (ten minutes) is the longest time here, not
 the usual."""

@@ -14,8 +14,6 @@ from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_topic_sync.plan import Alter, Create, Grow
 
-__all__ = ["Applied", "alter", "create", "grow"]
-
 Tried = Callable[[Mapping[str, Mapping[str, str | None]]], Awaitable[Outcome[None]]]
 
 

@@ -12,8 +12,6 @@ import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-__all__ = ["AT_ONCE", "CHECK_INTERVAL", "FREE", "LATELY", "ConfigScanSchedule"]
-
 CHECK_INTERVAL = 8.0
 """Seconds between rounds, unless `whole` is less. Describing the configs of a topic is half a millisecond of processor,
 so of a few topics already this is a good part of what a service costs that has nothing to do."""

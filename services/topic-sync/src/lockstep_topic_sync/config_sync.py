@@ -17,8 +17,6 @@ from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS
 from lockstep_topic_sync.plan import Alter, Config, Rules, alterations
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 
-__all__ = ["CONFIGS", "ConfigSync"]
-
 CONFIGS = "config sync"
 
 

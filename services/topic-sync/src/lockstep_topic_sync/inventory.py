@@ -12,8 +12,6 @@ from lockstep_runtime.kafka.admin_types import ConfigSource, TopicConfig
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_topic_sync.plan import Config
 
-__all__ = ["Configs", "config_pieces", "read_configs"]
-
 FROM_A_FILE = frozenset({ConfigSource.STATIC_BROKER})
 
 

@@ -2,8 +2,6 @@
 
 from lockstep_protocol.metric import MetricSet
 
-__all__ = ["METRICS"]
-
 METRICS = MetricSet()
 
 TOPICS = METRICS.gauge(

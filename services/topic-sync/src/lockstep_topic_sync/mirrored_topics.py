@@ -10,20 +10,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.kafka.admin_types import TopicDescription
 from lockstep_topic_sync.plan import LeftOutTopic
 
-__all__ = [
-    "STANDINGS",
-    "TARGET_CONFIGS",
-    "SelectedTopic",
-    "TopicEvent",
-    "count_by_phase",
-    "gone_rows",
-    "left_out",
-    "left_out_row",
-    "mirrored_row",
-    "topic_events",
-    "unseen_row",
-]
-
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
 

@@ -13,23 +13,6 @@ from lockstep_protocol.filters import ConfigPropertyFilter, Names, passes_select
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
 
-__all__ = [
-    "Alter",
-    "Config",
-    "Create",
-    "Grow",
-    "LeftOutTopic",
-    "Rules",
-    "Selection",
-    "TopicSyncPlan",
-    "alterations",
-    "creation_configs",
-    "heartbeats_note",
-    "partition_plan",
-    "selected",
-]
-
-
 FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
 """Never copied, unlike MM2 (brokers before 4.0 have it): what is copied is of format 2, whatever it was, and a topic
 held to an older format takes no idempotent appends."""

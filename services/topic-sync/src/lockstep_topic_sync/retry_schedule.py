@@ -6,8 +6,6 @@ from collections.abc import Container
 
 from lockstep_runtime.util.backoff import KeyedBackoff
 
-__all__ = ["RetrySchedule"]
-
 FIRST, LIMIT = 1.0, 60.0
 """Seconds until the first retry of a topic, and between retries in the long run."""
 

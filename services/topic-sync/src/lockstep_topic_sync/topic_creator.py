@@ -10,8 +10,6 @@ from lockstep_topic_sync.config_sync import ConfigSync
 from lockstep_topic_sync.inventory import config_pieces
 from lockstep_topic_sync.plan import Create, Grow, Rules, creation_configs
 
-__all__ = ["TopicCreator"]
-
 
 class TopicCreator:
     """Of one flow. `failed` gets what did not work, as a sentence by source topic; such topics are tried again."""

@@ -11,8 +11,6 @@ from lockstep_cli import config, control_commands, legacy, migrate_commands, off
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
-__all__ = ["main"]
-
 
 @click.group(
     commands=[

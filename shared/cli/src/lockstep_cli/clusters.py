@@ -7,8 +7,6 @@ from lockstep_config.credentials.permissions import access_of
 from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.admin import Admin
 
-__all__ = ["source_client", "target_client"]
-
 
 def source_client(settings: FlowSettings) -> Admin:
     """Nothing is asked of the cluster yet; nor by `target_client`."""

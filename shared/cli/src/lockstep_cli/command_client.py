@@ -20,11 +20,10 @@ from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import Record, target_follower
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
-
-__all__ = ["ask", "first_of", "members_of", "new_request", "producing"]
 
 
 def new_request(

@@ -14,8 +14,6 @@ from lockstep_protocol.commands.command_vocabulary import Scope, asked
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.names import Flow
 
-__all__ = ["REFUSED", "CommandReply", "CommandRequest", "command_request", "exit_code"]
-
 REFUSED = "CommandRefused"
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lockstep_config import Problem
     from lockstep_config.report.effective import FlowView, Setting, View
 
-__all__ = ["command"]
-
 RESOURCE = Path("resource")
 """What --to takes in the place of a file; a file of that name is ./resource."""
 EXIT_CODES = """\b

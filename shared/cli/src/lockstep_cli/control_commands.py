@@ -14,8 +14,6 @@ from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_options, output_option
 from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 
-__all__ = ["COMMANDS", "EXIT_CODES"]
-
 EXIT_CODES = """\b
 Exit codes:
   0    every service that was asked did it

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["in_a_cell", "visible", "without_name"]
-
 LONGEST = 60
 """Letters of a name in a table; a topic's may have 249, a group's thousands. JSON has all of them."""
 

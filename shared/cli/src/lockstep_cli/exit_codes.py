@@ -11,8 +11,6 @@ from typing import Any, ParamSpec
 
 import click
 
-__all__ = ["INTERRUPTED", "CannotUse", "Exit", "asynchronous", "exit_with"]
-
 P = ParamSpec("P")
 
 

@@ -10,8 +10,6 @@ from lockstep_cli.exit_codes import CannotUse
 from lockstep_config import Configuration, FlowSettings, UnknownFlow, load
 from lockstep_protocol.names import Flow
 
-__all__ = ["chosen", "flows_of", "only_flow_of"]
-
 
 def flows_of(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
     """The flows of `file` that are meant (`chosen`). Raises ConfigurationError too."""

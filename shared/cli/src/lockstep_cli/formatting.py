@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ago", "count_text", "in_bytes", "in_time", "lasting"]
-
 _TIMES = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 _BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 

@@ -16,8 +16,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, 
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["HandBack", "not_drained", "plan_hand_back"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandBack(MigrationPlan):

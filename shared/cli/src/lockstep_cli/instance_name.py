@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["held_instance_name"]
-
 MOST_RUNS = 100
 """Runs beside each other on one host that get a number."""
 

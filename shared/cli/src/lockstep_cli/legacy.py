@@ -10,8 +10,6 @@ import click
 from lockstep_cli.options import run_options
 from lockstep_runtime.http.access import AccessPolicy
 
-__all__ = ["command"]
-
 HELP = """\
 Run in the place of a MirrorMaker 1, with its own files and options.
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from lockstep_cli.services import SERVICES
 
-__all__ = ["LogLine", "as_json", "as_text", "parse"]
-
 _COLOURS = {"debug": "2", "warning": "33", "error": "31", "critical": "31;1"}
 _WIDTH = max(map(len, SERVICES))
 

@@ -15,8 +15,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["LogReader"]
-
 
 class LogReader:
     """Of one flow. What a cluster does not answer is absent from what it reads; nothing is raised for it."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lockstep_cli.takeover import TakeoverPlan
     from lockstep_config import FlowSettings
 
-__all__ = ["COMMANDS"]
-
 EXIT_CODES = """\b
 Exit codes:
   0    done, or with --dry-run: could be done
@@ -73,7 +71,7 @@ class LocationOptions:
         return replace(place, watched=not self.connector_stopped)
 
 
-def location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _location_options(way: str, about: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`way`: the option that names the kind of MirrorMaker 2, from which or to which the flow goes."""
     return gathered(
         "named",
@@ -144,7 +142,7 @@ consent_options = gathered(
 @click.command(short_help="Go on where a stopped MirrorMaker 2 left off.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
-@location_options("--from", "The kind of MirrorMaker 2.")
+@_location_options("--from", "The kind of MirrorMaker 2.")
 @consent_options
 @timeout_option(60.0, "for what is written and asked")
 @output_option
@@ -189,7 +187,7 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
 @click.command(short_help="Leave a flow to MirrorMaker 2 where Lockstep is.", epilog=EXIT_CODES)
 @file_argument
 @flow_option
-@location_options("--to", "The kind of MirrorMaker 2. Default: where the flow was taken over from, else dedicated.")
+@_location_options("--to", "The kind of MirrorMaker 2. Default: where the flow was taken over from, else dedicated.")
 @click.option("--stop", is_flag=True, help="Stop the flow first, and wait until it has drained.")
 @consent_options
 @timeout_option(60.0, "for what is written and asked, and for the flow to drain")

@@ -11,8 +11,6 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
 
-__all__ = ["MigrationPlan", "MigrationState", "named", "some_of"]
-
 NAMED = 5
 """Partitions that a sentence names; of more it says how many."""
 

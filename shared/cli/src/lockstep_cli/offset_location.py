@@ -9,8 +9,6 @@ from lockstep_cli.formatting import count_text
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 
-__all__ = ["OffsetLocation", "offset_location", "still_runs"]
-
 STRIMZI, CONNECT = "strimzi", "connect"
 
 

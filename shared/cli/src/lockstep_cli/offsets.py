@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_protocol.commands.command_vocabulary import Connector, Scope
 
-__all__ = ["build_request", "command"]
-
 SOURCE = "MirrorSourceConnector"
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the request, checked, and send nothing.")

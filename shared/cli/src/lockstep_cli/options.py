@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from lockstep_config.loader.mm1_files import LegacyFiles
     from lockstep_config.text.properties import PropertiesText
 
-__all__ = [
-    "Given",
-    "answer_timeout_option",
-    "configuration_argument",
-    "echo_json",
-    "file_argument",
-    "flow_option",
-    "flow_options",
-    "gathered",
-    "output_option",
-    "run_options",
-    "timeout_option",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

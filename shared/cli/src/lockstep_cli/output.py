@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
 
-__all__ = ["RUN", "RunOutput"]
-
 RUN = "run"
 """The service column of what the run itself says."""
 

@@ -17,8 +17,6 @@ from lockstep_protocol.lag import (
 )
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 
-__all__ = ["LogOffsets", "SlotOwners", "is_conclusive", "judged"]
-
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
 MOVES_WITHIN_MS = 10_000

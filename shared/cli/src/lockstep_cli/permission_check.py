@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 
-__all__ = ["HeldPermissions", "MissingPermission", "missing_permissions", "named_groups", "topics_for"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:

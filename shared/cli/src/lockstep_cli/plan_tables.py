@@ -13,8 +13,6 @@ from lockstep_cli.handback import HandBack
 from lockstep_cli.migration import MigrationState
 from lockstep_cli.takeover import TakeoverPlan
 
-__all__ = ["hand_back_shown", "plan_shown"]
-
 SHOWN_OFFSETS = 4
 """Offsets of a topic that its line has room for."""
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from lockstep_config import FlowSettings
     from lockstep_config.credentials.permissions import Grant
     from lockstep_runtime.kafka.admin import Admin
-    from lockstep_runtime.kafka.topic_follower import Record
-
-__all__ = ["command"]
+    from lockstep_runtime.kafka.topic_reader import Record
 
 HELP = """\
 Ask both clusters of each flow of FILE, with the credentials in it, whether the flow can do its work; then wait for a

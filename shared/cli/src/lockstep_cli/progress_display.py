@@ -11,8 +11,6 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 
 from lockstep_cli.command_request import CommandReply
 
-__all__ = ["ProgressDisplay"]
-
 
 class ProgressDisplay:
     """Shows which replies are outstanding, on a terminal's last line; nothing if standard error is no terminal."""

@@ -14,8 +14,6 @@ import click
 
 from lockstep_cli.exit_codes import CannotUse, Exit
 
-__all__ = ["ACCOUNT", "command", "rack_of"]
-
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the API server's certificate."""
 

@@ -16,8 +16,6 @@ from lockstep_protocol.connect_offsets import OffsetChange
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
 
-__all__ = ["ROLES", "UNDECODED", "DecodedRecord", "RowChanges", "decode"]
-
 UNDECODED = "undecoded"
 """The kind of a record that is not what its topic should hold."""
 
@@ -42,7 +40,7 @@ def decode(role: str, key: bytes | None, value: bytes | None) -> DecodedRecord:
     """What a record of the topic with this role (`ROLES`) says. Of state rows it says all; `RowChanges` what is new."""
     try:
         seen = ROLES[role](key, value)
-        return DecodedRecord(printable(str(seen.kind)), printable(str(seen.about)), seen.text, seen.detail)
+        return DecodedRecord(_printable(str(seen.kind)), _printable(str(seen.about)), seen.text, seen.detail)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as exc:
         return _undecoded(key, value, str(exc) or type(exc).__name__)
 
@@ -154,7 +152,7 @@ ROLES: Mapping[str, Callable[[bytes | None, bytes | None], DecodedRecord]] = Map
 
 
 def _undecoded(key: bytes | None, value: bytes | None, why: str) -> DecodedRecord:
-    text = f"{printable(why)}; key {_short(key)}, value {_short(value)}"
+    text = f"{_printable(why)}; key {_short(key)}, value {_short(value)}"
     return DecodedRecord(UNDECODED, "", text, {"why": why, "key": _hex(key), "value": _hex(value)})
 
 
@@ -176,10 +174,10 @@ def _hex(data: bytes | None) -> str | None:
 
 
 def _fields(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{printable(name)} {_short(value)}" for name, value in values.items())
+    return ", ".join(f"{_printable(name)} {_short(value)}" for name, value in values.items())
 
 
-def printable(text: str) -> str:
+def _printable(text: str) -> str:
     """The text on one line, without what a terminal would obey."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
@@ -192,5 +190,5 @@ def _short(value: object) -> str:
         text = value
     else:
         text = json.dumps(value, ensure_ascii=False, default=str, separators=(",", ":"))
-    text = printable(text)
+    text = _printable(text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

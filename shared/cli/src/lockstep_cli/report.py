@@ -6,32 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = [
-    "AHEAD_ON_TARGET",
-    "COPYING",
-    "IN_USE",
-    "NOT_BEGUN",
-    "REFUSED",
-    "REWOUND_ON_SOURCE",
-    "SILENT",
-    "STALLED",
-    "UNASSIGNED",
-    "UNKNOWN",
-    "AclLine",
-    "Acting",
-    "GroupLine",
-    "PartitionLine",
-    "PartitionState",
-    "PausedPart",
-    "Report",
-    "ServiceLine",
-    "SlotLine",
-    "TopicLine",
-    "Trouble",
-    "longest",
-    "sum_if_known",
-]
-
 NOT_BEGUN = "not begun"
 """The phase of a partition that is to be copied and of which the data plane has written nothing yet."""
 

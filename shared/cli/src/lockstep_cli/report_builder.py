@@ -48,8 +48,6 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = ["build_report"]
-
 R = TypeVar("R", bound=Row)
 
 SILENCE_IS_TROUBLE_MS = 60_000

@@ -32,8 +32,6 @@ from lockstep_cli.report import (
     TopicLine,
 )
 
-__all__ = ["FEW", "SECTIONS", "as_json", "as_tables", "headline"]
-
 FEW = 20
 """Lines of a kind that are shown unasked; of more only what they come to."""
 
@@ -70,7 +68,7 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
     return body
 
 
-def headline(report: Report) -> Text:
+def _headline(report: Report) -> Text:
     """One line that says how the flow is."""
     mirrored = [line for line in report.topics if line.phase == "mirrored"]
     counts = (
@@ -101,7 +99,7 @@ def _verdict(report: Report) -> Text:
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
     """What a person is shown: the headline, the sections asked for (none named: what they come to, and those that are
     short), and what is in trouble."""
-    yield headline(report)
+    yield _headline(report)
     if not sections and not only_trouble:
         yield _services(report, report.services)
         yield _sums(report)

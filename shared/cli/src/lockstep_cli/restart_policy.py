@@ -6,18 +6,6 @@ import signal
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = [
-    "BAD_CONFIGURATION",
-    "EARNS_BACK",
-    "LONGEST_DELAY",
-    "SHUTDOWN_REQUESTED",
-    "STEADY",
-    "EndRun",
-    "StartAgain",
-    "decide",
-    "ending",
-]
-
 BAD_CONFIGURATION = 2
 """The exit code by which a service says that its configuration cannot be used, so that starting it again cannot help;
 unless it could before: then somebody is replacing a file just now."""

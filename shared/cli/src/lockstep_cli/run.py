@@ -19,8 +19,6 @@ from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
 
-__all__ = ["CannotStart", "check", "route", "run", "run_or_say"]
-
 
 class CannotStart(Exception):
     """Something stands in the way that starting again would not mend; the message says what to do, line by line."""

@@ -16,8 +16,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 
-__all__ = ["Child", "answers_ready", "start"]
-
 _PR_SET_PDEATHSIG = 1
 _LONGEST_LINE = 1_000_000
 

@@ -10,8 +10,6 @@ from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.service.config_options import REMARKS_PRINTED
 
-__all__ = ["DATA_PLANE", "SERVICES", "ServicePlan", "arguments", "plan_services"]
-
 DATA_PLANE = "data-plane"
 
 SERVICES: dict[str, Callable[[FlowSettings], bool]] = {

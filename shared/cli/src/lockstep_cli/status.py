@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
 
-__all__ = ["PIPED_WIDTH", "command", "console", "read_report", "read_rows"]
-
 PIPED_WIDTH = 200
 """Columns where standard output is no terminal: wide enough that no name is folded."""
 
@@ -74,7 +72,7 @@ async def command(
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
     meant = flows_of(file, flows, every=not flows)
-    answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
+    answers = await asyncio.gather(*(_read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
     unknown: dict[str, str] = {}
     for settings, answer in zip(meant, answers, strict=True):
@@ -117,7 +115,7 @@ def _sentence(trouble: Exception) -> str:
     return f"{trouble}: the flow has never run" if isinstance(trouble, TopicMissing) else str(trouble)
 
 
-async def read_report(settings: FlowSettings, timeout: float) -> Report:
+async def _read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import target_client
@@ -158,7 +156,8 @@ async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
     ClusterError and NewerVersion."""
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.rows.state_rows import MalformedRow
-    from lockstep_runtime.kafka.topic_follower import Record, target_follower
+    from lockstep_runtime.kafka.topic_follower import target_follower
+    from lockstep_runtime.kafka.topic_reader import Record
     from lockstep_runtime.state.state_fold import StateFold
 
     fold = StateFold()

@@ -14,8 +14,6 @@ from lockstep_cli.restart_policy import EndRun, decide, ending
 from lockstep_cli.service_process import Child, answers_ready, start
 from lockstep_runtime.util.asyncio_util import set_within
 
-__all__ = ["GRACE", "UNCLEAN", "Supervisor"]
-
 GRACE = timedelta(seconds=9.5)
 """How long services may drain: they end within nine seconds, and everything together is promised within ten."""
 

@@ -21,15 +21,6 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 
-__all__ = [
-    "PartitionPlan",
-    "TakeoverPlan",
-    "TakeoverState",
-    "TopicPlan",
-    "flush_note",
-    "plan_takeover",
-]
-
 
 def flush_note(every: timedelta, origin: str) -> str:
     """What MirrorMaker 2 writes down late. `every` is the file's `offset.flush.interval.ms`, which Connect's workers do

@@ -31,22 +31,10 @@ from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
-from lockstep_runtime.kafka.topic_follower import Record, target_follower
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, TopicMissing
-
-__all__ = [
-    "carry_out",
-    "find",
-    "flow_rows",
-    "hand_back",
-    "hold",
-    "offsets_in",
-    "own_place",
-    "place_of_handover",
-    "stop_and_drain",
-    "stop_question",
-]
 
 Offsets = Mapping[tuple[str, str], Mapping[TopicPartition, int]]
 """Offsets by (connector, cluster)."""
@@ -57,7 +45,7 @@ READ_WITHIN_S = 60.0
 RECHECK_INTERVAL_S = 0.5
 
 
-def own_place(settings: FlowSettings) -> OffsetLocation:
+def _own_place(settings: FlowSettings) -> OffsetLocation:
     """Where the flow keeps its own progress; it has no group of Connect's."""
     control = settings.control
     return OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
@@ -71,12 +59,12 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
 
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
-    own, source, target = own_place(settings), source_client(settings), target_client(settings)
+    own, source, target = _own_place(settings), source_client(settings), target_client(settings)
     await asyncio.gather(source.probe(), target.probe())
     (there, common), remote, groups = await asyncio.gather(
         _read_target(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
     )
-    ours = there if own.topic == place.topic else await offsets_in(settings, own.topic)
+    ours = there if own.topic == place.topic else await _offsets_in(settings, own.topic)
     selected = _selected(settings, await source.topic_names())
     described = (await source.topics(selected)).done
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
@@ -165,7 +153,7 @@ async def _read_target(
     """All offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
-        offsets_in(settings, place.topic),
+        _offsets_in(settings, place.topic),
         _members(target, place),
         members_of(target, settings, [DATA_PLANE]),
     )
@@ -191,7 +179,7 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
     return found
 
 
-async def offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
+async def _offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
     there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
     fold, alias = OffsetFold(), settings.flow.target
@@ -265,7 +253,7 @@ async def _write(
     records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
         await ControlTopicLog(producer, place.topic).append_all(records)
-    there = (await offsets_in(settings, place.topic) or {}).get((place.connector, source), {})
+    there = (await _offsets_in(settings, place.topic) or {}).get((place.connector, source), {})
     if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
         topic, number = wrong[0]
         raise ClusterError(

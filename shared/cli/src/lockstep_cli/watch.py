@@ -21,9 +21,7 @@ from lockstep_cli.options import file_argument, output_option
 if TYPE_CHECKING:
     from lockstep_cli.record_decoder import DecodedRecord, RowChanges
     from lockstep_config import FlowSettings
-    from lockstep_runtime.kafka.topic_follower import Record
-
-__all__ = ["command"]
+    from lockstep_runtime.kafka.topic_reader import Record
 
 TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
 """`decoding.ROLES`, which is not imported for --help."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint
 from lockstep_protocol.mm2_records import Checkpoint
 
-__all__ = ["CheckpointFold", "Groups", "RemoteOffsets"]
-
 Groups = str | re.Pattern[str]
 """One group by its exact id, or every group whose whole id matches."""
 

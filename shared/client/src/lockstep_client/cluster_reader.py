@@ -13,8 +13,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from lockstep_client.errors import ClusterUnreachable, NotPermitted, RequestRefused
 
-__all__ = ["Reading", "reading"]
-
 Conf = Mapping[str, str | int | float | bool]
 """librdkafka's settings, `bootstrap.servers` and what the cluster demands of a client."""
 

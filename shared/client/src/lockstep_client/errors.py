@@ -6,16 +6,6 @@ from collections.abc import Sequence
 
 from lockstep_client.checkpoints import RemoteOffsets
 
-__all__ = [
-    "CheckpointsNotRead",
-    "CheckpointsTopicMissing",
-    "ClusterUnreachable",
-    "MirrorClientError",
-    "NotPermitted",
-    "RequestRefused",
-    "UnsupportedCheckpoint",
-]
-
 
 class MirrorClientError(Exception):
     """The root of the errors of this package; the text is a full sentence."""

@@ -14,8 +14,6 @@ from lockstep_protocol import topics as named
 from lockstep_protocol.mm2_codec import UnsupportedRecordVersion
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy
 
-__all__ = ["TIMEOUT", "MirrorClient"]
-
 TIMEOUT = 30.0
 """Seconds that a question may take unless said otherwise."""
 

@@ -19,16 +19,6 @@ from lockstep_client.mirror_client import TIMEOUT, MirrorClient
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_protocol.policy import ReplicationPolicy
 
-__all__ = [
-    "checkpoint_topics",
-    "heartbeat_topics",
-    "remote_consumer_offsets",
-    "remote_topics",
-    "replication_hops",
-    "translate_offsets",
-    "upstream_clusters",
-]
-
 log = logging.getLogger("lockstep_client")
 
 Conf = Mapping[str, str | int | float | bool]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["UNKNOWN", "AclBinding"]
-
 UNKNOWN = "UNKNOWN"
 """What the client library calls a word it was not built for. Such a binding can be reported, never written."""
 

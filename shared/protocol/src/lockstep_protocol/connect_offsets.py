@@ -22,8 +22,6 @@ from typing import Any
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.mm2_codec import connect_json
 
-__all__ = ["FIELDS", "OffsetChange", "OffsetFold", "RefusedOffsets", "changes_of", "listing", "record_of"]
-
 INTEGER = range(-(2**31), 2**31)
 LONG = range(-(2**63), 2**63)
 

@@ -5,8 +5,6 @@ going on, with a traceback."""
 
 from __future__ import annotations
 
-__all__ = ["LockstepError", "NeedsDecision", "RetriableError"]
-
 
 class LockstepError(Exception):
     """The text is a sentence for the operator. Raise one of the categories."""

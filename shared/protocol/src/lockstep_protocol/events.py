@@ -8,8 +8,6 @@ from typing import Any
 
 from lockstep_protocol.rows.row import ControlRecord
 
-__all__ = ["Event", "decode_event", "event_words"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(ControlRecord):

@@ -10,28 +10,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
+from lockstep_protocol.java_regex.translate import to_python
 from lockstep_protocol.linear_regex import Matcher, NotSteady, matcher_of
 from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 from lockstep_protocol.versions import rules_of
-
-__all__ = [
-    "DEFAULT_CONFIG_PROPERTIES_EXCLUDE",
-    "DEFAULT_GROUPS",
-    "DEFAULT_GROUPS_EXCLUDE",
-    "DEFAULT_TOPICS",
-    "DEFAULT_TOPICS_EXCLUDE",
-    "ConfigPropertyExclude",
-    "ConfigPropertyFilter",
-    "GroupFilter",
-    "NameFilter",
-    "Names",
-    "TopicFilter",
-    "passes_selection",
-    "should_replicate_group",
-    "should_replicate_topic",
-]
 
 _RULES = rules_of()
 

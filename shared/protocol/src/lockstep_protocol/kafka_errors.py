@@ -8,8 +8,6 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Self
 
-__all__ = ["ErrorMeaning", "KafkaErrorCode", "codes_that_mean", "meaning_of", "sentence_of"]
-
 
 class ErrorMeaning(Enum):
     """What an error code says of the request that was answered with it."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["NOT_ASKED", "SILENT_AFTER_S", "WRITES_WITHIN_S", "LogRange", "behind", "is_of_another_log", "why_unknown"]
-
 SILENT_AFTER_S = 15.0
 """A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
 copy."""

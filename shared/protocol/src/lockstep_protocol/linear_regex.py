@@ -13,8 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Matcher", "NotSteady", "matcher_of", "member", "parser"]
-
 # Python has no public parser of its own syntax; what is used of this one has been the same since 3.11.
 parser: Any = importlib.import_module("re._parser")
 

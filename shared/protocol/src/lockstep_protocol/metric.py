@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 
-__all__ = ["Metric", "MetricSet", "RowMetric", "Type", "counted", "counter", "gauge", "row_metrics"]
-
 
 class Type(Enum):
     COUNTER = "counter"

@@ -16,20 +16,6 @@ from typing import Any, NoReturn
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = [
-    "MalformedRecord",
-    "UnsupportedRecordVersion",
-    "connect_json",
-    "decode_checkpoint",
-    "decode_heartbeat",
-    "decode_offset_sync",
-    "encode_checkpoint",
-    "encode_heartbeat",
-    "encode_offset_sync",
-    "encode_source_progress",
-    "encode_source_progress_reset",
-]
-
 SOURCE_CONNECTOR = "MirrorSourceConnector"
 """The connector's name in MM2's dedicated mode; under Kafka Connect it is whatever its `name` says."""
 

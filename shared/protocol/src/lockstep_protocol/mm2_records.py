@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["Checkpoint", "Heartbeat", "OffsetSync"]
-
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:

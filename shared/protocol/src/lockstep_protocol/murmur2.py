@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-__all__ = ["murmur2", "partition_for"]
-
 SEED = 0x9747B28C
 MIX = 0x5BD1E995
 WORD = 0xFFFFFFFF

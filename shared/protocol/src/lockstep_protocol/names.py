@@ -6,21 +6,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = [
-    "COMMANDS_PARTITIONS",
-    "LOCKSTEP_PREFIX",
-    "OUR_GROUPS",
-    "Flow",
-    "commands_topic",
-    "events_topic",
-    "is_state_topic",
-    "progress_topic",
-    "quarantine_topic",
-    "service_group",
-    "state_topic",
-    "transactional_id",
-]
-
 OUR_GROUPS = "lockstep-"
 """The groups of our own services start so (`service_group`); where a target is itself a source, they are there."""
 

@@ -20,19 +20,6 @@ from typing import NamedTuple
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = [
-    "BackTranslation",
-    "OffsetRuns",
-    "Run",
-    "RunMap",
-    "Translation",
-    "decode_runs",
-    "encode_runs",
-    "translate",
-    "translate_back",
-    "union",
-]
-
 
 class Run(NamedTuple):
     """`length` records: the one at `upstream` + i stands at `downstream` + i."""

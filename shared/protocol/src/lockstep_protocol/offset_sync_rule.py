@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
-__all__ = ["OffsetSyncRule"]
-
 
 class OffsetSyncRule:
     """The rule for one partition, fresh at every start of what copies it. Does no I/O and takes constant time a run.

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import NewType, TypeAlias
 
-__all__ = ["DownstreamOffset", "TopicPartition", "UpstreamOffset"]
-
 TopicPartition: TypeAlias = tuple[str, int]
 """A topic by its name, and the number of a partition of it."""
 

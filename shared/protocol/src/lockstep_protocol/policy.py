@@ -13,16 +13,6 @@ from typing import Protocol
 
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "DefaultReplicationPolicy",
-    "IdentityReplicationPolicy",
-    "LegacyReplicationPolicy",
-    "ReplicationPolicy",
-    "came_from",
-    "is_cycle",
-    "keeps_names",
-]
-
 HEARTBEATS = "heartbeats"
 KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"})
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["SAMPLE_MS", "WINDOW_MS", "Rate", "Summary", "Window", "stats"]
-
 SAMPLE_MS = 30_000
 SAMPLES = 2
 WINDOW_MS = SAMPLES * SAMPLE_MS

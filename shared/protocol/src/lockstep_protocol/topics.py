@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 
 from lockstep_protocol.policy import ReplicationPolicy
 
-__all__ = ["checkpoints_among", "heartbeats_among", "hops", "hops_of_topic", "remote_among", "sources_of", "upstream"]
-
 
 def sources_of(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
     """The aliases that `topic` came through, the nearest first, each once.

@@ -13,8 +13,6 @@ from typing import Any
 from lockstep_protocol.java_regex.translate import to_python
 from lockstep_protocol.linear_regex import member, parser
 
-__all__ = ["LEGAL", "needed_but_illegal"]
-
 LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 """Characters of which topics' names consist."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-__all__ = ["DEFAULT_VERSION", "NEWEST", "OLDEST", "RuleSet", "UnknownVersion", "rules_of"]
-
 OLDEST, NEWEST = (3, 0), (4, 4)
 DEFAULT_VERSION = "4.3"
 

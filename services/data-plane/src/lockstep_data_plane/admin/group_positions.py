@@ -15,8 +15,6 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset
 
-__all__ = ["DueCommits", "GroupStart", "commit_metadata", "due_commits", "plan_start"]
-
 Positions = Mapping[TopicPartition, GroupOffset]
 Rows = Mapping[TopicPartition, PartitionProgress]
 

@@ -21,8 +21,6 @@ from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
-__all__ = ["LegacyGroupFollower"]
-
 CHECK_INTERVAL_S = 3.0
 """How often it is looked whether anybody is in the group."""
 

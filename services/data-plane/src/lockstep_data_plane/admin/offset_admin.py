@@ -26,8 +26,6 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
-__all__ = ["OffsetAdmin"]
-
 ENDED_WITHIN_S = 25.0
 FREE_WITHIN_S = 120.0
 CHECK_INTERVAL_S = 0.25

@@ -14,19 +14,6 @@ from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = [
-    "ALTERED",
-    "RESET",
-    "altered_rows",
-    "changed_partition",
-    "connect_entry",
-    "not_located",
-    "partitions_to_check",
-    "refuse_beyond",
-    "reset_rows",
-    "with_position",
-]
-
 ALTERED, RESET = "altered", "reset"
 
 

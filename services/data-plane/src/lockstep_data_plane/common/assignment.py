@@ -8,8 +8,6 @@ from heapq import heapify, heapreplace
 
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["assign"]
-
 BASE = 1.0
 """What a partition weighs that moves nothing: it still costs its share of each fetch."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["PartitionBackoff"]
-
 
 @dataclass(slots=True)
 class PartitionBackoff:

@@ -6,7 +6,5 @@ from aiokafka.errors import KafkaError
 
 from lockstep_protocol.errors import RetriableError
 
-__all__ = ["RETRIABLE_ERRORS"]
-
 RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)
 """Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""

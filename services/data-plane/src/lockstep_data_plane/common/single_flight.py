@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-__all__ = ["SingleFlight"]
-
 
 class SingleFlight:
     """Work that finds out how something stands. One instance belongs to one event loop."""

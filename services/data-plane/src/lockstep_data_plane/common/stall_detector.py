@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["CopyStallDetector", "StalledPartition"]
-
 
 @dataclass(frozen=True, slots=True)
 class StalledPartition:

@@ -9,8 +9,6 @@ from datetime import timedelta
 from lockstep_config.clients.librdkafka import clamped
 from lockstep_config.keys.client_keys import CLIENT
 
-__all__ = ["USUAL", "Timeouts", "timeouts_from"]
-
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:

@@ -5,8 +5,6 @@ MB a second, whatever the line could. Near brokers are asked exactly as the sett
 
 from __future__ import annotations
 
-__all__ = ["AHEAD", "LONG_S", "WINDOW", "partition_bytes", "requests_ahead", "window"]
-
 SLOT_BYTES_PER_S = 100_000_000
 """More than one slot copies, so that the way is never what holds it up."""
 

@@ -13,8 +13,6 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_protocol.offsets import DownstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["AckedPosition"]
-
 
 class AckedPosition:
     """What the target has acknowledged: it remains true if this slot ends now. `upstream`, `downstream` and `sequence`

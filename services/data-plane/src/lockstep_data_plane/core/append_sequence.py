@@ -19,8 +19,6 @@ from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLev
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.stamp import StampedBatch, add_sequence, stamp
 
-__all__ = ["Ack", "AppendSequence", "InFlightBatch"]
-
 
 @dataclass(slots=True)
 class InFlightBatch:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.errors import RetriableError
-
-__all__ = ["AppendedSkipper", "RecordMismatch"]
 
 
 class RecordMismatch(RetriableError):

@@ -22,8 +22,6 @@ from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["BatchAdmission"]
-
 PASS = BatchAction.PASS
 
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lockstep_data_plane.record_batch.rebuild import PlainRecord
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.errors import NeedsDecision
-
-__all__ = ["AmbiguousMatch", "ContentMatch", "MatchedPosition"]
 
 
 class AmbiguousMatch(NeedsDecision):

@@ -17,8 +17,6 @@ from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_protocol.sliding_window import Window
 
-__all__ = ["CopyStats"]
-
 COUNTED = tuple(name for name, one in row_metrics(PartitionProgress).items() if one.since)
 """The fields of the row that count from 0 when a slot takes the partition up."""
 

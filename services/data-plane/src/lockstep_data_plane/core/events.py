@@ -14,40 +14,6 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions, Targe
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = [
-    "Acked",
-    "AllAnswered",
-    "ConnectionReady",
-    "CopyTrouble",
-    "EntryQuarantined",
-    "Failed",
-    "Fetched",
-    "ForeignRecords",
-    "Halted",
-    "Leave",
-    "Measured",
-    "NothingCopied",
-    "PartitionEvent",
-    "Quarantined",
-    "Ready",
-    "Received",
-    "Recovered",
-    "Refused",
-    "Report",
-    "Resumed",
-    "RowLoaded",
-    "RunsWritten",
-    "TargetSized",
-    "TimesReplaced",
-    "TopicChanged",
-    "TransactionCommitted",
-    "TransactionEnding",
-    "TransactionJoined",
-    "TransactionJoining",
-    "TransactionOpened",
-]
-
-
 # -- of every batch ----------------------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,6 @@ from typing import TypeAlias
 from lockstep_data_plane.core.target_tail import LastAppend, TargetTail
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["Fencing", "SequenceFence", "TransactionFence", "fence_of"]
-
 
 class SequenceFence:
     """An append has to continue the sequence of its producer id and epoch, or the target's leader refuses it: whatever

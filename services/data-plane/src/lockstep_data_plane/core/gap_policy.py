@@ -8,16 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = [
-    "GapCase",
-    "GapDecision",
-    "GapFound",
-    "decide_gap",
-    "goes_back",
-    "lost_on_target",
-    "missing_between",
-]
-
 
 class GapCase(Enum):
     """Why a partition cannot simply go on; the values stand in its state."""

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_protocol.murmur2 import partition_for
-
-__all__ = ["BatchGroup", "KeyPartitioner", "StickyPartition"]
 
 STICKS_BYTES = 16_384
 """So many bytes of records without a key go into one partition before the next one has its turn: `batch.size` of Java's

@@ -14,8 +14,6 @@ from lockstep_data_plane.core.provenance import appended_since
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, TargetTail
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["LogEnds", "NeedsMore", "Position", "locate"]
-
 
 class Position(NamedTuple):
     """Where a partition goes on: the row from which the source is judged again, and where our chain ends now."""

@@ -22,8 +22,6 @@ from lockstep_data_plane.core.routing import IdentityRouting
 from lockstep_data_plane.core.transaction_state import TransactionStage
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES
 
-__all__ = ["PartitionMachine"]
-
 AGREES = (PhaseEvent.DRAINED, PhaseEvent.LOCATED)
 """After these the row of a partition at rest agrees with the target's log."""
 

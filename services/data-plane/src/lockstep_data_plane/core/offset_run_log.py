@@ -28,8 +28,6 @@ from itertools import pairwise
 from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["CHUNK", "COARSEST", "EXACT", "KEPT", "RING", "RunLog", "consecutive", "thinned"]
-
 CHUNK = 256
 """Runs in a chunk: a row of 2 to 4 KiB, rewritten at most once a second while runs end."""
 

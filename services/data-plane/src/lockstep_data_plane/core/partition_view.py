@@ -16,8 +16,6 @@ from lockstep_data_plane.core.transaction_state import TransactionStage, Transac
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
-__all__ = ["PartitionView"]
-
 
 class PartitionView:
     """The partition `topic`-`number` of a flow, as one slot copies it."""

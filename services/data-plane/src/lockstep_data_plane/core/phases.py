@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["READS", "RESETS_APPENDS", "SENDS", "TRANSITIONS", "Phase", "PhaseEvent"]
-
 
 class Phase(Enum):
     RESUMING = "resuming"

@@ -13,16 +13,6 @@ from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.stamp import SEQUENCES
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 
-__all__ = [
-    "NO_PROVENANCE",
-    "OWN",
-    "Provenance",
-    "ProvenanceRule",
-    "appended_since",
-    "batches_with_records",
-    "origins_by_producer",
-]
-
 OWN = -1
 """In place of a producer id: the flow's own, which stands for records that originated on its source."""
 

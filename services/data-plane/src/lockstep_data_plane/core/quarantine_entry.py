@@ -7,20 +7,9 @@ from dataclasses import dataclass
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, read_records
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.errors import NeedsDecision
-
-__all__ = [
-    "BatchRejected",
-    "QuarantineEntry",
-    "RefusedRecords",
-    "refused_batch",
-    "refused_outgoing",
-    "refused_record",
-    "skipped",
-    "unread",
-    "wholly_skipped",
-]
 
 Headers = Sequence[tuple[str, bytes | None]]
 

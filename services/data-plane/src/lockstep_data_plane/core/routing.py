@@ -20,8 +20,6 @@ from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_ou
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["IdentityRouting", "KeyedRouting", "Routing"]
-
 GROUP_BYTES = 1024 * 1024
 """Where a group of records ends, in bytes of keys and values: one batch for each partition of the target is made of
 it, as a whole."""

@@ -16,8 +16,6 @@ from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence
 from lockstep_protocol.errors import NeedsDecision, RetriableError
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["SEARCHED", "LastAppend", "LogContradiction", "NotReplicated", "TargetTail", "last_append_in"]
-
 SEARCHED = 1_000
 """Offsets of the target's log in front of a chain that begins in which nothing of that chain may lie."""
 

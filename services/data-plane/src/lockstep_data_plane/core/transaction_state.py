@@ -14,8 +14,6 @@ from enum import Enum
 
 from lockstep_data_plane.core.append_sequence import Ack
 
-__all__ = ["TransactionBoundary", "TransactionStage", "TransactionState"]
-
 SHORTEST_S = 0.1
 """A transaction of a partition that lags stays open at least so long."""
 

@@ -43,8 +43,6 @@ from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, ShutdownRequested
 
-__all__ = ["Driver", "slot_count"]
-
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WEIGH_EVERY_S = 10.0

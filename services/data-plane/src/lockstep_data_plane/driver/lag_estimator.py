@@ -9,8 +9,6 @@ from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, 
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["Lag", "LagEstimator", "ObservedPartition"]
-
 FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
 answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.

@@ -12,8 +12,6 @@ from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import to_next_tick
 
-__all__ = ["LeaderlessSlots"]
-
 CHECK_INTERVAL_S = 1.0
 LEAVE_WITHIN_S = 4.0
 """How long slots get to end by themselves once another instance leads: they drain, and their successors find all

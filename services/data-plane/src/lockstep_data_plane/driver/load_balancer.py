@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["ByteRates", "CountedBytes", "LoadBalancer", "count_bytes", "evened"]
-
 HALF_LIFE_S = 60.0
 """After so long, what was moved before counts half."""
 

@@ -4,8 +4,6 @@ through the fields of their rows in the state topic, which declare their metrics
 from lockstep_protocol.metric import Metric, MetricSet
 from lockstep_protocol.rows.data_plane_rows import PARTITION, SLOT, PartitionProgress, SlotStatus
 
-__all__ = ["METRICS"]
-
 METRICS = MetricSet(PartitionProgress, SlotStatus)
 
 # -- MirrorMaker 2's source connector, by the topic's name on the target -----------------------------------------------

@@ -22,8 +22,6 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.telemetry.metrics import Sample
 
-__all__ = ["MetricsCollector", "SlotRun"]
-
 CASES = (*(case.value for case in GapCase), "refused")
 """The words for why a partition halts (`PartitionProgress.case`)."""
 

@@ -11,8 +11,6 @@ from collections.abc import Hashable
 from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.rows.state_rows import Row
 
-__all__ = ["MonotonicCounter", "RowCounters"]
-
 REMEMBERED = 4
 """Beginnings that may still speak: the present one, and those that do not know yet that they are over."""
 

@@ -12,8 +12,6 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
-__all__ = ["SlotEnds"]
-
 
 class SlotEnds:
     """Of one flow, as its driver sees it."""

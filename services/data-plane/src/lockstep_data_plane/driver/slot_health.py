@@ -7,8 +7,6 @@ from enum import Enum
 from lockstep_protocol.rows.state_rows import SlotStatus
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
-__all__ = ["SlotHealth", "SlotProblem"]
-
 STARTS_WITHIN_S = 20.0
 FIRST_WORD_WITHIN_S = 180.0
 """From when Spark has begun the task: an executor first fetches and unpacks its Python, and a slot reads the whole

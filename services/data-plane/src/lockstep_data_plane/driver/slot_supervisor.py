@@ -20,8 +20,6 @@ from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import LeadershipLost
 
-__all__ = ["SlotSupervisor"]
-
 HEARD_WITHIN_S = 5.0
 """How long the last words of a slot may take to reach us. What has not by then is looked at once more."""
 

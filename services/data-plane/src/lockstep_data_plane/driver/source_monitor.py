@@ -17,8 +17,6 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["SourceMonitor"]
-
 CHECK_INTERVAL_S = 10.0
 
 FREQUENT_CHECK_INTERVAL_S = 2.0

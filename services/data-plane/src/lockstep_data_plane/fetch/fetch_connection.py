@@ -32,8 +32,6 @@ from lockstep_runtime.util.asyncio_util import set_within
 if TYPE_CHECKING:
     from lockstep_data_plane.fetch.fetcher import Fetcher
 
-__all__ = ["FetchConnection"]
-
 CROWDED_WAIT_MS = 10
 """A fetch that had to leave out partitions without room comes back soon, for they will have room again."""
 

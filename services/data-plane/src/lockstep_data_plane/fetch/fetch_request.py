@@ -13,8 +13,6 @@ from lockstep_data_plane.wire.fetch_codec import FetchedPartition
 from lockstep_data_plane.wire.fetch_session import Wanted
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["NOTHING", "Delivery", "FetchRequest", "FetchResult"]
-
 
 class Delivery(NamedTuple):
     """Batches of one partition, fetched for one incarnation of it."""

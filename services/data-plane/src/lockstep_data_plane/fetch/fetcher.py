@@ -21,8 +21,6 @@ from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_runtime.util.asyncio_util import cancelled
 
-__all__ = ["SHARDS", "Fetcher"]
-
 SHARDS = 2
 """Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
 filled."""

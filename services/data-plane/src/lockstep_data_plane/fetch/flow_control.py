@@ -10,8 +10,6 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.fetch.rate_limits import RateLimits
 
-__all__ = ["FlowControl"]
-
 
 class FlowControl:
     """The room of one slot, which its partitions share. One instance belongs to one event loop."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-__all__ = ["FetchBudget", "MemoryBudget"]
-
 NOBODY_WAITS = -1
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["AVOID_S", "PreferredReplicas"]
-
 AVOID_S = 15.0
 """For so long after a follower failed us the leader is asked for the records themselves: longer than brokers take to
 notice that one of them is gone (`broker.session.timeout.ms`, 9 s)."""

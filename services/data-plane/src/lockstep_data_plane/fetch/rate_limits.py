@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from lockstep_config.keys.per_topic import PerTopic
 from lockstep_data_plane.fetch.token_bucket import TokenBucket
 
-__all__ = ["RateLimits"]
-
 
 class RateLimits:
     """The throttles of a slot. `now` everywhere: seconds of a clock that does not go back."""

@@ -4,8 +4,6 @@ A question costs the brokers and us the same for one record as for hundreds."""
 
 from __future__ import annotations
 
-__all__ = ["FEW_BYTES", "SmallBatchPacer", "rest_s"]
-
 SWARM_PER_S = 1_000
 SMALL_BATCH_CHECK_S = 0.1
 LASTS_S = 1.0

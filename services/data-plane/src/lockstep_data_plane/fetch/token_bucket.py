@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
-
 
 class TokenBucket:
     """Counts what came against what may come: after each batch of `n` bytes there is a pause of `n / per_s` seconds,

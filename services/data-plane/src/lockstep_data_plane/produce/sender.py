@@ -25,8 +25,6 @@ from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceA
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["NoProduceAnswer", "ProduceConnection", "Sender", "TargetPartition", "connection_index"]
-
 LANES = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
 overlap."""

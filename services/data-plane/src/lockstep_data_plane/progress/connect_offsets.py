@@ -20,8 +20,6 @@ from lockstep_protocol.mm2_codec import encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["CommittedProgress", "CommittedProgressReader"]
-
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
 

@@ -31,8 +31,6 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["PROGRESS", "ControlTopicWriter"]
-
 PROGRESS = "progress"
 """What a slot calls it in its troubles when progress cannot be written down."""
 

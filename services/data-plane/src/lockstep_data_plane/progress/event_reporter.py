@@ -18,8 +18,6 @@ from lockstep_data_plane.wire.error_codes import DENIED
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
-__all__ = ["EventReporter"]
-
 
 class EventReporter:
     """One slot's voice. One instance belongs to one event loop."""

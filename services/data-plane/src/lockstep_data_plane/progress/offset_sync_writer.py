@@ -19,8 +19,6 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["OffsetSyncWriter"]
-
 GATHER_S = 0.2
 """Syncs wait this long for newer ones: at full speed each batch brings one, and each append costs the broker and every
 reader the same, however many are in it."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing
 
-__all__ = ["CopyTotals", "SlotSpans"]
-
 LEAST_NS = 1_000_000_000
 """No stretch is shorter, so a span a second is the most there is, however much is copied."""
 

@@ -24,8 +24,6 @@ from lockstep_protocol.names import state_topic
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
 
-__all__ = ["OriginLookup"]
-
 KNOWN_AT_MOST = 200_000
 """Producer ids whose origin is remembered; when there are more, all are forgotten and asked for again."""
 

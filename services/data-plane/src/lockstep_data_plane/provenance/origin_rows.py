@@ -16,8 +16,6 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import is_state_topic
 from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
 
-__all__ = ["OriginRows", "rows_in", "state_topics"]
-
 ORIGIN = f"{Origin.kind}/".encode()
 
 

@@ -16,8 +16,6 @@ from lockstep_protocol.rows.state_rows import Origin, Row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["flow_origin", "new_producer_id", "origin_of", "origin_row"]
-
 
 def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
     """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about

@@ -13,8 +13,6 @@ from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Compress
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
 from lockstep_data_plane.record_batch.stamp import expected_crc
 
-__all__ = ["AbortedTransactions", "BatchAction", "BatchCase", "TargetLimits", "classify"]
-
 
 class BatchAction(Enum):
     """The four fates of a batch."""

@@ -12,9 +12,8 @@ from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, Compress
 from lockstep_data_plane.record_batch.concatenate import concatenate
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, build, read_records
-
-__all__ = ["MERGED_BYTES", "SMALL_BYTES", "next_outgoing"]
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import build, read_records
 
 SMALL_BYTES = 4096
 """An outgoing batch of at most this size is worth merging; larger ones pay for their request."""

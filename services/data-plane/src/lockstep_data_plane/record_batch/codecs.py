@@ -10,19 +10,6 @@ from types import MappingProxyType
 import cramjam
 from aiokafka.codec import snappy_encode
 
-__all__ = [
-    "CODECS",
-    "GZIP",
-    "HARD_LEVELS",
-    "JAVAS_LEVELS",
-    "LZ4",
-    "NONE",
-    "SNAPPY",
-    "ZSTD",
-    "CompressionLevels",
-    "compress",
-]
-
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 CODECS: Mapping[str, int] = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})

@@ -13,8 +13,6 @@ from lockstep_data_plane.record_batch.pure_python_codec import unstamped
 from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_data_plane.record_batch.varint import zigzag
 
-__all__ = ["concatenate"]
-
 PLAIN = b"\0\0\0"
 """A record's attributes, and how far its timestamp and offset are from the batch's: none, as in any batch of one."""
 

@@ -7,15 +7,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = [
-    "CODEC_MASK",
-    "CONTROL",
-    "LOG_APPEND_TIME",
-    "TRANSACTIONAL",
-    "Batch",
-    "scan",
-]
-
 PREFIX = struct.Struct(">qi")
 """baseOffset, batchLength: enough to know where the next batch begins."""
 HEADER = struct.Struct(">qiibIhiqqqhii")

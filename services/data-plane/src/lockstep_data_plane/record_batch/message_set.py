@@ -17,8 +17,6 @@ from aiokafka.record.legacy_records import LegacyRecordBatch
 from lockstep_data_plane.record_batch.codecs import LZ4
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch, scan
 
-__all__ = ["messages"]
-
 LZ4_FRAME = 0x184D2204
 CONTENT_SIZE, BLOCK_CHECKSUMS = 0x08, 0x10
 STORED = 0x80000000

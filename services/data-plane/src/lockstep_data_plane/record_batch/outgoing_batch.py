@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["OutgoingBatch", "as_outgoing"]
-
 from lockstep_data_plane.record_batch.layout import Batch
 
 

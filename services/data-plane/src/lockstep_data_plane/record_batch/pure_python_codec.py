@@ -14,8 +14,6 @@ from lockstep_data_plane.record_batch.codecs import GZIP, LZ4, NONE, SNAPPY, ZST
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
 from lockstep_data_plane.record_batch.varint import zigzag
 
-__all__ = ["PlainRecord", "encode", "records_of", "unstamped"]
-
 DECOMPRESS = {
     NONE: bytes,
     GZIP: codecs.gzip_decode,

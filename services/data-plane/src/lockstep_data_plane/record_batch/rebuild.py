@@ -24,8 +24,6 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_protocol.errors import NeedsDecision, RetriableError
 
-__all__ = ["CorruptRecordError", "PlainRecord", "RecordTooLarge", "build", "read_records", "rebuild"]
-
 NO_LIMIT = 2**31 - 1
 
 UNREADABLE = (

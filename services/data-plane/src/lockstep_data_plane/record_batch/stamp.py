@@ -16,8 +16,6 @@ from lockstep_data_plane.record_batch.layout import (
     TRANSACTIONAL,
 )
 
-__all__ = ["EPOCHS", "SEQUENCES", "StampedBatch", "add_sequence", "expected_crc", "stamp"]
-
 SEQUENCES = 2**31
 """Sequences count modulo this: the one after 2147483647 is 0, also inside a batch (`kafka-wire.md` §0)."""
 

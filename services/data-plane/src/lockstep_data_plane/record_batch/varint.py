@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["unsigned", "zigzag"]
-
 _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 

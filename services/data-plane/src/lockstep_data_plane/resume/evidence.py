@@ -25,8 +25,6 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
-__all__ = ["EvidenceReader", "first_offset", "read_tail", "remembered_by"]
-
 EARLIEST, LATEST = -2, -1
 
 SETTLE_S = 30.0

@@ -18,9 +18,6 @@ from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
-__all__ = ["GapResolver", "HaltPartition", "row_after"]
-
-
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
 """The event that tells of a decision."""
 

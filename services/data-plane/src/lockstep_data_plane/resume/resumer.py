@@ -24,8 +24,6 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["Resumer", "newest"]
-
 
 class Resumer:
     """What a slot's partitions have to know before they copy. Nothing here changes a log, but the row of a new

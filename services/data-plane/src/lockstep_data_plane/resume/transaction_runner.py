@@ -25,7 +25,8 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
-from lockstep_data_plane.record_batch.rebuild import PlainRecord, build
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import build
 from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
@@ -37,8 +38,6 @@ from lockstep_protocol.names import transactional_id
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.clock import now_ms
-
-__all__ = ["TransactionRunner"]
 
 LARGEST_RECORD = 1 << 20
 

@@ -14,8 +14,6 @@ from lockstep_runtime.flow.rotation import try_each
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.file_digest import FileDigest, contents
 
-__all__ = ["CertificateWatch"]
-
 CHECK_INTERVAL_S = 5.0
 """Less often than the driver does: where both see the same files, the slot is another one by then."""
 

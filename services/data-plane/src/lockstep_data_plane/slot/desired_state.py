@@ -13,17 +13,6 @@ from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, Row, 
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.auto_restart import is_spent
 
-__all__ = [
-    "DesiredPartition",
-    "closed_slots",
-    "desired_partitions",
-    "has_failed",
-    "resting_partitions",
-    "slot_restarts",
-    "slot_scope",
-    "starts_asked",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DesiredPartition:

@@ -38,8 +38,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, Partiti
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.clock import now_ms
 
-__all__ = ["SlotEngine"]
-
 CHECK_INTERVAL_S = 0.5
 """How often silent brokers are looked for."""
 

@@ -12,8 +12,6 @@ from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
-__all__ = ["ErrorHandler"]
-
 
 class ErrorHandler:
     """Turns error codes of both clusters into events of a partition's machine."""

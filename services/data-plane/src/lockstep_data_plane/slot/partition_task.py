@@ -39,8 +39,6 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["PartitionTasks"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTasks:

@@ -7,8 +7,6 @@ import asyncio
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.util.asyncio_util import set_within
 
-__all__ = ["AT_MOST_S", "RetryGate"]
-
 AT_MOST_S = 4.0
 """However long a broker has been away. Those who wait ask together for the metadata, so it costs little to look."""
 

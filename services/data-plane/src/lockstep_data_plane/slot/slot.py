@@ -30,14 +30,13 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
     decode_row,
 )
-from lockstep_runtime.kafka.topic_follower import Record, target_follower
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.errors import ClusterError
-
-__all__ = ["Slot"]
 
 ALIVE_EVERY_S = 5.0
 """How often a slot says that it lives; the driver takes one for frozen that has been silent for several times as

@@ -6,8 +6,6 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 
-__all__ = ["connect_clusters"]
-
 
 def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:
     """Source and target, under the client ids that MM2's consumer and producer have. Raises BrokerUnreachable where

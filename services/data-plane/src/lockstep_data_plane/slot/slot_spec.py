@@ -9,8 +9,6 @@ from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.rows.state_rows import Leader
 
-__all__ = ["SlotSpec"]
-
 DRIVER = "data-plane"
 """As which the drivers of a flow claim to lead it."""
 

@@ -13,8 +13,6 @@ from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util import memory
 
-__all__ = ["run_slot"]
-
 SWITCH_S = 0.0005
 """How long another thread (a control topic's consumer or producer) may keep the interpreter while a record waits."""
 

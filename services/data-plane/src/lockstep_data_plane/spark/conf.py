@@ -10,8 +10,6 @@ from pathlib import Path
 from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_config.text.secrets import is_secret
 
-__all__ = ["SPARE", "Pod", "executors_python", "in_folder", "settings_for", "without_secrets"]
-
 SPARE = 2
 """Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
 

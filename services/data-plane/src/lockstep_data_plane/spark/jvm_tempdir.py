@@ -13,8 +13,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["new_folder"]
-
 PREFIX = "lockstep-jvm-"
 
 

@@ -14,8 +14,6 @@ from importlib import import_module
 
 from pyspark import daemon
 
-__all__ = ["ends_with_jvm"]
-
 Serve = Callable[[socket.socket, bool], int]
 
 

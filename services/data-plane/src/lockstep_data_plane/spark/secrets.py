@@ -9,8 +9,6 @@ from pathlib import Path
 
 import javaproperties
 
-__all__ = ["secret_conf_file"]
-
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """What pyspark starts its JVM with, as a shell would have it."""
 

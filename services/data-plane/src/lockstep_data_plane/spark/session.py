@@ -27,8 +27,6 @@ from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, set
 from lockstep_data_plane.spark.jvm_tempdir import new_folder
 from lockstep_data_plane.spark.secrets import secret_conf_file
 
-__all__ = ["SlotFailed", "SparkNotStarted", "SparkSession", "job_group"]
-
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")

@@ -16,8 +16,6 @@ from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.values import BadValue
 
-__all__ = ["ADDRESS", "PROPERTIES", "InvalidSubmission", "Submission", "join_conf", "submitted_to"]
-
 PROPERTIES = "LOCKSTEP_SPARK_PROPERTIES"
 """The variable by which the image's entrypoint names the file that the submitter has written."""
 

@@ -21,13 +21,6 @@ from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = [
-    "ClusterClient",
-    "KafkaProtocolError",
-    "PartitionLeader",
-    "connect_cluster",
-]
-
 CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 

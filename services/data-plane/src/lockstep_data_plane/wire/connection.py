@@ -26,8 +26,6 @@ from lockstep_protocol.errors import RetriableError
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
-__all__ = ["APIS", "ApiNotSupported", "BrokerUnreachable", "Connection", "TopicDeletedError", "encoded", "message"]
-
 
 class KafkaApi(NamedTuple):
     """An API we speak and the versions we know how to fill; all of them are flexible ones (Kafka 2.8 and newer)."""

@@ -7,15 +7,6 @@ from enum import Enum
 from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean, meaning_of, sentence_of
 from lockstep_protocol.kafka_errors import KafkaErrorCode as Code
 
-__all__ = [
-    "DENIED",
-    "DIVERGED",
-    "LED_ELSEWHERE",
-    "NO_TOPIC",
-    "Retry",
-    "retry_for",
-]
-
 
 class Retry(Enum):
     """PASSING: look again, the log will tell. REFUSED: this data, or this position, will never do. TOO_LARGE: smaller

@@ -19,8 +19,6 @@ from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["FetchedPartition", "fetch_request", "read_answer", "topic_names"]
-
 BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
 

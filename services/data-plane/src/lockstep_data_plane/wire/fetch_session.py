@@ -10,8 +10,6 @@ from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["SESSION_LOST", "FetchSession", "SessionRequest", "Wanted"]
-
 Wanted = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that; -1
 where that one was not fetched."""

@@ -8,8 +8,6 @@ from uuid import UUID
 from lockstep_data_plane.record_batch.varint import unsigned
 from lockstep_data_plane.wire.frame_protocol import Parts
 
-__all__ = ["NO_TAGS", "NULL", "by_topic", "compact_string", "length"]
-
 NO_TAGS = NULL = b"\0"
 _NO_ID = bytes(16)
 

@@ -10,8 +10,6 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-__all__ = ["EncodedRequest", "FrameProtocol", "Parts", "RequestBody"]
-
 READ_BYTES = 64 * 1024
 """Read at once while no large frame is under way: several small answers, or the beginning of a large one."""
 

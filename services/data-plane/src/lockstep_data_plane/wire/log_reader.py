@@ -15,8 +15,6 @@ from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, top
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["LogCursor", "log_between", "next_offset"]
-
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
 
 UNSAID = -1

@@ -19,8 +19,6 @@ from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, 
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
 from lockstep_protocol.offsets import TopicPartition
 
-__all__ = ["PRODUCE_BY_TOPIC_ID", "ProduceAnswer", "produce_answer", "produce_request"]
-
 PRODUCE_BY_TOPIC_ID = 13
 """The first version that names topics by their ids, and only so."""
 

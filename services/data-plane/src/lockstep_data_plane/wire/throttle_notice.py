@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ThrottleNotice"]
-
 QUIET_S = 60.0
 """A client that was not throttled for so long is within the quota again; the next time is logged."""
 

@@ -7,8 +7,6 @@ from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
 from lockstep_protocol.rows.state_rows import MirroredTopic
 
-__all__ = ["target_limits"]
-
 
 def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
     """By the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""

@@ -15,8 +15,6 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["Producer", "ProducerFenced", "TransactionCoordinators"]
-
 LANES = 4
 """Connections to each coordinator: it answers one request of a connection at a time, and each waits for its log."""
 

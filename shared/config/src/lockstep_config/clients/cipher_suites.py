@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-__all__ = ["OF_TLS_1_2", "OF_TLS_1_3", "UnknownSuite", "openssl_names"]
-
 OF_TLS_1_3 = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"})
 
 OF_TLS_1_2: Mapping[str, str] = MappingProxyType(

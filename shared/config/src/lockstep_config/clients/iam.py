@@ -15,20 +15,6 @@ from importlib.util import find_spec
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS
 
-__all__ = [
-    "AWS_MSK_IAM",
-    "IAM_CLIENT_HANDLER",
-    "IAM_LOGIN_HANDLER",
-    "IAM_MODULE",
-    "MAX_BACKOFF_MS",
-    "MAX_RETRIES",
-    "IamSettings",
-    "iam_number",
-    "iam_settings",
-    "region_of",
-    "signer_missing",
-]
-
 AWS_MSK_IAM = "AWS_MSK_IAM"
 IAM_MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
 IAM_CLIENT_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"

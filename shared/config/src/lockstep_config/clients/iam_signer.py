@@ -19,8 +19,6 @@ from botocore.utils import InstanceMetadataRegionFetcher
 from lockstep_config.clients.iam import IamSettings
 from lockstep_config.clients.token_source import TokenUnavailable
 
-__all__ = ["signed"]
-
 ONE_TRY = Config(connect_timeout=10, read_timeout=10, retries={"total_max_attempts": 1})
 """For AWS's Security Token Service: `TokenSource` asks again."""
 

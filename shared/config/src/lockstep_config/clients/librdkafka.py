@@ -16,8 +16,6 @@ from lockstep_config.keys.key_types import Status
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.values import choice, integer
 
-__all__ = ["TranslatedProperties", "clamped", "protocol_of", "stores_translated", "translated", "uses_sasl", "uses_tls"]
-
 # librdkafka's own defaults, which take part in its checks.
 RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
 MESSAGE_MAX_BYTES = 1_000_000

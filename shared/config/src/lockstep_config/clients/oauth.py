@@ -24,17 +24,6 @@ from lockstep_config.clients.tls import TlsSettings, tls_of
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS
 
-__all__ = [
-    "HANDLER",
-    "OAUTHBEARER",
-    "OAUTHBEARER_MODULE",
-    "STRIMZIS_HANDLER",
-    "RefreshRule",
-    "TokenSettings",
-    "iam_tokens",
-    "token_settings",
-]
-
 OAUTHBEARER = "OAUTHBEARER"
 OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 

@@ -19,8 +19,6 @@ from lockstep_config.keys.unsupported_property import Untranslatable
 if TYPE_CHECKING:
     from cryptography.x509 import Name, NameAttribute
 
-__all__ = ["principal_of", "subject_in_java"]
-
 
 def principal_of(properties: Mapping[str, str]) -> str | None:
     """`User:NAME` for who logs in with these Java properties; None where they do not tell, or no token is at hand yet.

@@ -23,8 +23,6 @@ from lockstep_config.clients.oauth import (
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS, NotJaas, entry_of
 
-__all__ = ["MECHANISMS", "Credentials", "SaslMechanism", "TokenLogin", "login_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Credentials:

@@ -19,8 +19,6 @@ from lockstep_config.keys.unsupported_property import Untranslatable
 if TYPE_CHECKING:
     from lockstep_config.text.keystores import Identity
 
-__all__ = ["TlsMaterial", "TlsSettings", "material_of", "normalised_pem", "remark_on", "ssl_context", "tls_of"]
-
 TYPES = ("JKS", "PKCS12", "PEM")
 """Of stores."""
 
@@ -104,7 +102,8 @@ def tls_of(properties: Mapping[str, str]) -> TlsSettings:
 def material_of(settings: TlsSettings) -> TlsMaterial:
     """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
     # Ten megabytes that a process without TLS does not need.
-    from lockstep_config.text.keystores import BadStore, identity_of, identity_of_pem, trusted_of
+    from lockstep_config.text.jks import BadStore
+    from lockstep_config.text.keystores import identity_of, identity_of_pem, trusted_of
 
     trusted, identity = settings.trusted_pem, None
     if settings.trusted_file is not None:

@@ -10,16 +10,6 @@ from typing import Any
 
 from lockstep_config.clients.oauth import RefreshRule
 
-__all__ = [
-    "UNKNOWN_LIFE_S",
-    "AccessToken",
-    "expiry_to_report",
-    "jwt_expiry",
-    "jwt_subject",
-    "pause_after",
-    "refresh_at",
-]
-
 UNKNOWN_LIFE_S = 3600.0
 """For a token that does not say how long it lives: it is looked at again after so long at most."""
 

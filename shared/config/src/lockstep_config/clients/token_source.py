@@ -33,8 +33,6 @@ from lockstep_config.clients.token_refresh import (
     refresh_at,
 )
 
-__all__ = ["TokenCallback", "TokenSource", "TokenUnavailable", "aiokafka_provider", "source_of"]
-
 ANSWER_BYTES = 1_000_000
 """As Java: more is no token."""
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.names import Flow
 
-__all__ = ["with_shared_acls"]
-
 
 def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     """The flows, each with `acl_sync.shared`. Filters are not looked at: they are compared with names, not with each

@@ -13,8 +13,6 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES
 
-__all__ = ["KEYSTORE", "TOKEN_TRUSTSTORE", "TRUSTSTORE", "CertificateEnds", "certificate_ends", "first_end"]
-
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 KEYSTORE, TRUSTSTORE, TOKEN_TRUSTSTORE = "keystore", "truststore", "token-truststore"

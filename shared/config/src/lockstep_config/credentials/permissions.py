@@ -16,8 +16,6 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
 
-__all__ = ["Access", "Grant", "Remedy", "access_of", "cause_of", "grant_command", "source_grants", "target_grants"]
-
 LITERAL, PREFIXED = "literal", "prefixed"
 
 EVERY = "*"

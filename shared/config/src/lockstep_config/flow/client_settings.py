@@ -29,22 +29,6 @@ from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.names import service_group
 
-__all__ = [
-    "StoresUnusable",
-    "aiokafka_connection",
-    "client_id",
-    "connections",
-    "connects_in_one_way",
-    "offset_syncs_consumer",
-    "offset_syncs_producer",
-    "source_admin",
-    "source_consumer",
-    "source_producer",
-    "target_admin",
-    "target_consumer",
-    "target_producer",
-]
-
 _CONNECTOR_OF_ROLE = (
     ("replication-", "MirrorSourceConnector"),
     ("offset-syncs-", "MirrorSourceConnector"),

@@ -11,18 +11,6 @@ from lockstep_config.keys.key_values import keyed
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "NOTHING_STATED",
-    "AclSyncSettings",
-    "AutoRestart",
-    "AutoRestarts",
-    "CheckpointSettings",
-    "HeartbeatSettings",
-    "StatedPhase",
-    "StatedPhases",
-    "TopicSyncSettings",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:

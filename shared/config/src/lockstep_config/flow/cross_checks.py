@@ -16,8 +16,6 @@ from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 
-__all__ = ["check_agreements", "check_shared_topics"]
-
 SYNCS = "offset syncs"
 
 

@@ -16,8 +16,6 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow
 
-__all__ = ["data_plane_settings"]
-
 LONGEST_FLUSH = timedelta(seconds=1)
 """Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
 

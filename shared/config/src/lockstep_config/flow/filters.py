@@ -36,8 +36,6 @@ from lockstep_protocol.policy import (
 )
 from lockstep_protocol.versions import RuleSet
 
-__all__ = ["Filters", "filters_of"]
-
 C = TypeVar("C", bound=PythonClass)
 
 

@@ -37,8 +37,6 @@ from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import LegacyReplicationPolicy
 
-__all__ = ["cluster_of", "flow_settings", "flows_of", "shadowed", "with_opposites"]
-
 
 def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2-behaviour.md` §5.5). Where

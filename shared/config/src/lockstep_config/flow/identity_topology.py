@@ -16,19 +16,6 @@ from typing import Literal
 from lockstep_protocol.filters import NameFilter, Names
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "DoubleRoute",
-    "Link",
-    "Mode",
-    "defaults",
-    "double_routes",
-    "leads_back",
-    "may_share",
-    "route_text",
-    "stem",
-    "unreached",
-]
-
 Mode = Literal["local", "relay"]
 
 MOST_PATHS = 2000

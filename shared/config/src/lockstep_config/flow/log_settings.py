@@ -19,8 +19,6 @@ from lockstep_config.text.config_providers import secrets_folder
 from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import Entry, read_properties
 
-__all__ = ["log_settings"]
-
 
 def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
     """What lines at the top say; what they leave open, the named file says. A file that cannot be read, or says what

@@ -18,15 +18,6 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "LEGACY_DEFAULTS",
-    "RESET",
-    "check_legacy",
-    "check_legacy_groups",
-    "legacy_defaults",
-    "legacy_settings",
-]
-
 RESET = "latest"
 """`auto.offset.reset` of a Java consumer that does not set it; MirrorMaker 2 sets earliest."""
 

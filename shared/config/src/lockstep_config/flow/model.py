@@ -35,19 +35,6 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy, keeps_names
 from lockstep_protocol.versions import RuleSet, rules_of
 
-__all__ = [
-    "ClientProperties",
-    "Cluster",
-    "CompressionSettings",
-    "Configuration",
-    "ConnectorSettings",
-    "ControlSettings",
-    "DataPlaneSettings",
-    "FetchSettings",
-    "FlowSettings",
-    "LegacySettings",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:

@@ -27,8 +27,6 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_protocol.names import Flow, state_topic
 
-__all__ = ["with_provenance"]
-
 KEY = "lockstep.provenance"
 CONFIGS = "sync.topic.configs.enabled"
 GROUPS = "sync.group.offsets.enabled"

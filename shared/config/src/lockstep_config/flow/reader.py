@@ -19,8 +19,6 @@ from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
-__all__ = ["Reader", "texts"]
-
 V = TypeVar("V")
 
 

@@ -17,17 +17,6 @@ from lockstep_config.resolve.precedence import SIDES, Side, parse_key
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.sources import named_files
 
-__all__ = [
-    "Identity",
-    "by_client",
-    "differing_keys",
-    "identities",
-    "identity",
-    "is_credential",
-    "named_by",
-    "with_identity_of",
-]
-
 Identity = tuple[tuple[tuple[str, str], ...], ...]
 """The login of a flow at one of its clusters; with an equal one no new connection is needed. Holds secrets: only to be
 compared."""

@@ -14,16 +14,6 @@ from typing import Literal, get_args
 
 from lockstep_config.keys.key_types import Status
 
-__all__ = [
-    "CLIENT",
-    "CONNECTION",
-    "CONNECTION_REFUSED",
-    "CONNECTION_USED",
-    "CONNECTION_WITHOUT_EFFECT",
-    "ClientKey",
-    "ClientKind",
-]
-
 ClientKind = Literal["consumer", "producer", "admin"]
 
 

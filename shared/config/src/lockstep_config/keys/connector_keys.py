@@ -13,18 +13,6 @@ from typing import Literal, get_args
 from lockstep_config.keys.client_keys import ClientKind
 from lockstep_protocol.commands.command_vocabulary import Connector
 
-__all__ = [
-    "CONNECTORS",
-    "OWN_KEYS",
-    "ConnectorName",
-    "client_kind",
-    "connector_name",
-    "is_own",
-    "own_key",
-    "prefix_of",
-    "readers_of",
-]
-
 ConnectorName = Literal["source", "checkpoint", "heartbeat"]
 CONNECTORS: tuple[ConnectorName, ...] = get_args(ConnectorName)
 

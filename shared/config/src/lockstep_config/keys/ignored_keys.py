@@ -17,8 +17,6 @@ from lockstep_config.keys.key_types import (
     without_effect,
 )
 
-__all__ = ["BYTES_UNTOUCHED", "FAMILIES", "KEYS_WITHOUT_EFFECT"]
-
 NO_WORKER = "there is no Connect worker here"
 NO_REST = "there is no Connect REST server here: each service has pages of its own"
 BYTES_UNTOUCHED = "record batches are copied as bytes, so nothing may change the records on their way"

@@ -7,28 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = [
-    "ALIAS_KEYS",
-    "ALIAS_OF_CLUSTER",
-    "ANYWHERE",
-    "CLUSTER_ONLY",
-    "CONNECTOR",
-    "FLOW_ONLY",
-    "MAXIMUM",
-    "TOP_ONLY",
-    "WORKER",
-    "Family",
-    "Key",
-    "KeyLevel",
-    "Kind",
-    "Status",
-    "flag",
-    "interval",
-    "replication",
-    "without_effect",
-]
-
-
 ALIAS_KEYS = ("source.cluster.alias", "target.cluster.alias")
 """What MM2's connectors call the two clusters of a flow. The aliases around the arrow are only the defaults."""
 

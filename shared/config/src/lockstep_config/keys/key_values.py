@@ -14,8 +14,6 @@ from lockstep_config.keys.python_classes import class_of
 from lockstep_config.text.values import BadValue, boolean, choice, integer, list_of, string
 from lockstep_protocol.filters import NameFilter
 
-__all__ = ["keyed", "keys_of", "value_of"]
-
 _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
 """Kafka's keys end in the unit of a time."""
 

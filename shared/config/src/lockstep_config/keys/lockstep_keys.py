@@ -14,21 +14,6 @@ from lockstep_config.text.values import BadValue, choice, moment, version
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
 
-__all__ = [
-    "CYCLES",
-    "HEARTBEATS_TOPICS",
-    "LEGACY_ABORT",
-    "LEGACY_COMMIT_EVERY",
-    "LEGACY_GROUP",
-    "LEGACY_PARTITIONING",
-    "MM2_VERSION",
-    "OUR_KEYS",
-    "STATE",
-    "TRACING",
-    "UNKNOWN_KEYS",
-    "CopySettings",
-]
-
 MM2_VERSION = "lockstep.mm2.version"
 STATE = "lockstep.state"
 CYCLES = "lockstep.cycles"

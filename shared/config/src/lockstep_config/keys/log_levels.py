@@ -12,17 +12,6 @@ from types import MappingProxyType
 
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 
-__all__ = [
-    "CLIENTS",
-    "LEVELS",
-    "LEVEL_KEY",
-    "LOGGING_FILE_KEY",
-    "LOGGING_VARIABLE",
-    "LogLevels",
-    "level_key",
-    "log4j_levels",
-]
-
 LEVEL_KEY = "lockstep.log.level"
 LOGGING_FILE_KEY = "lockstep.log.file"
 LOGGING_VARIABLE = "LOCKSTEP_LOGGING_DIR"

@@ -10,17 +10,6 @@ from types import MappingProxyType
 
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "EVERY_TOPIC",
-    "FLOW",
-    "IN_EFFECT_LESS",
-    "OLD_KEYS",
-    "OPPOSITE",
-    "included",
-    "known_partitioner",
-    "names_of",
-]
-
 FLOW = Flow("source", "target")
 OPPOSITE = Flow("target", "source")
 EVERY_TOPIC = ".*"

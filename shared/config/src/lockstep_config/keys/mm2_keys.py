@@ -32,9 +32,6 @@ from lockstep_config.keys.key_types import (
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
 from lockstep_protocol import filters
 
-__all__ = ["IDENTITY_POLICIES", "KEYS"]
-
-
 BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
 MIRROR = "org.apache.kafka.connect.mirror."
 DEFAULT_POLICY = MIRROR + "DefaultReplicationPolicy"

@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 from lockstep_config.text.values import BadValue, list_of
 from lockstep_protocol.filters import NameFilter
 
-__all__ = ["PerTopic", "per_topic"]
-
 V = TypeVar("V")
 
 

@@ -17,18 +17,6 @@ from lockstep_config.text.values import BadValue
 from lockstep_protocol.filters import ConfigPropertyFilter
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
-__all__ = [
-    "JAVA_KEYS",
-    "PYTHON_KEYS",
-    "ClassFailed",
-    "PythonConfigProperties",
-    "PythonGroups",
-    "PythonPolicy",
-    "PythonTopics",
-    "class_of",
-    "own_keys_of",
-]
-
 PYTHON_KEYS = {
     "lockstep.replication.policy.class": "replication.policy.class",
     "lockstep.topic.filter.class": "topic.filter.class",

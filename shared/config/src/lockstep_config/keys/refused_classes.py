@@ -6,8 +6,6 @@ from lockstep_config.keys.key_types import Key
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
 from lockstep_config.keys.python_classes import JAVA_KEYS
 
-__all__ = ["KNOWN_TO_KEEP_NAMES", "refused_class"]
-
 KEEPS_NAMES = IDENTITY_POLICIES[0]
 
 KNOWN_TO_KEEP_NAMES = frozenset(

@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 from lockstep_config.text.values import BadValue, integer
 
-__all__ = ["CONF_PREFIX", "MASTER", "PINNED", "Pinned", "SparkSettings", "check_conf", "check_master", "check_together"]
-
 MASTER = "lockstep.spark.master"
 CONF_PREFIX = "lockstep.spark.conf."
 """What follows is Spark's own key."""

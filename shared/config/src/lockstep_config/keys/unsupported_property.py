@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Untranslatable"]
-
 
 class Untranslatable(ValueError):
     """A Java property that cannot be handed to our clients. `key` is the property, the text says why and what to do."""

@@ -41,8 +41,6 @@ from lockstep_config.text.properties import Entry, PropertiesText, read_properti
 from lockstep_config.text.sources import config_sources
 from lockstep_config.text.values import list_of
 
-__all__ = ["bytes_of", "configured", "layers_of", "load", "read", "settled"]
-
 MOST_CLUSTERS = 100
 """Each two of them are a flow, at least of heartbeats."""
 _UNREADABLE: Mapping[type[OSError], str] = {

@@ -30,8 +30,6 @@ from lockstep_config.loader.configuration import bytes_of, configured, settled
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 
-__all__ = ["FLOW", "LegacyFiles", "legacy_text", "load_legacy"]
-
 COMMAND = Path("lockstep legacy")
 """In front of what is said of an option."""
 

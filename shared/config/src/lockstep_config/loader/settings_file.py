@@ -13,8 +13,6 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.config_providers import with_usual_providers
 from lockstep_config.text.properties import PropertiesText
 
-__all__ = ["SETTINGS_VARIABLE", "UNKNOWN_VARIABLE", "with_settings"]
-
 SETTINGS_VARIABLE = "LOCKSTEP_SETTINGS"
 """Names the file, for every process that a command starts."""
 UNKNOWN_VARIABLE = "LOCKSTEP_UNKNOWN_KEYS"

@@ -12,8 +12,6 @@ from lockstep_config.keys.python_classes import JAVA_KEYS, PYTHON_KEYS
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
 
-__all__ = ["by_itself"]
-
 _REFERENCE = re.compile(r"\$\{[^{}:]*:[^}]*\}")
 _NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 

@@ -19,8 +19,6 @@ from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_protocol.names import Flow
 
-__all__ = ["FlowView", "Setting", "View", "view"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:

@@ -13,8 +13,6 @@ from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
 from lockstep_config.text.values import list_of
 
-__all__ = ["remark"]
-
 OF_READING = frozenset(
     name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
 )

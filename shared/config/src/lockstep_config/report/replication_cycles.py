@@ -19,8 +19,6 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_protocol.filters import NameFilter, Names
 
-__all__ = ["check_cycles", "find_cycles"]
-
 MOST_STEPS = 500
 """Names that are followed from one flow on: a file of many clusters has very many ways."""
 
@@ -31,7 +29,7 @@ Step = tuple[FlowSettings, str]
 def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Each circle is a problem of the line that makes the difference, where one does."""
     try:
-        found = list(find_cycles(flows))
+        found = list(_find_cycles(flows))
     except ClassFailed as exc:
         findings.problem("", str(exc))
         return
@@ -43,7 +41,7 @@ def check_cycles(layers: Layers, flows: Sequence[FlowSettings], findings: Diagno
             _report(layers, way, again, findings)
 
 
-def find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
+def _find_cycles(flows: Sequence[FlowSettings]) -> Iterable[tuple[tuple[Step, ...], str]]:
     """For each flow the first way by which one of its topics comes back under a name that it mirrors again, with that
     name."""
     running = [settings for settings in flows if settings.enabled and not settings.keeps_names]

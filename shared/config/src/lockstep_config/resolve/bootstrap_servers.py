@@ -7,9 +7,6 @@ import re
 from lockstep_config.resolve.slips import placeholder
 from lockstep_config.text.values import BadValue, list_of
 
-__all__ = ["check_servers"]
-
-
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """As in Kafka's `Utils.HOST_PORT_PATTERN`."""
 

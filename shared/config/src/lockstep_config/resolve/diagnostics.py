@@ -11,8 +11,6 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
 
-__all__ = ["Diagnostics"]
-
 _WORDS = re.compile(r"[\s,;=\"']+")
 
 

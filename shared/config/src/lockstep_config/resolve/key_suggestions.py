@@ -18,19 +18,6 @@ from lockstep_config.keys.key_types import KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.renamed_keys import RenamedKey, renamed_key
 
-__all__ = [
-    "KINDS",
-    "LONGEST",
-    "NOTHING_LIKE_IT",
-    "KeySuggestion",
-    "cluster_meant",
-    "flow_meant",
-    "known_at",
-    "like_alias",
-    "meant",
-    "near",
-]
-
 KINDS: tuple[ClientKind, ...] = get_args(ClientKind)
 LONGEST = 120
 """Characters of a key that is compared with others; what is longer is no slip of the pen."""

@@ -10,8 +10,6 @@ from lockstep_config.resolve.key_suggestions import near
 from lockstep_config.resolve.precedence import Layers
 from lockstep_protocol.names import Flow
 
-__all__ = ["NO_CLASSES", "OwnClasses", "own_classes"]
-
 
 @dataclass(frozen=True, slots=True)
 class OwnClasses:

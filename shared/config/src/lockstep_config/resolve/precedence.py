@@ -30,24 +30,6 @@ from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "ALIAS",
-    "LEGAL_IN_TOPIC",
-    "SIDES",
-    "KeyScope",
-    "Layers",
-    "Side",
-    "aliases",
-    "client",
-    "connection",
-    "connector",
-    "every_alias",
-    "layered",
-    "parse_key",
-    "record_producer",
-    "worker",
-]
-
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
 

@@ -12,10 +12,8 @@ from lockstep_config.keys.key_types import Key, Kind
 from lockstep_config.text.jaas import JAAS, NotJaas, entry_of, typographic
 from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import list_of
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.unmatchable_patterns import needed_but_illegal
-
-__all__ = ["in_connection", "likeness", "of_patterns", "placeholder", "slip"]
 
 _UNFILLED = "a placeholder that nobody filled"
 _TEMPLATE = "part of a template to be rendered first"

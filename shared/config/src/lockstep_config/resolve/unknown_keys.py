@@ -11,8 +11,6 @@ from lockstep_config.resolve.key_suggestions import cluster_meant, flow_meant, l
 from lockstep_config.resolve.slips import placeholder
 from lockstep_config.text.properties import Entry
 
-__all__ = ["IS_UNKNOWN", "another_arrow", "unknown", "unknown_alias"]
-
 IS_UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 
 

@@ -27,9 +27,7 @@ from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unkn
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import masked
 from lockstep_config.text.values import BadValue, boolean, choice, integer, is_boolean, list_remark
-from lockstep_protocol.java_regex.translate import UntranslatablePattern
-
-__all__ = ["OF_EVERY_CLIENT", "OF_RECORDS", "check_line", "does_nothing"]
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_EVERY_CLIENT = frozenset(

@@ -15,8 +15,6 @@ from lockstep_config.strimzi.connection_fields import AUTHENTICATION
 from lockstep_config.strimzi.lines import Lines, Part
 from lockstep_config.text.config_providers import STRIMZI_SECRETS
 
-__all__ = ["add_connection"]
-
 _MECHANISMS = MappingProxyType({one.strimzi_type: one for one in MECHANISMS.values() if one.strimzi_type})
 _PASSWORD = frozenset({"type", "username", "passwordSecret"})
 _OF_TYPE: Mapping[str, frozenset[str]] = MappingProxyType(

@@ -5,20 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = [
-    "API_VERSIONS",
-    "BEFORE_V1",
-    "BETA",
-    "BETA_ON",
-    "IBMS",
-    "MIRROR_MAKER",
-    "MIRROR_MAKER_2",
-    "OLD",
-    "STRIMZI",
-    "V1",
-    "VERSIONS",
-]
-
 STRIMZI = "kafka.strimzi.io"
 IBMS = ("eventstreams.ibm.com", "ibmevents.ibm.com")
 """The groups of IBM's two operators, which are Strimzi's under other names."""

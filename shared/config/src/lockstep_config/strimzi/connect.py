@@ -24,16 +24,6 @@ from lockstep_config.text.values import list_of
 from lockstep_config.text.yaml_nodes import MapNode, Node
 from lockstep_protocol.names import Flow
 
-__all__ = [
-    "CLASSES",
-    "ConnectorResource",
-    "add_connect",
-    "connectors_by_name",
-    "is_worker",
-    "nearest_class",
-    "recognise_connector",
-]
-
 MIRROR = "org.apache.kafka.connect.mirror."
 CLASSES: Mapping[ConnectorName, str] = {
     "source": "MirrorSourceConnector",

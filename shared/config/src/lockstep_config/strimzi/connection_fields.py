@@ -9,9 +9,6 @@ from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.strimzi.api_versions import BETA_ON
 from lockstep_config.strimzi.fields import Field, Fields, Form, Use
 
-__all__ = ["AUTHENTICATION", "CLUSTER", "chart_field", "list_field", "object_field", "text_field", "unused_field"]
-
-
 text_field = partial(Field, Form.TEXT)
 object_field = partial(Field, Form.MAP)
 list_field = partial(Field, Form.LIST)

@@ -21,8 +21,6 @@ from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
 from lockstep_config.text.values import string
 from lockstep_protocol.names import Flow
 
-__all__ = ["CONNECTOR_FIELDS", "AliasesOf", "Connectors", "add_connectors", "add_flow"]
-
 CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType(
     {"source": "sourceConnector", "checkpoint": "checkpointConnector", "heartbeat": "heartbeatConnector"}
 )

@@ -11,8 +11,6 @@ from enum import Enum
 from lockstep_config.strimzi.lines import Lines, Part, Place
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, join_path
 
-__all__ = ["Field", "Fields", "Use", "check_config", "check_fields"]
-
 LIKENESS = 0.6
 """difflib's ratio from which on a known field is worth naming beside an unknown one."""
 

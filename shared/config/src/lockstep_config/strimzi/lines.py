@@ -10,8 +10,6 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, join_path
 
-__all__ = ["SET_BY_STRIMZI", "ConfigSetting", "Lines", "Part", "Place", "Placed", "forbidden"]
-
 FORBIDDEN_EXCEPT = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols"}
 )

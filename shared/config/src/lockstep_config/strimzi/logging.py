@@ -5,8 +5,6 @@ from __future__ import annotations
 from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
 from lockstep_config.strimzi.lines import Lines, Part
 
-__all__ = ["add_logging"]
-
 OLD_KEY = "log4j.properties"
 """The key of a ConfigMap that is named without one, as before v1beta2."""
 

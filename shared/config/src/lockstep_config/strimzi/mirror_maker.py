@@ -10,8 +10,6 @@ from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, names_of
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, forbidden
 
-__all__ = ["add_mirror_maker"]
-
 _FORBIDDEN = {
     "consumer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "group.id", "interceptor.classes"),
     "producer": ("ssl.", "sasl.", "security.", "bootstrap.servers", "interceptor.classes"),

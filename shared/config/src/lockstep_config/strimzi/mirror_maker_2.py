@@ -22,8 +22,6 @@ from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, Place, fo
 from lockstep_protocol.names import Flow
 from lockstep_protocol.versions import NEWEST, OLDEST
 
-__all__ = ["add_mirror_maker_2"]
-
 FORBIDDEN = (
     *("ssl.", "sasl.", "security.", "listeners", "plugin.path", "rest.", "bootstrap.servers"),
     *("consumer.interceptor.classes", "producer.interceptor.classes"),

@@ -9,8 +9,6 @@ import yaml
 
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node
 
-__all__ = ["as_yaml"]
-
 _EXACT = 2**53
 """Beyond it Helm, whose numbers are 64-bit floats, does not keep a number."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

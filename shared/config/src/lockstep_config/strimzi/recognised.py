@@ -8,8 +8,6 @@ from pathlib import Path
 
 from lockstep_config.text.properties import Entry
 
-__all__ = ["YAML_SUFFIXES", "begins_as_json", "is_connector", "is_resource"]
-
 YAML_SUFFIXES = (".yaml", ".yml")
 _API_VERSION = re.compile(rb"^(?:- )?[\"']?(?:apiVersion|kind)[\"']?[ \t]*:", re.MULTILINE)
 _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\[\]])")

@@ -34,8 +34,6 @@ from lockstep_config.text.json_nodes import read_json
 from lockstep_config.text.properties import Entry, PropertiesText
 from lockstep_config.text.yaml_nodes import Leaf, ListNode, MapNode, Node, read_yaml
 
-__all__ = ["read_connector", "read_resource", "resource_of"]
-
 _ANNOTATIONS = {
     "restart-connector": "`lockstep restart FILE connector:NAME` does this",
     "restart-connector-task": "`lockstep restart FILE slot:N` does this",

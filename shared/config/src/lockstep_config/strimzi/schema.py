@@ -29,8 +29,6 @@ from lockstep_config.strimzi.connection_fields import (
 )
 from lockstep_config.strimzi.fields import Field, Fields, Form
 
-__all__ = ["CHART_VALUES", "KAFKA_CONNECTOR", "KINDS"]
-
 _OFFSETS = "`lockstep offsets list`, `alter` and `reset` do this"
 _CONNECTOR: Fields = MappingProxyType(
     {

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ConfigurationError", "Problem", "UnknownFlow"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:

@@ -24,24 +24,8 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.files import content_of
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.values import BadValue, list_of
-from lockstep_protocol.java_regex.translate import UntranslatablePattern, to_python
-
-__all__ = [
-    "SECRETS_CLASS",
-    "SECRETS_FOLDER",
-    "SECRETS_VARIABLE",
-    "STRIMZI_SECRETS",
-    "DirectoryProvider",
-    "EnvironmentProvider",
-    "FileProvider",
-    "MountedProvider",
-    "Provider",
-    "Unresolvable",
-    "providers_of",
-    "resolved",
-    "secrets_folder",
-    "with_usual_providers",
-]
+from lockstep_protocol.java_regex.tokens import UntranslatablePattern
+from lockstep_protocol.java_regex.translate import to_python
 
 PROVIDERS_KEY = "config.providers"
 KAFKA = "org.apache.kafka.common.config.provider."

@@ -8,8 +8,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["LARGEST", "Unreadable", "content_of"]
-
 LARGEST = 16 * 1024 * 1024
 """Bytes; the largest configurations and certificate bundles have a hundredth of it."""
 

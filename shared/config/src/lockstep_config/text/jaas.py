@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["JAAS", "JaasEntry", "NotJaas", "entry_of", "typographic"]
-
 JAAS = "sasl.jaas.config"
 MARKS = (("=", False), (";", False))
 FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12PrivateKeyTypes
 
-__all__ = ["MAGIC", "BadStore", "JksStore", "KeyEntry", "read_jks"]
-
 MAGIC = b"\xfe\xed\xfe\xed"
 WHITENER = b"Mighty Aphrodite"
 DIGEST_BYTES = hashlib.sha1(b"", usedforsecurity=False).digest_size

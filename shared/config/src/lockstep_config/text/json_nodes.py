@@ -10,8 +10,6 @@ from pathlib import Path
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.yaml_nodes import MOST_BYTES, MOST_DEPTH, Leaf, ListNode, MapNode, Node, join_path
 
-__all__ = ["read_json"]
-
 _BLANK = re.compile(r"[ \t\r\n]*")
 _WORD = re.compile(r"-?[0-9][0-9.eE+-]*|[A-Za-z]+")
 _DECODER = json.JSONDecoder()

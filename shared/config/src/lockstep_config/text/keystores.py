@@ -24,8 +24,6 @@ from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x
 from lockstep_config.text.files import content_of
 from lockstep_config.text.jks import MAGIC, BadStore, read_jks
 
-__all__ = ["BadStore", "Identity", "identity_of", "identity_of_pem", "trusted_of"]
-
 _KEY = re.compile(r"-----BEGIN (?P<label>[A-Z ]*PRIVATE KEY)-----.*?-----END (?P=label)-----", re.DOTALL)
 _IS_PEM = re.compile(rb"-----BEGIN [A-Z0-9 ]+-----")
 

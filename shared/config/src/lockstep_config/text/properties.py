@@ -21,8 +21,6 @@ import javaproperties
 
 from lockstep_config.text.config_errors import Problem
 
-__all__ = ["Entry", "PropertiesText", "read_properties"]
-
 UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 

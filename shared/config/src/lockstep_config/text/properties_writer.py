@@ -10,8 +10,6 @@ from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
 
-__all__ = ["as_properties", "plain_secrets"]
-
 _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
 _JAAS_SECRET = re.compile(r"""\w*(?:password|secret|token|key)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE)
 _PLAIN_IN_KEYS = str.maketrans({c: f"\\{c}" for c in " :=#!\\"})

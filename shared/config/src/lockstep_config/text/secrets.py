@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["MASK", "is_secret", "masked"]
-
 MASK = "********"
 
 _SECRET = re.compile(

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from lockstep_config.text.properties import Entry
 
-__all__ = ["Sources", "config_sources", "named_files"]
-
 _NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 _JAAS = re.compile(r"(?:^|\.)sasl\.jaas\.config$")
 _IN_JAAS = re.compile(r"""\bssl\.[a-z]+\.location\s*=\s*["']?([^"';\s]+)""")

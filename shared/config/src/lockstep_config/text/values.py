@@ -11,20 +11,6 @@ from datetime import datetime
 
 from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
 
-__all__ = [
-    "BadValue",
-    "boolean",
-    "choice",
-    "integer",
-    "is_boolean",
-    "is_true",
-    "list_of",
-    "list_remark",
-    "moment",
-    "string",
-    "version",
-]
-
 LONGEST_NUMBER = 30
 """Digits; Java's own numbers have 19."""
 

@@ -18,8 +18,6 @@ from yaml.composer import Composer
 
 from lockstep_config.text.config_errors import Problem
 
-__all__ = ["Leaf", "ListNode", "MapNode", "Node", "join_path", "read_yaml"]
-
 MOST_BYTES = 2 * 1024 * 1024
 """More than Kubernetes stores of one resource (1.5 MiB)."""
 MOST_NODES = 50_000

@@ -10,8 +10,6 @@ from typing import Any
 
 from lockstep_protocol.rows.row import ControlRecord
 
-__all__ = ["Command", "decode_command"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(ControlRecord):

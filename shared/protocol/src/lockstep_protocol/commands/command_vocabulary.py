@@ -15,29 +15,6 @@ from types import MappingProxyType
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 
-__all__ = [
-    "FLOW",
-    "OFFSETS_ALTER",
-    "OFFSETS_LIST",
-    "OFFSETS_RESET",
-    "PAUSE",
-    "REFRESH",
-    "RESTART",
-    "RESUME",
-    "SCOPE_FORMS",
-    "SERVICES",
-    "STOP",
-    "VERBS",
-    "Connector",
-    "ControlCommand",
-    "Scope",
-    "ScopeKind",
-    "UnknownVerb",
-    "asked",
-    "connector_of",
-    "owner_of_wanted",
-]
-
 SERVICES = ("topic-sync", "acl-sync", "data-plane", "checkpoint", "heartbeat")
 
 

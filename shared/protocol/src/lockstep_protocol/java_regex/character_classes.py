@@ -6,8 +6,6 @@ import functools
 import sys
 import unicodedata
 
-__all__ = ["BLANKS", "CASED_CATEGORIES", "LINE_ENDS", "POSIX", "UNICODE_CATEGORIES", "category_ranges"]
-
 LINE_ENDS = r"\n\r\x85\u2028\u2029"
 """What `.` does not match in Java; Python's stops at the line feed only."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, NoReturn
 
-__all__ = ["Tokens", "UntranslatablePattern"]
-
 
 class UntranslatablePattern(ValueError):
     """The pattern is no regular expression, or means in Java what Python cannot express; `why` says which and where."""

@@ -21,8 +21,6 @@ from lockstep_protocol.java_regex.character_classes import (
 )
 from lockstep_protocol.java_regex.tokens import Tokens, UntranslatablePattern
 
-__all__ = ["UntranslatablePattern", "to_python"]
-
 ANY = r"[\s\S]"
 NO_LINE_END = f"[^{LINE_ENDS}]"
 AT_LAST_LINE_END = rf"(?:(?!(?<=\r)\n)(?=(?:\r\n|[{LINE_ENDS}])?\Z))"

@@ -10,18 +10,6 @@ from dataclasses import dataclass, field
 from lockstep_protocol.metric import counted, counter, gauge
 from lockstep_protocol.rows.row import Row, row_kind
 
-__all__ = [
-    "PARTITION",
-    "SLOT",
-    "Assignment",
-    "LegacyGroup",
-    "OffsetRuns",
-    "Origin",
-    "PartitionProgress",
-    "SlotStatus",
-]
-
-
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
 

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-__all__ = ["ROWS", "ControlRecord", "MalformedRow", "NewerVersion", "Row", "decode_row", "row_kind"]
-
 
 class MalformedRow(ValueError):
     """A record of a control topic that is not what its key says; the message names the key."""

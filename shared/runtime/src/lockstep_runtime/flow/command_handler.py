@@ -27,11 +27,9 @@ from lockstep_protocol.commands.command_vocabulary import (
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
 from lockstep_runtime.util.errors import ClusterError
-
-__all__ = ["CommandHandler"]
 
 
 class CommandHandler:

@@ -10,20 +10,6 @@ from lockstep_protocol.metric import Metric, MetricSet
 from lockstep_protocol.names import Flow
 from lockstep_runtime.telemetry.metrics import Sample
 
-__all__ = [
-    "CHECKPOINT",
-    "HEARTBEAT",
-    "METRICS",
-    "SOURCE",
-    "LeadSample",
-    "certificate_samples",
-    "connector",
-    "lead_samples",
-    "memory_samples",
-    "quoted",
-    "shown_by",
-]
-
 SOURCE, CHECKPOINT, HEARTBEAT = "MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector"
 """MM2's connectors. Ours of the first is the data plane; topic-sync and acl-sync are part of it and count as none."""
 

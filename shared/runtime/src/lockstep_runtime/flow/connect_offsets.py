@@ -12,10 +12,9 @@ from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, listing, record_of
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
-from lockstep_runtime.kafka.topic_follower import Record, target_follower
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import TopicMissing
-
-__all__ = ["ConnectOffsets", "offsets_answer", "offsets_listed"]
 
 LISTED = 5_000
 """Entries in one answer at most: an event is one record, and brokers take 1 MiB."""

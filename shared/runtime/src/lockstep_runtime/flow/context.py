@@ -31,8 +31,6 @@ from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import LeadershipLost
 
-__all__ = ["Answer", "Clock", "FlowContext", "FlowService"]
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:

@@ -17,8 +17,6 @@ from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.auto_restart import again, allowed_for, is_spent, is_unlimited, next_after
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
 
-__all__ = ["MainLoop"]
-
 EXPECTED = (ClusterError, LeadershipLost, asyncio.CancelledError)
 
 

@@ -16,8 +16,6 @@ from lockstep_runtime.util.asyncio_util import set_within
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError
 
-__all__ = ["PeriodicTasks"]
-
 
 class PeriodicTasks:
     """The periodic work of one service in one flow."""

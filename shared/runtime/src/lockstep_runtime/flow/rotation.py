@@ -27,8 +27,6 @@ from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.file_digest import FileDigest, contents
 
-__all__ = ["Renewable", "Rotation"]
-
 CHECK_INTERVAL_S = 2.0
 """How often the files are looked at; what has changed is taken up when it is the same at the next look."""
 

@@ -8,8 +8,6 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["AccessPolicy", "Certificate", "PagesUnusable", "same_token"]
-
 
 class PagesUnusable(Exception):
     """The pages cannot be served so; the text says what is wrong and what to do."""

@@ -6,8 +6,6 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-__all__ = ["JSON", "METHODS", "page", "refusal", "refusal_bytes"]
-
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 

@@ -14,8 +14,6 @@ from aiohttp import web
 
 from lockstep_runtime.http.answers import refusal_bytes
 
-__all__ = ["GuardedConnection"]
-
 HEAD_BYTES = 8_192
 """A request's line and headers at most; answered with 431 beyond."""
 

@@ -12,8 +12,6 @@ import click
 
 from lockstep_runtime.http.access import AccessPolicy
 
-__all__ = ["page_options"]
-
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 

@@ -12,13 +12,12 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lockstep_runtime.http.access import AccessPolicy, Certificate, PagesUnusable
 from lockstep_runtime.http.answers import JSON, METHODS, page, refusal
 from lockstep_runtime.http.guard import GuardedConnection
-from lockstep_runtime.telemetry.metrics import CONTENT_TYPE_LATEST, Metrics
-
-__all__ = ["PageServer"]
+from lockstep_runtime.telemetry.metrics import Metrics
 
 BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""

@@ -19,8 +19,6 @@ from lockstep_runtime.kafka.admin_requests import AdminRequests, in_pieces, toge
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN
 from lockstep_runtime.kafka.outcome import Outcome
 
-__all__ = ["AclRequests"]
-
 CHANGED_AT_ONCE = 200
 """Bindings a request."""
 

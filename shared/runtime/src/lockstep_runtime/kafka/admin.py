@@ -20,8 +20,6 @@ from lockstep_runtime.kafka.group_requests import GroupRequests
 from lockstep_runtime.kafka.topic_requests import TopicRequests
 from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
 
-__all__ = ["Admin", "connects"]
-
 PROBE = timedelta(seconds=5)
 """How long one attempt to reach the cluster takes at most. MM2's admin.timeout.ms (a minute) is for requests, not for
 finding out.

@@ -41,8 +41,6 @@ from lockstep_runtime.util.errors import (
     RequestRefused,
 )
 
-__all__ = ["IN_FLIGHT", "QUICK", "REACH", "AdminRequests", "authorized_operations", "in_pieces", "together"]
-
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")

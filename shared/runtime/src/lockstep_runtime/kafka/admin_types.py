@@ -6,16 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = [
-    "ConfigSource",
-    "GroupDescription",
-    "GroupListing",
-    "GroupOffset",
-    "NewTopic",
-    "TopicConfig",
-    "TopicDescription",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["NOT_A_BROKER", "NOT_VERIFIED", "advertised_by_no_name", "login_name", "refused_login"]
-
 NOT_VERIFIED = "certificate verify failed"
 
 NOT_A_BROKER = (

@@ -13,8 +13,6 @@ from confluent_kafka import KafkaError, KafkaException
 from lockstep_config.clients.token_source import TokenCallback, TokenUnavailable
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["certificate_error", "create_client"]
-
 HANDSHAKE_S = 5.0
 
 C = TypeVar("C")

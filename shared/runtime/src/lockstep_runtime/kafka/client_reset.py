@@ -7,8 +7,6 @@ that is away, so nobody can tell which of the two it is.
 
 from __future__ import annotations
 
-__all__ = ["ClientReset"]
-
 
 class ClientReset:
     """Of one who asks, whatever client it asks with."""

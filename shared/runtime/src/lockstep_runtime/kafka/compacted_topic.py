@@ -14,14 +14,13 @@ from typing import Generic, TypeVar
 
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
-from lockstep_runtime.kafka.topic_follower import Record, TopicFollower
+from lockstep_runtime.kafka.topic_follower import TopicFollower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import set_within, unless_set
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LogTruncated, NotPermitted, TopicMissing
-
-__all__ = ["PARTITION", "CompactedTopic"]
 
 F = TypeVar("F")
 

@@ -21,8 +21,6 @@ from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, NotPermitted
 
-__all__ = ["ACTS_WITHIN", "ControlProducer", "ControlTopicLog"]
-
 log = logging.getLogger(__name__)
 
 IDLE = 0.2

@@ -15,8 +15,6 @@ from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, e
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
 
-__all__ = ["ControlTopic", "ensure_control_topics", "flow_topics", "offset_syncs_topic", "source_offsets_topic"]
-
 KEPT = timedelta(days=7)
 """How long events and commands are kept."""
 

@@ -10,8 +10,6 @@ from confluent_kafka import KafkaError
 
 from lockstep_protocol.kafka_errors import ErrorMeaning, meaning_of
 
-__all__ = ["error_verdict"]
-
 UNREACHABLE = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,

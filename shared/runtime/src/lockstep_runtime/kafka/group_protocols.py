@@ -16,8 +16,6 @@ from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["list_group_protocols"]
-
 
 async def list_group_protocols(
     alias: str, properties: Mapping[str, str], client_id: str, timeout_s: float

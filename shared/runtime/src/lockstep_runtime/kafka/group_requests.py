@@ -12,8 +12,6 @@ from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_oper
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupListing, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
 
-__all__ = ["GroupRequests"]
-
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-__all__ = ["missing_operation", "words"]
-
 OPERATIONS = {
     "add partitions to": "Alter",
     "alter configs of": "AlterConfigs",

@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
-__all__ = ["Outcome"]
-
 T = TypeVar("T")
 
 

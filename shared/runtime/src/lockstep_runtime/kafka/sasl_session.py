@@ -21,8 +21,6 @@ from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeReques
 
 from lockstep_runtime.util.backoff import KeyedBackoff
 
-__all__ = ["EARLIEST", "LATEST", "SHORTEST_S", "WAITS_S", "SessionConnection", "login_after", "renew_sessions"]
-
 EARLIEST, LATEST = 0.7, 0.85
 """Parts of a session after which it logs in again, at random between them: connections that were opened together do not
 all log in together. Java's are 0.85 and 0.95; what is sent before may reach a busy broker a good while later."""

@@ -21,8 +21,6 @@ from lockstep_runtime.kafka.topic_reader import Record, TopicReader
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
-__all__ = ["Record", "TopicFollower", "target_follower"]
-
 AHEAD = 4
 """Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
 

@@ -22,8 +22,6 @@ from lockstep_runtime.kafka.error_verdicts import error_verdict
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LogTruncated, NotPermitted, TopicMissing
 from lockstep_runtime.util.stall_detector import CHECK_INTERVAL, StallDetector
 
-__all__ = ["Record", "TopicReader", "bounds"]
-
 AT_ONCE = 5000
 """Records read in one go during replay: enough to make handing them over cheap, small enough not to hold up the
 loop."""

@@ -15,8 +15,6 @@ from lockstep_runtime.kafka.admin_types import NewTopic, TopicConfig, TopicDescr
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
-__all__ = ["TopicRequests"]
-
 DESCRIBED_AT_ONCE = 500
 """Topics a describe request."""
 

@@ -25,8 +25,6 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.sasl_session import WAITS_S
 from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
 
-__all__ = ["build_app"]
-
 METADATA_EVERY_MS = 10_000
 """If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. Nobody
 leads until the metadata is refreshed: for up to five minutes by default."""

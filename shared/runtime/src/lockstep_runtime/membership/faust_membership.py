@@ -12,14 +12,12 @@ from typing import Any
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
 from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
 from lockstep_runtime.util.asyncio_util import done_within, unless_set
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
-
-__all__ = ["FaustMembership"]
 
 JOIN = 60.0
 """Seconds a Faust app gets to start. It fails by itself, and sooner, where no broker answers."""

@@ -21,14 +21,13 @@ from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_runtime.flow.context import FlowContext, FlowService
 from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
-from lockstep_runtime.kafka.topic_follower import Record, TopicFollower, target_follower
+from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, errors_in
 from lockstep_runtime.util.liveness_timer import LivenessTimer
-
-__all__ = ["FlowRunner", "GroupLost", "InstanceTaken", "Membership"]
 
 GROUP_SILENT_AFTER = 60.0
 """Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its

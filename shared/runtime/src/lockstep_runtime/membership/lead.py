@@ -10,14 +10,13 @@ from lockstep_protocol.rows.state_rows import Leader
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
-from lockstep_runtime.kafka.topic_follower import Record, target_follower
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
-
-__all__ = ["TICK", "Lead"]
 
 TICK = 1.0
 """Seconds between two checks of our own lead when nothing happens."""

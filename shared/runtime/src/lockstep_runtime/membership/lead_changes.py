@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-__all__ = ["OFTEN", "PERIOD_S", "LeadChanges"]
-
 PERIOD_S = 60.0
 """Seconds over which changes are counted."""
 

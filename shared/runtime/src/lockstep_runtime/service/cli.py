@@ -30,8 +30,6 @@ from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
 from lockstep_runtime.util import memory
 
-__all__ = ["service_command"]
-
 _log = logging.getLogger(__name__)
 
 EPILOG = """\b

@@ -17,8 +17,6 @@ from lockstep_config.keys.log_levels import LOGGING_VARIABLE
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE
 from lockstep_config.text.config_providers import SECRETS_FOLDER, SECRETS_VARIABLE
 
-__all__ = ["REMARKS_PRINTED", "beside_configuration"]
-
 REMARKS_PRINTED = "--remarks-told"
 """For a process whose configuration was remarked on by the one that starts it."""
 

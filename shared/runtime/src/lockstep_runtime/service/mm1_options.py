@@ -11,8 +11,6 @@ import click
 if TYPE_CHECKING:
     from lockstep_config.loader.mm1_files import LegacyFiles
 
-__all__ = ["PARAMETERS", "legacy_arguments", "legacy_options", "mm1_files"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONSUMER, PRODUCER = "consumer.config", "producer.config"

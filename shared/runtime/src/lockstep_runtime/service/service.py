@@ -37,8 +37,6 @@ from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
-__all__ = ["Instance", "Process", "serve"]
-
 CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
 
 ENDS_WITHIN = 9.0

@@ -14,8 +14,6 @@ from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase,
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
-__all__ = ["DesiredPhase", "DesiredState", "after", "doubts"]
-
 
 class DesiredPhase(IntEnum):
     """What is wanted, from least to most restrained."""
@@ -72,7 +70,7 @@ class DesiredState:
 
     def partition(self, topic: str, partition: int, slot: int | None = None) -> DesiredPhase:
         """What is wanted of a source partition; `slot`: while that one has it."""
-        return self.phase_for(*scopes_containing(topic, partition, slot))
+        return self.phase_for(*_scopes_containing(topic, partition, slot))
 
     def _by_file(self, scope: Scope) -> DesiredPhase:
         stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
@@ -83,7 +81,7 @@ class DesiredState:
         return tuple(self.row(scope).restart for scope in scopes)
 
 
-def scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
+def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
     """Everything that a source partition lies in."""
     yield Scope.for_connector(Connector.SOURCE)
     if slot is not None:

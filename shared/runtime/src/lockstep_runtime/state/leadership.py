@@ -20,8 +20,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["HEARD_WITHIN", "HEARTBEAT_EVERY", "SESSION_TIMEOUT", "LeadPhase", "Leadership", "leader_label"]
-
 SESSION_TIMEOUT = 6.0
 """Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more
 (`group.min.session.timeout.ms`); with the rebalance and the claim behind it another replica acts within 10."""

@@ -30,8 +30,6 @@ from lockstep_protocol.rows.state_rows import (
 )
 from lockstep_runtime.state.leadership import leader_label
 
-__all__ = ["BY_ROW", "DIVIDED", "OWNERS", "UNLED", "StateFold", "owner_of"]
-
 R = TypeVar("R", bound=Row)
 
 OWNERS: Mapping[type[Row], str] = {

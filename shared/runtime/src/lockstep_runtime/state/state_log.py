@@ -8,12 +8,10 @@ from dataclasses import replace
 
 from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import Record
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import LeadershipLost
-
-__all__ = ["StateLog"]
 
 
 class StateLog(StateFold):

@@ -8,8 +8,6 @@ from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
-__all__ = ["SAID_AT_ONCE", "FailureTracker"]
-
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
 

@@ -17,8 +17,6 @@ from typing import Any, Literal, TextIO
 
 from lockstep_protocol.names import Flow
 
-__all__ = ["FLOW", "SERVICE", "TEXT", "FlowLog", "configure"]
-
 SERVICE = "service"
 FLOW = "flow"
 TEXT = "text"

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from lockstep_config.credentials.permissions import cause_of
 
-__all__ = ["SAID", "LogDedup"]
-
 SAID = 3
 """Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""
 

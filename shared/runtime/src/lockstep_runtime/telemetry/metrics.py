@@ -9,12 +9,10 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from lockstep_protocol.metric import Metric, Type
-
-__all__ = ["CONTENT_TYPE_LATEST", "Metrics", "Sample", "Series"]
 
 
 class Sample(NamedTuple):

@@ -20,8 +20,6 @@ from lockstep_runtime.telemetry.tracing import STEPS_AT_MOST, Attribute, SpanCon
 from lockstep_runtime.telemetry.tracing_config import TracingConfig
 from lockstep_runtime.util.errors import LeadershipLost
 
-__all__ = ["Spans"]
-
 PREFIX = "lockstep."
 SHOWN = 500
 """Characters of a text that a span may bear."""

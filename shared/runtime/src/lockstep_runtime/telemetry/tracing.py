@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
-__all__ = ["NO_TRACING", "Attribute", "SpanContext", "Tracing", "happened", "note", "step", "within"]
-
 Attribute = str | int | float | bool
 
 STEPS_AT_MOST = 50

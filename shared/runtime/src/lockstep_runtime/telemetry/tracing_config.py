@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-__all__ = ["TracingConfig", "tracing_config"]
-
 HTTP = "http/protobuf"
 GRPC_PORT, HTTP_PORT = 4317, 4318
 

@@ -8,8 +8,6 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.telemetry.tracing_config import tracing_config
 
-__all__ = ["start_tracing"]
-
 
 def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
     """For a service that is told to trace (`FlowSettings.tracing`). What stands in the way is said in one line, and

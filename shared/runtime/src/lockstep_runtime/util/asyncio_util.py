@@ -7,8 +7,6 @@ import os
 from collections.abc import Awaitable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["cancelled", "done_within", "error_retrieved", "set_within", "share_kept_s", "to_next_tick", "unless_set"]
-
 T = TypeVar("T")
 
 PHASE = os.getpid() % 97 / 97  # seconds; the clock is the same in every process of a machine

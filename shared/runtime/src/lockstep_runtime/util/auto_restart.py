@@ -11,8 +11,6 @@ from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Restarts
 
-__all__ = ["WORKS_AFTER", "again", "allowed_for", "is_spent", "is_unlimited", "next_after"]
-
 WORKS_AFTER = 600.0
 """Seconds after which a start counts as one that worked: longer than the longest back-off, ten minutes as in MM2's
 own refresh."""

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 
 from lockstep_runtime.util.errors import ClusterUnreachable
 
-__all__ = ["AWAY_AT_MOST_S", "Backoff", "KeyedBackoff"]
-
 K = TypeVar("K", bound=Hashable)
 
 AWAY_AT_MOST_S = 5.0

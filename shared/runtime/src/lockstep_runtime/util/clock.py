@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-__all__ = ["now_ms"]
-
 
 def now_ms() -> int:
     """Unix milliseconds, by the machine's clock, which may be set back."""

@@ -12,21 +12,6 @@ from typing import Any
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_protocol.errors import RetriableError
 
-__all__ = [
-    "AdvertisedAddressUnresolved",
-    "ClusterError",
-    "ClusterUnreachable",
-    "LeadershipLost",
-    "LogTruncated",
-    "NotAppended",
-    "NotPermitted",
-    "RequestRefused",
-    "ShutdownRequested",
-    "TopicDeleted",
-    "TopicMissing",
-    "errors_in",
-]
-
 
 def errors_in(exc: BaseException | None) -> Iterator[Any]:
     """The errors in a group of errors, however deep, in order; an error that is no group by itself."""

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from lockstep_config.text.files import content_of
 
-__all__ = ["FileDigest", "contents"]
-
 MISSING = "missing"
 
 

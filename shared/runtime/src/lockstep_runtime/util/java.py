@@ -8,8 +8,6 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["OLDEST", "find_java", "major_version", "missing_java"]
-
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SUSPENDED_S", "LivenessTimer"]
-
 SUSPENDED_S = 10.0
 """A timer that is not asked for so long was suspended with its process: what was sent meanwhile is yet to be read."""
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 
 from lockstep_runtime.util.backoff import Backoff
 
-__all__ = ["CHECK_INTERVAL", "StallDetector"]
-
 CHECK_INTERVAL, AT_MOST = 15.0, 240.0
 """Seconds between two looks. What stands still is found at the second; where beginning anew does not help, or is itself
 what keeps a slow cluster from answering, each look is twice as long after the one before."""
