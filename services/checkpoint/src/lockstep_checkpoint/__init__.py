@@ -1,1 +1,1 @@
-"""Says where each consumer group stands on the target."""
+"""Reports the position of each consumer group on the target."""

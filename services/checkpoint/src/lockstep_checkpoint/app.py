@@ -1,8 +1,8 @@
-"""The checkpoint service: where each consumer group of the source stands on the target, and optionally moving it there.
+"""The checkpoint service: the position of each source consumer group on the target, and optionally its offsets there.
 
-Three things run side by side in each flow: the checkpoints topic is replayed and followed (what was written), the
-offset-syncs topic is replayed and followed (how to translate), and rounds look at the groups. Replicas divide the
-groups among themselves (`FlowContext.owns`); each of them follows both topics whole.
+Each flow runs three tasks. Two replay and follow a topic: the checkpoints topic (what was written) and the offset-syncs
+topic (how to translate). The third runs rounds over the groups. Replicas divide the groups among themselves
+(`FlowContext.owns`); each of them follows both topics whole.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from lockstep_runtime.util.asyncio_util import cancelled
 
 QUESTIONS_A_TASK = 4
 QUESTIONS = 16
-"""Questions about groups that are under way at once, on both clusters together: so many for each of `tasks.max`, and
-so many where that is not set."""
+"""Requests about groups that run at once, on both clusters together: this many for each of `tasks.max`. Without
+`tasks.max`, this many in all."""
 
 PROTOCOLS_S = 10.0
 """Seconds that brokers have to list all their groups."""
@@ -193,8 +193,8 @@ class CheckpointFlow:
         self._not_replicated = groups
 
     async def _write(self, look: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:
-        """Append what is due. Returns how each group stands then, and the groups whose checkpoints do not fit the
-        format.
+        """Append the due checkpoints. Returns the position of each group, and the groups whose checkpoints do not fit
+        the format.
 
         A group for which nothing changed since it was last planned has nothing due and is not planned again.
         """
@@ -224,7 +224,7 @@ class CheckpointFlow:
             settled[group] = (seen, TranslationState(plan.untranslated, plan.places))
         standing = {group: how for group, (_, how) in settled.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
-            del settled[group]  # the next round looks again, although nothing else changes
+            del settled[group]  # the next round compares again, although nothing else changes
             standing[group] = _amended(standing[group], kept_back)
         self._settled = settled
         self._latencies.only(look.committed)
@@ -262,7 +262,7 @@ class CheckpointFlow:
     # -- groups on the target ------------------------------------------------------------------------------------------
 
     async def _sync(self) -> None:
-        """Look at the groups on the target and move those that two looks found alone and unchanged."""
+        """Compare the groups on the target, and move those that two comparisons found alone and unchanged."""
         groups = [
             group
             for group in self._report.groups()

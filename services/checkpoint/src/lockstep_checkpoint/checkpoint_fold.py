@@ -1,10 +1,10 @@
 """The checkpoints the target has acknowledged: what a new one has to be more recent than (`mm2-behaviour.md` §3.4 and
 §3.6).
 
-The checkpoints topic is the memory. It is replayed before anything is emitted, and followed afterwards, so that a
-restarted service, and another replica that takes a group over, go on from what was written last. A checkpoint of our
-own counts from its acknowledgement on, not from the moment it was sent: one that got lost is due again (MirrorMaker 2
-forgets it, `mm2-behaviour.md` §8 row 14).
+The checkpoints topic is the memory. The service replays it before it emits anything, and follows it afterwards. So a
+restarted service, or another replica that takes a group over, continues from the last checkpoint written. A checkpoint
+of our own counts when it is acknowledged, not when it is sent. A lost one is due again (MirrorMaker 2 forgets it,
+`mm2-behaviour.md` §8 row 14).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WrittenCheckpoints:
         self.written(at, checkpoint)
 
     def written(self, at: int, checkpoint: Checkpoint) -> None:
-        """`checkpoint` lies at offset `at`, acknowledged or read back; whichever comes first counts."""
+        """`checkpoint` is at offset `at`, acknowledged or read back; the first of the two counts."""
         where = (checkpoint.topic, checkpoint.partition)
         if at <= self._positions.get((checkpoint.group, where), -1):
             return

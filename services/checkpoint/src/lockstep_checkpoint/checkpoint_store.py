@@ -1,5 +1,4 @@
-"""Follow the checkpoints topic and add to it: the service's memory lies there and nowhere else (`mm2-behaviour.md`
-§3.4)."""
+"""Follow the checkpoints topic and append to it: the service's only memory (`mm2-behaviour.md` §3.4)."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from lockstep_runtime.kafka.topic_reader import Record
 class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
     """What the target has acknowledged of one flow's checkpoints; the topic is created where it is missing.
 
-    While we may not read the topic, nothing tells what was written before. Of the offset syncs read at the start only
-    the newest may be used then, so that checkpoints do not fall behind what is there (MM2's degraded start)."""
+    While we may not read the topic, the earlier checkpoints are unknown. Then only the newest of the offset syncs read
+    at the start may be used. So no checkpoint falls behind one that is there already (MM2's degraded start)."""
 
     def __init__(self, ctx: FlowContext, topic: ControlTopic) -> None:
         super().__init__(

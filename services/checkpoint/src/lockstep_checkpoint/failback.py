@@ -1,13 +1,14 @@
 """Where a group that moved to the target goes on when it comes back, by both flows' runs (decision 0025).
 
-Seen from one flow, its groups read two kinds of topics on the source: those that it copies, and those that the flow in
-the opposite direction writes there. Their records lie on the target already, and only that other flow knows where.
+The groups of one flow read two kinds of topics on the source. The flow copies the first kind; the flow in the opposite
+direction writes the second. The records of the second kind are on the target already, and only that other flow knows
+where.
 
-Where topics have the same name on both sides a topic is of both kinds. Of the records that the group has not read,
-those that came from the target lie there at or behind the place that the opposite flow's runs give. Those that did not
-were written to the source after the last record from the target that the group has read, so they were copied to the
-target after it: they lie behind the place too. As long as the group has read no record from the target that argument
-does not hold, and the earlier of both flows' answers counts.
+If topics have the same name on both sides, one topic is of both kinds. Of the records that the group has not read, some
+came from the target. These are at or behind the place there that the opposite flow's runs give. The others were written
+to the source after the last record from the target that the group has read. They were copied to the target after that
+record, so they are behind the place too. Until the group has read a record from the target, this argument does not
+hold. Then the earlier of both flows' answers counts.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 def place_back(
     back: RunTranslator, theirs: str, forth: RunTranslator, ours: str, partition: int, position: UpstreamOffset
 ) -> TranslatedOffset:
-    """Where a group that reads `position` of `ours` on the source next stands in `theirs` on the target.
+    """The position in `theirs`, on the target, of a group that reads `position` of `ours` on the source next.
 
-    `back` is what the flow from the target to the source says, `forth` what the flow itself says, which may not mirror
-    the topic at all. Never beyond a record that the group still has to see; `behind` of what it has seen are read again
-    at most.
+    `back` is the answer of the flow from the target to the source. `forth` is the answer of the flow itself, which may
+    not mirror the topic at all. The position is never beyond a record that the group has not read. The group reads at
+    most `behind` records again.
     """
     # Up to here nothing came from the target, so the place is the same.
     reads = forth.copied_to(ours, partition, position)
@@ -39,7 +40,7 @@ def place_back(
     if found.follows:
         end, missing = _own_records_end(mine)
         if end is None:
-            return TranslatedOffset(there, behind=position)  # how many of them came from the target nobody can tell
+            return TranslatedOffset(there, behind=position)  # the number of those that came from the target is unknown
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
         return TranslatedOffset(there, behind=untold + own + missing)
     if isinstance(mine, NoRun):
@@ -53,8 +54,8 @@ def place_back(
 
 
 def _own_records_end(mine: TranslatedOffset | NoRun) -> tuple[int | None, int]:
-    """Where the copies end, on the target, of the source's own records that the group has read, and how many of them
-    may not be there yet; None: unknown."""
+    """Where the copies of the source's own records that the group has read end on the target. The count is how many of
+    these may not be there yet; None: unknown."""
     if isinstance(mine, NoRun):
         return mine.most, 0
     return mine.at, mine.behind

@@ -27,7 +27,7 @@ Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
 
 @dataclass(frozen=True, slots=True)
 class TranslationState:
-    """How a group that could be looked at stands: `untranslated` are sentences for people, `places` are by target
+    """The position of a group that could be described: `untranslated` are sentences for people, `places` are by target
     partition, in order."""
 
     untranslated: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class _GroupView:
 
     @classmethod
     def read(cls, row: GroupStatus | None, *, syncs: bool) -> _GroupView:
-        """What an earlier process or another replica knew. Without `syncs` nobody looks at the target any more."""
+        """What an earlier process or another replica knew. Without `syncs` no round describes the target any more."""
         if row is None:
             return cls()
         return cls(
@@ -73,8 +73,8 @@ class GroupReport:
     """Keeps the group rows of one flow true and says what changed. `written` answers with a group's acknowledged
     checkpoints.
 
-    Looks at the source and at the target go on side by side, and each tells what it found: one row at a time is
-    compared and written, so that what both have to say is said once.
+    Requests to the source and to the target run side by side, and each reports its result. This class compares and
+    writes one row at a time, so that each change is reported once.
     """
 
     def __init__(self, ctx: FlowContext, written: Written) -> None:
@@ -87,7 +87,7 @@ class GroupReport:
     async def on_source_read(
         self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], owned: Callable[[str], bool]
     ) -> tuple[str, ...]:
-        """A round looked at the source: these groups are there (and stand so), these could not be looked at.
+        """A round described the source: these groups exist with these positions, and these could not be described.
 
         Returns the groups found since the last round. Every owned group that is in neither is gone.
         """
@@ -117,7 +117,7 @@ class GroupReport:
         return tuple(found)
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
-        """Where the group's checkpoints stood before it went back on the source (`rewinds`)."""
+        """The group's checkpoints before it went back on the source (`rewinds`)."""
         view, written = self._view(group), self._written(group)
         marks = rewinds(view.rewound, view.positions, written)
         if group in self._views:
@@ -126,8 +126,8 @@ class GroupReport:
         return marks
 
     async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
-        """The target's group stands at every checkpoint, but for those where it is `ahead`; `moved` are the offsets
-        just committed for it, if any. Without effect on a group that is gone from the source.
+        """The target's group is at every checkpoint, except where it is `ahead`. `moved` are the offsets just committed
+        for it. Without effect on a group that is gone from the source.
         """
         if self._is_gone(group):
             return
@@ -157,8 +157,8 @@ class GroupReport:
     async def _record_target_state(
         self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...], *, synced: bool
     ) -> None:
-        """The row says what a look at the target found. Of rewinds those stay that still show: a group that had members
-        there, or stands elsewhere, goes by its own positions."""
+        """The row with what a round found on the target. Rewinds that still show stay. A group that had members there,
+        or has another position, follows its own positions."""
         await self._log_ahead(group, ahead)
         marks = self.rewound(group)
         shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
@@ -169,8 +169,7 @@ class GroupReport:
             await self._write([group])
 
     async def _record_rewind(self, group: str) -> None:
-        """A group that went back on the source stands, on the target, where it was moved to before, until a look tells
-        more."""
+        """A group that went back on the source keeps its earlier position on the target until a round shows more."""
         marks, written, ahead = self.rewound(group), self._written(group), self._view(group).ahead
         known = {one.where for one in ahead}
         new = [
@@ -199,13 +198,13 @@ class GroupReport:
         return count > SAID
 
     def reset(self) -> None:
-        """Our share of the groups may be another one from now on. What was said stands in the state topic."""
+        """Our share of the groups may be another one from now on. What was reported is stored in the state topic."""
         self._views.clear()
 
     def groups(self) -> tuple[str, ...]:
-        """The groups that are there, failing ones included, and those that were when the source was last looked at.
+        """The groups that exist, failing ones included, and those that existed when the source was last described.
 
-        The second count where the source cannot be looked at now: that is when their offsets on the target matter most.
+        The second kind counts while the source cannot be described: then their offsets on the target matter most.
         """
         rows = self._ctx.state.all(GroupStatus)
         return tuple(sorted({*self._views, *(row.group for row in rows if row.reason != GONE)}))
@@ -218,7 +217,7 @@ class GroupReport:
         return counts
 
     def count_places(self) -> Mapping[str, int]:
-        """How many partitions of groups that could be looked at are exact, behind, waiting or beyond their places."""
+        """How many partitions of groups that could be described are exact, behind, waiting or beyond their places."""
         counts = dict.fromkeys(("exact", "behind", "waiting", AHEAD_ON_TARGET, REWOUND_ON_SOURCE), 0)
         for view in self._views.values():
             ahead = {one.where: one.state for one in view.ahead}

@@ -1,13 +1,13 @@
 """Whether a group's offsets on the target may be moved to its checkpoints (`mm2-behaviour.md` §3.7, made conditional).
 
-MirrorMaker 2 writes every checkpoint of a group it did not find EMPTY, and so can rewind a group that turns empty
-between its two jobs. Here a group is written only when two looks in a row found it without members and with the same
+MirrorMaker 2 writes every checkpoint of a group that it did not find EMPTY. So it can rewind a group that turns empty
+between its two jobs. Lockstep writes a group only after two rounds in a row found it without members and with the same
 offsets, and then only forwards. The broker's own refusal (UNKNOWN_MEMBER_ID for a group with members) guards the moment
-between the look and the write.
+between the request and the write.
 
-Where the target's group stands beyond its checkpoint, whoever goes on there skips records. That is told apart: the
-group went back on the source and the target's group still stands where it was translated to before (*rewound on
-source*), or somebody else moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
+If the target's group is beyond its checkpoint, a consumer that continues there skips records. There are two causes.
+Either the group went back on the source, and the target's group is still where it was translated to before (*rewound on
+source*). Or another client moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TargetGroupState:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A partition in which the target's group stands at `offset`, beyond its checkpoint `place`."""
+    """A partition in which the target's group is at `offset`, beyond its checkpoint `place`."""
 
     where: TopicPartition
     offset: int
@@ -63,8 +63,8 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class GroupSync:
-    """What to commit on the target in the group's name; where that is nothing and could not be helped, `left_alone`
-    says why. `ahead`: partitions that stay beyond their checkpoints, as far as this look tells.
+    """What to commit on the target in the group's name. If that is nothing and cannot be helped, `left_alone` has the
+    reason. `ahead`: partitions that stay beyond their checkpoints, as far as this round shows.
     """
 
     writes: tuple[Checkpoint, ...] = ()
@@ -107,8 +107,8 @@ def rewinds(
     before: Mapping[TopicPartition, tuple[int, int]],
     written: Mapping[TopicPartition, Checkpoint],
 ) -> dict[TopicPartition, int]:
-    """Where the checkpoint of each partition stood before its group went back on the source, as long as it has not come
-    so far again. `known`: what this said before; `before`: (upstream, downstream) of the checkpoints then.
+    """The checkpoint of each partition before its group went back on the source, until the group has come that far
+    again. `known`: the earlier result; `before`: (upstream, downstream) of the checkpoints then.
     """
     found = dict(known)
     for where, (upstream, downstream) in before.items():
@@ -119,8 +119,8 @@ def rewinds(
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:
-    """How the group looks once `writes` are committed, unless somebody else touched it: what the next look is held
-    against.
+    """The expected state of the group once `writes` are committed. The next round compares with it, to see whether
+    another client moved the group.
     """
     offsets = dict(now.offsets)
     offsets.update({(write.topic, write.partition): write.downstream for write in writes})

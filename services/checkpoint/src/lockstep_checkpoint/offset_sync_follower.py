@@ -1,4 +1,4 @@
-"""The offset-syncs topic, wherever it lies, as a store that translates.
+"""The offset-syncs topic, on either cluster, as a store that translates.
 
 MirrorMaker 2 goes on without translating and without a word while the topic is missing (`mm2-behaviour.md` §3.4).
 """

@@ -23,9 +23,9 @@ class ReverseTranslation:
 
 
 class OffsetTranslator:
-    """Where runs say anything of a position they alone count, also where the syncs lead further: after a truncated or
-    re-created topic old ones lead too far. `store` None: the syncs cannot be read, for the reason `trouble`.
-    `theirs` answers with the target's topic whose copy a topic of the source may be, by its name.
+    """If runs cover a position, they alone count, even where the syncs lead further. After a truncated or re-created
+    topic, old syncs lead too far. `store` None: the syncs cannot be read, for the reason `trouble`. `theirs` answers
+    with the target's topic whose copy a topic of the source may be, by its name.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class OffsetTranslator:
         self._theirs = theirs
 
     def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
-        """Where a group that reads `upstream` of a source partition next stands, as far as it can be said."""
+        """The target position of a group that reads `upstream` of a source partition next, as far as it is known."""
         theirs = self._theirs(topic)
         if theirs is not None and self._opposite is not None:
             if self._opposite.trouble:

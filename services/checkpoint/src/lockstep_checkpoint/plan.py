@@ -15,7 +15,7 @@ from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
-"""`OffsetTranslator.translate`, or whatever answers like it."""
+"""`OffsetTranslator.translate`, or a function with the same contract."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class CheckpointPlan:
     here.
     """
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
-    """How each partition with an offset stands once the due ones are written, ordered by target topic and partition."""
+    """The state of each partition with an offset once the due ones are written, ordered by target topic and
+    partition."""
 
 
 def consumes_mirrored(committed: Iterable[Committed], rule: CheckpointRule) -> bool:
@@ -118,7 +119,7 @@ def within(
 
 
 def beyond(checkpoint: Checkpoint, ends: Mapping[TopicPartition, int]) -> TranslatedOffset:
-    """How a partition stands whose checkpoint was kept back by `within`."""
+    """The state of a partition whose checkpoint was kept back by `within`."""
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
         return TranslatedOffset(None, why="the end of the target's log is not known")
@@ -145,9 +146,9 @@ def _where(one: tuple[TopicPartition, TranslatedOffset]) -> TopicPartition:
 def is_more_recent(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
     """Whether a checkpoint says something `last` did not.
 
-    The first of a partition does, one further downstream does, and so does one further *upstream back*: the group was
-    rewound on the source and may go backwards downstream. Everything else is the store having lost precision, and is
-    suppressed.
+    A checkpoint is due if it is the first of its partition, further downstream, or further *upstream back*. In the last
+    case the group was rewound on the source and may go backwards downstream. In all other cases the store only lost
+    precision, and the checkpoint is suppressed.
     """
     return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
 

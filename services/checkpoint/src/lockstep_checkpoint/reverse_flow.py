@@ -1,4 +1,4 @@
-"""What the flow in the opposite direction says of its partitions: its state topic lies on our source."""
+"""What the flow in the opposite direction reports of its partitions: its state topic is on our source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a group stands on the target by the data plane's own runs, exactly (decision 0021,
+"""The exact position of a group on the target, by the data plane's own runs (decision 0021,
 `docs/reference/offset-runs.md`).
 
 The rows of a flow's state topic go in; what they say together of one partition is put together when it is asked for.
@@ -48,16 +48,16 @@ class NoRun:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamPosition:
-    """Where a position downstream stands upstream, by the runs of the flow that wrote there."""
+    """The upstream position for a position downstream, by the runs of the flow that wrote there."""
 
     upstream: UpstreamOffset
-    """Nothing that the flow copied to the position or beyond, or is still to copy, lies before it."""
+    """Every record that the flow copied to the position or beyond, or is still to copy, is at or behind it."""
     follows: bool
     """The position is behind a record that the flow is known to have copied; else before the first such record."""
     known_until: int
-    """What the flow copied before the position lies before this offset downstream, as far as runs tell."""
+    """Every record that the flow copied before the position is before this offset downstream, as far as runs show."""
     since: int = 0
-    """Unless the position follows a record: what was copied before it lay, upstream, before this offset."""
+    """If the position follows no record: what was copied before it was, upstream, before this offset."""
 
 
 class RunTranslator:
@@ -106,7 +106,7 @@ class RunTranslator:
         return sum(self._changes[topic] for topic in set(topics))
 
     def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset | NoRun:
-        """Where a group that reads `upstream` of a source partition next stands.
+        """The target position of a group that reads `upstream` of a source partition next.
 
         Never beyond the records that it still has to see, and not falling when `upstream` rises, as long as the rows
         stand still.
@@ -131,8 +131,8 @@ class RunTranslator:
         return TranslatedOffset(found.downstream, behind=found.reread)
 
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:
-        """The end of the stretch of records copied in which the upstream offset lies; the offset itself, where it lies
-        in none that is known."""
+        """The end of the stretch of copied records that contains the upstream offset; the offset itself, if no known
+        stretch contains it."""
         runs = self._runs_of(topic, partition)
         index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
         return max(upstream, runs[index].upstream_end) if index >= 0 else upstream
@@ -150,11 +150,11 @@ class RunTranslator:
         return None if row is None else row.target_topic
 
     def translate_back(self, topic: str, partition: int, downstream: int) -> UpstreamPosition | str:
-        """Where a group that reads `downstream` of the copy of `topic` next stands upstream; a sentence, where that is
+        """The upstream position of a group that reads `downstream` of the copy of `topic` next; a sentence, if that is
         not known.
 
-        Nothing that the flow copied to `downstream` or beyond, or that it is still to copy, lies before the place. It
-        does not fall when `downstream` rises, as long as the rows stand still.
+        Every record that the flow copied to `downstream` or beyond, or that it is still to copy, is at or behind the
+        place. It does not fall when `downstream` rises, as long as the rows do not change.
         """
         where = (topic, partition)
         progress = self._progress.get(where)
@@ -176,8 +176,8 @@ class RunTranslator:
         return self._map((topic, partition), progress).runs
 
     def _of_another_log(self, progress: PartitionProgress) -> str:
-        """Why the progress is not about the present topics, "" when it is. Then offset syncs are not asked either: they
-        bear no ids, and the old ones lead too far."""
+        """Why the progress is not about the present topics, "" when it is. Then offset syncs are not used either: they
+        have no topic ids, and the old ones lead too far."""
         topic = self._topics.get(progress.topic)
         if topic is None:
             return "whether the topic is still the one that was copied is not known: topic-sync has no row of it"

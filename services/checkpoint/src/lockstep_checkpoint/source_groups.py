@@ -1,8 +1,8 @@
-"""Which groups of the source get checkpoints, and where they stand there (`mm2-behaviour.md` §2.3 and §3.5).
+"""The groups of the source that get checkpoints, and their positions there (`mm2-behaviour.md` §2.3 and §3.5).
 
-A group counts when it is a consumer group (classic or KIP-848; librdkafka lists no other protocols than "" and
-"consumer"), passes the group filter, and has an offset in a topic that passes the topic filter. Its state on the source
-is irrelevant.
+A group counts under three conditions. It is a consumer group (classic or KIP-848; librdkafka lists no other protocols
+than "" and "consumer"). It passes the group filter. It has an offset in a topic that passes the topic filter. Its state
+on the source is irrelevant.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class SourceGroupOffsets:
     committed: Mapping[str, tuple[Committed, ...]] = field(default_factory=dict)
     """Per group of interest, what it has committed, in all topics."""
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
-    """Groups that could not be looked at this time."""
+    """Groups that could not be described this time."""
     not_replicated: frozenset[str] | None = None
     """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
 
 
 def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
-    """Whether a listed group may be of interest, as far as the listing tells. `kind` is Kafka's group type in upper
+    """Whether a listed group may be of interest, as far as the listing shows. `kind` is Kafka's group type in upper
     case.
     """
     return kind in CONSUMER_TYPES and should_replicate_group(group, groups)
@@ -56,18 +56,19 @@ async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], Group
 
 
 def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -> Mapping[str, ClusterError]:
-    """Of the groups, each with the topics that it had offsets in, those whose offsets cannot be seen for one of the
-    topics that are denied us: with the first one's trouble."""
+    """Of the groups, those whose offsets cannot be seen for a topic that is denied us, with the trouble of the first
+    one. Each of `groups` comes with the topics that it had offsets in."""
     lacking = {group: sorted(names & denied.keys()) for group, names in sorted(topics.items())}
     return {group: denied[names[0]] for group, names in lacking.items() if names}
 
 
 class SourceGroups:
-    """Looks at the groups of one source. One request a broker and one a group each time, a few groups at once.
+    """Lists and describes the groups of one source. Each round sends one request a broker and one a group, a few groups
+    at once.
 
-    New groups are noticed at each look. A group that consumes other topics only is asked again after `refresh_every`,
-    the longest time after which MirrorMaker 2 would notice it too; None: what the first look found is all there will
-    be.
+    Each round notices new groups. A group that consumes other topics only is described again after `refresh_every`.
+    That is the longest time after which MirrorMaker 2 would notice it too. None: the result of the first round is
+    final.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class SourceGroups:
         self._refresh_every = refresh_every
         self._listed: set[str] = set()
         self._tracked: dict[str, frozenset[str]] = {}
-        """Groups of interest when last looked at, and in which topics."""
+        """Groups of interest when last described, and in which topics."""
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
         self._not_replicated: frozenset[str] | None = None
@@ -94,8 +95,8 @@ class SourceGroups:
     async def read(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
 
-        Raises ClusterUnreachable when the source is away and NotPermitted when groups may not be listed at all; what
-        happens to a single group is in the answer.
+        Raises ClusterUnreachable when the source is away and NotPermitted when groups may not be listed at all. Errors
+        of a single group are in the answer.
         """
         await self._list(now)
         candidates = {group for group in self._listed | self._tracked.keys() if owned(group)}
@@ -120,8 +121,8 @@ class SourceGroups:
         return SourceGroupOffsets(committed, failed, self._not_replicated)
 
     async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterError]:
-        """Those of the groups whose offsets are still there: a coordinator leaves out what lies in topics that we may
-        not describe (any more)."""
+        """Those of the groups whose offsets are still there: a coordinator leaves out offsets of topics that we may not
+        describe (any more)."""
         if not vanished:
             return {}
         asked = {topic for group in vanished for topic in self._tracked[group]}

@@ -1,10 +1,9 @@
 """Offset translation: where an upstream offset stands downstream, from sparse offset syncs (`mm2-behaviour.md` §3.2 and
 §3.3).
 
-The store keeps at most 64 syncs a partition, dense near the newest and exponentially sparser behind it, exactly as
-MirrorMaker 2 does, so that a group's checkpoint is the same whichever of the two writes it. Slots refer to syncs, and
-two slots are *the same* when they refer to the same sync, not when two syncs look alike. For distinct syncs at slots i
-< j:
+The store keeps at most 64 syncs a partition, dense near the newest and exponentially sparser behind it. MirrorMaker 2
+does exactly the same, so a group's checkpoint is the same whichever of the two writes it. Slots refer to syncs. Two
+slots are *the same* when they refer to the same sync, not when two syncs are equal. For distinct syncs at slots i < j:
 
     A  slot 0 is the newest sync
     B  up(i) <= up(j) + 2^j - 2^i          near enough: translation loses at most half of a group's lag
@@ -32,9 +31,9 @@ History: TypeAlias = tuple[OffsetSync, ...]
 class OffsetSyncStore:
     """The fold of the offset-syncs topic: every partition's history of syncs.
 
-    Before `finish_reading` nothing is translated. With `keep_only_newest` the syncs read until then leave just the last
-    one of each partition: that is for a start without the checkpoints written earlier, where an older sync could lead
-    behind them (`mm2-behaviour.md` §3.4).
+    Before `finish_reading` nothing is translated. With `keep_only_newest`, only the last of the syncs read until then
+    stays for each partition. That is for a start without the checkpoints written earlier, where an older sync could
+    lead behind them (`mm2-behaviour.md` §3.4).
     """
 
     def __init__(self, *, keep_only_newest: bool) -> None:
@@ -46,10 +45,10 @@ class OffsetSyncStore:
         """By source topic and partition, its slots."""
 
     def fold(self, at: int, sync: OffsetSync) -> None:
-        """Take in the sync that lies at offset `at` of the syncs topic.
+        """Store the sync that is at offset `at` of the syncs topic.
 
-        Anything at or below the last position is known already and changes nothing: an older sync read again looks
-        exactly like an upstream rewind, which forgets the history. Only the position tells the two apart.
+        A sync at or below the last position is known already and changes nothing. An older sync read again has the same
+        fields as an upstream rewind, which forgets the history. Only the position distinguishes the two.
         """
         if at <= self.position:
             return
@@ -70,9 +69,9 @@ class OffsetSyncStore:
     def translate_downstream(self, topic: str, partition: int, upstream: UpstreamOffset) -> DownstreamOffset | None:
         """Where `upstream` of a source partition stands downstream.
 
-        None while nothing can be said (the topic is not read to its end, or the partition has no sync), `TOO_OLD` below
-        the oldest usable sync, else an offset that is never beyond the truth. Monotonic in `upstream` for a store that
-        stands still.
+        None while the answer is unknown (the topic is not read to its end, or the partition has no sync). `TOO_OLD`
+        below the oldest usable sync, else an offset that is never beyond the truth. Monotonic in `upstream` while the
+        store does not change.
         """
         if not self._read_to_end:
             return None
@@ -109,7 +108,7 @@ def advanced(old: History, sync: OffsetSync) -> History:
         newer = new[slot - 1]
         far, near = _FAR[slot - 1], _NEAR[slot]
         below = new[slot + 1] if slot < SLOTS - 1 else None
-        # Walk the old slots for the oldest sync that may stand here; it never has to be found again for a later slot.
+        # Walk the old slots for the oldest sync that may be here; it never has to be found again for a later slot.
         while True:
             candidate = old[reading]
             far_enough = _is_far(newer, candidate, far)
