@@ -11,7 +11,7 @@ import pytest
 
 from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_data_plane.spark.conf import Pod, executors_python, settings_for, without_secrets
-from lockstep_data_plane.spark.secrets import secret_conf_file
+from lockstep_data_plane.spark.jvm_tempdir import secret_conf_file
 from lockstep_data_plane.spark.session import StderrFilter, exit_words
 
 OWN = "/opt/lockstep/bin/python"

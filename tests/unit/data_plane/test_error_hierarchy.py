@@ -10,7 +10,6 @@ import pytest
 from aiokafka.errors import CorruptRecordException, KafkaConnectionError
 
 import lockstep_data_plane
-from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
 from lockstep_data_plane.core.appended_skipper import RecordMismatch
 from lockstep_data_plane.core.content_match import AmbiguousMatch
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
@@ -20,6 +19,7 @@ from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, RecordT
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.wire.cluster import KafkaProtocolError
 from lockstep_data_plane.wire.connection import ApiNotSupported, BrokerUnreachable, TopicDeletedError
+from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
 from lockstep_runtime.membership.flow_runner import GroupLost

@@ -10,7 +10,7 @@ from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.append_sequence import AppendSequence
 from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
-from lockstep_data_plane.provenance.origin_rows import rows_in
+from lockstep_data_plane.provenance.origin_lookup import rows_in
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.stamp import SEQUENCES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.wire.throttle_notice import QUIET_S, ThrottleNotice
+from lockstep_data_plane.wire.cluster import QUIET_S, ThrottleNotice
 
 
 def test_throttle_notice_without_throttling_is_silent() -> None:

@@ -19,7 +19,7 @@ from lockstep_config import FlowSettings, load
 from lockstep_config.clients.sasl import MECHANISMS
 from lockstep_config.flow import client_settings as clients
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_data_plane.admin.group_positions import commit_metadata
+from lockstep_data_plane.admin.legacy_group import commit_metadata
 from lockstep_data_plane.core import gap_policy
 from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names

@@ -4,9 +4,9 @@ and which stand still though there is more."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from lockstep_data_plane.common.stall_detector import CopyStallDetector
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
@@ -16,6 +16,56 @@ from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, Partiti
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterError
+
+
+@dataclass(frozen=True, slots=True)
+class StalledPartition:
+    """The copy stands at `upstream` since `for_s` seconds, the source's readable records end at `end`."""
+
+    tp: TopicPartition
+    upstream: int
+    end: int
+    for_s: float
+
+
+class CopyStallDetector:
+    """Remembers since when each partition stands still with something to copy."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._since: dict[TopicPartition, tuple[int, float]] = {}
+        self.stuck: dict[TopicPartition, StalledPartition] = {}
+        """Those that were named and have not moved since."""
+
+    def check(
+        self,
+        rows: Iterable[PartitionProgress],
+        ends: Mapping[TopicPartition, int],
+        now: float,
+        resting: Collection[TopicPartition] = (),
+    ) -> tuple[list[StalledPartition], list[TopicPartition]]:
+        """Those newly found stuck, and those that move again, are up to date, halted with a reason of their own, or
+        `resting` because somebody wants it so. `ends`: the next offset behind what can be read; a partition that is not
+        in it was not answered for and stays as it was. `now`: seconds of a clock that does not go back."""
+        found: list[StalledPartition] = []
+        over: list[TopicPartition] = []
+        for row in rows:
+            tp = (row.topic, row.partition)
+            if tp not in ends:
+                continue
+            upstream, since = self._since.get(tp, (row.upstream, now))
+            at_rest = row.phase == "halted" or tp in resting
+            if at_rest or row.upstream != upstream or ends[tp] - 1 <= row.upstream:
+                self._since[tp] = (row.upstream, now)
+                if self.stuck.pop(tp, None) is not None:
+                    over.append(tp)
+                continue
+            self._since[tp] = (upstream, since)
+            if now - since >= self._patience_s and tp not in self.stuck:
+                self.stuck[tp] = StalledPartition(tp, upstream, ends[tp], now - since)
+                found.append(self.stuck[tp])
+        return found, over
+
 
 CHECK_INTERVAL_S = 10.0
 

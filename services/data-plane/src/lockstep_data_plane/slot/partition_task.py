@@ -11,7 +11,6 @@ from time import monotonic
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.common.backoff import PartitionBackoff
-from lockstep_data_plane.common.retriable_errors import RETRIABLE_ERRORS
 from lockstep_data_plane.core.events import (
     AllAnswered,
     NothingCopied,
@@ -34,6 +33,7 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.retry_gate import RetryGate
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
 from lockstep_runtime.util.asyncio_util import set_within

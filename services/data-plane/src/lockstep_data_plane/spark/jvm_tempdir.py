@@ -1,4 +1,4 @@
-"""The folder for what Spark's JVM writes down for a while.
+"""The folder for what Spark's JVM writes down for a while, and for the file by which it gets passwords.
 
 Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them, so each has a folder of
 its own, and whoever starts next removes the folders of those that are no more. A folder is locked by the process that
@@ -10,10 +10,15 @@ import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import javaproperties
+
 PREFIX = "lockstep-jvm-"
+SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+"""What pyspark starts its JVM with, as a shell would have it."""
 
 
 def new_folder(beside: Path) -> tuple[Path, int]:
@@ -43,3 +48,25 @@ def _remove_unless_held(folder: Path) -> None:
         shutil.rmtree(folder)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def secret_conf_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """While Spark's JVM is started: it reads these settings from a file in `folder` that nobody else may read, and that
+    is gone afterwards: everybody may read its command line."""
+    if not secrets:
+        yield
+        return
+    file, asked = folder / "secret.conf", os.environ.get(SUBMIT_ARGUMENTS)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
+        out.write(javaproperties.dumps(secrets, timestamp=None))
+    # Settings on the command line count first, then the file, then the user's spark-defaults.conf.
+    os.environ[SUBMIT_ARGUMENTS] = f"--properties-file {file} --load-spark-defaults {asked or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        file.unlink()
+        if asked is None:
+            del os.environ[SUBMIT_ARGUMENTS]
+        else:
+            os.environ[SUBMIT_ARGUMENTS] = asked

@@ -24,8 +24,7 @@ from typing import Any, TypeVar
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, settings_for, without_secrets
-from lockstep_data_plane.spark.jvm_tempdir import new_folder
-from lockstep_data_plane.spark.secrets import secret_conf_file
+from lockstep_data_plane.spark.jvm_tempdir import new_folder, secret_conf_file
 
 log = logging.getLogger(__name__)
 

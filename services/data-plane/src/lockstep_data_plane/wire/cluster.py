@@ -16,7 +16,6 @@ from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
 from lockstep_data_plane.wire.error_codes import LED_ELSEWHERE
-from lockstep_data_plane.wire.throttle_notice import ThrottleNotice
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
@@ -57,6 +56,30 @@ def _name(code: int) -> str:
         return ErrorCode(code).name.upper()
     except ValueError:
         return f"error {code}"
+
+
+QUIET_S = 60.0
+"""A client that was not throttled for so long is within the quota again; the next time is logged."""
+
+
+class ThrottleNotice:
+    """What the brokers of one cluster say of a quota that we are over. `now` everywhere: seconds of a clock that does
+    not go back."""
+
+    def __init__(self) -> None:
+        self._until: float | None = None
+        self._news = 0.0
+
+    def throttled(self, seconds: float, now: float) -> None:
+        """A broker wants us to stay away for so long."""
+        if self._until is None or now > self._until + QUIET_S:
+            self._news = seconds
+        self._until = max(self._until or now, now + seconds)
+
+    def news(self) -> float:
+        """Seconds that we were told to stay away when it began; 0 where that is no news. To be told once."""
+        news, self._news = self._news, 0.0
+        return news
 
 
 class ClusterClient:

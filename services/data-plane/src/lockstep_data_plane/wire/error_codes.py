@@ -1,9 +1,13 @@
-"""What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table."""
+"""What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
+exceptions pass while a slot tries again."""
 
 from __future__ import annotations
 
 from enum import Enum
 
+from aiokafka.errors import KafkaError
+
+from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean, meaning_of, sentence_of
 from lockstep_protocol.kafka_errors import KafkaErrorCode as Code
 
@@ -47,3 +51,7 @@ def retry_for(code: int) -> tuple[Retry, str]:
     here, for an append is a compare-and-swap and a fetch changes nothing."""
     sentence = _DIVERGED if code == DIVERGED else sentence_of(code)
     return RETRIES.get(meaning_of(code), Retry.PASSING), sentence
+
+
+RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)
+"""Lockstep's own category, and what aiokafka and asyncio raise when a broker does not answer."""

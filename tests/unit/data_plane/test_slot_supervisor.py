@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.driver.slot_health import (
+from lockstep_data_plane.driver.slot_supervisor import (
     DRAINS_ALONE_WITHIN_S,
     FIRST_WORD_WITHIN_S,
     FROZEN_AFTER_S,

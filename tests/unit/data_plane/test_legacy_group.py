@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep_data_plane.admin.group_positions import commit_metadata, due_commits, plan_start
+from lockstep_data_plane.admin.legacy_group import commit_metadata, due_commits, plan_start
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.kafka.admin_types import GroupOffset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep_data_plane.common.stall_detector import CopyStallDetector, StalledPartition
+from lockstep_data_plane.driver.source_monitor import CopyStallDetector, StalledPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 TP = ("t", 0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.concatenate import concatenate
+from lockstep_data_plane.record_batch.coalesce import concatenate
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
