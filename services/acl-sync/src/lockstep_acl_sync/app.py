@@ -1,4 +1,4 @@
-"""The ACL sync service: read both sides, add what the target lacks, take back what is ours, say how it stands."""
+"""The ACL sync service: read both sides, add what the target lacks, take back what is ours, report the state."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ class AclSync:
         return partial(judge_with, rule=self._rule, opt_ins=OptIns(there, follows))
 
     async def _add(self, missing: Collection[AclBinding]) -> AclsChanged:
-        """Make them; they are claimed already. What the target refuses is not ours, whoever makes it later."""
+        """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
+        later."""
         ctx = self._ctx
         if not missing:
             return AclsChanged()
@@ -177,7 +178,7 @@ class AclSync:
         return deleted
 
     async def _gone(self, bindings: Collection[AclBinding]) -> None:
-        """Said first: whoever is killed in between says it again, rather than never."""
+        """Reported first: a process that is killed in between reports it again, rather than never."""
         for binding in sorted(bindings):
             self._deleted.add()
             await self._ctx.event("AclDeleted", binding.name, str(binding), **_detail(binding))

@@ -47,8 +47,8 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
     """Every binding about such resources (TOPIC, GROUP), of any pattern.
 
     Raises NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable.
-    librdkafka answers with no bindings where one of the first three holds, so they are asked for then; where the
-    broker's settings may not be read, they look like no bindings.
+    librdkafka answers with no bindings where one of the first three holds, so they are asked for then. If the broker's
+    settings may not be read, these cases show as no bindings.
     """
     found: frozenset[AclBinding] = frozenset()
     try:

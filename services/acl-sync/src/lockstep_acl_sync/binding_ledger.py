@@ -25,8 +25,8 @@ class BindingLedger:
         return [OwnedBinding(_binding(row), row.source_name) for row in self._rows() if row.phase != RELEASED]
 
     async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
-        """Call before `missing` is made, with all that belongs on the target: what is made is ours from here on, what
-        was to be taken back and is wanted again stays ours, and what was there before us stays somebody else's."""
+        """Call before `missing` is made, with all that belongs on the target. What is made is ours from here on. What
+        was to be taken back and is wanted again stays ours. What was there before us stays another owner's."""
         rows = [row for row in self._rows() if self._ctx.state.differs(row)]  # somebody who does not lead wrote it
         now = self._ctx.clock.wall_ms()
         for binding, source_name in wanted.items():
@@ -49,8 +49,8 @@ class BindingLedger:
     async def delete(self, due: Collection[AclBinding]) -> AclsChanged:
         """Delete them on the target. Raises LeadershipLost, with nothing deleted, if somebody else leads.
 
-        A write returns when it is read back, and with it every record before it. So whoever acts behind that led at the
-        place of its rows in the log, and a later leader finds them `deleting`.
+        A write returns when it is read back, and with it every record before it. So an instance that acts behind it led
+        at the place of its rows in the log, and a later leader finds them `deleting`.
         """
         await self._write(due, DELETING, "")
         self._ctx.must_act()

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from lockstep_protocol.acl_binding import AclBinding
 
 LOOKS_APART = 3.0
-"""Seconds between the first look at the source that misses a binding and the one that counts: a broker that hears late
-of what was granted is not believed, nor one look alone."""
+"""Seconds between the first reading of the source that misses a binding and the one that counts. A broker that learns
+late of what was granted is not believed, nor one reading alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,8 @@ def deletions(
     source: str,
     target: str,
 ) -> Deletions:
-    """What of `found.revoked` two looks agree on, but nothing where it is more than `limit` in all. `shared` names the
-    other flows that may bring to the target what keeps its name: such bindings stay."""
+    """What of `found.revoked` two readings agree on, but nothing where it is more than `limit` in all. `shared` names
+    the other flows that may bring to the target what keeps its name: such bindings stay."""
     bound = [one for one in found.revoked if one.keeps_its_name and shared]
     ours = [one for one in found.revoked if not (one.keeps_its_name and shared)]
     notes = []

@@ -41,8 +41,8 @@ class TopicsThere:
         return cls(names, sorted(target), remote, frozenset(copies) | frozenset(remote.values()))
 
     def fits(self, prefix: str, remote_prefix: str) -> bool:
-        """Whether `remote_prefix` says of the target what `prefix` says of the source: every topic with the prefix is
-        mirrored to a name with the remote one, and no topic of the target has that one which is no copy."""
+        """Whether `remote_prefix` covers on the target what `prefix` covers on the source. Every topic with the prefix
+        is mirrored to a name with the remote one. Every topic of the target with the remote one is a copy."""
         mirrored = (self.remote.get(topic, "").startswith(remote_prefix) for topic in _with(prefix, self.source))
         return all(mirrored) and all(topic in self.copies for topic in _with(remote_prefix, self.target))
 

@@ -1,8 +1,8 @@
 """`python -m lockstep_data_plane.pack FILE.tar.gz`: this installation as an archive for Spark's executors.
 
-For executors whose machines have Python and Spark and nothing of ours: `spark.archives=FILE.tar.gz#environment` unpacks
-it beside each executor, compiled packages included (they do not load from a zip). Not in it: Python itself, which must
-be there in the same minor version and for the same platform, and pyspark, which is Spark's own part of an executor.
+For executors whose machines have Python and Spark and nothing of ours. `spark.archives=FILE.tar.gz#environment` unpacks
+it beside each executor, compiled packages included (they do not load from a zip). Two things are not in it. Python
+itself must be there in the same minor version and for the same platform. pyspark is Spark's own part of an executor.
 """
 
 from __future__ import annotations

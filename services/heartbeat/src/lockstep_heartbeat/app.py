@@ -116,8 +116,8 @@ class Heartbeats:
             await self._ctx.state.write(row)
 
     def _samples(self) -> Iterator[Sample]:
-        """For /metrics: who stands by, or rests because an operator or the file wants it so, does not beat, and that is
-        no trouble."""
+        """For /metrics. An instance that stands by, or pauses because an operator or the file wants it so, does not
+        beat, and that is no trouble."""
         if not (self._ctx.acting and self._ctx.to_run):
             return
         flow = self._ctx.flow

@@ -11,7 +11,7 @@ FAILING = "failing"
 
 
 def beat(flow: Flow, now_ms: int) -> Heartbeat:
-    """The heartbeat of `flow` at `now_ms`; its record bears the same time (`mm2-behaviour.md` §1.5)."""
+    """The heartbeat of `flow` at `now_ms`; its record has the same time (`mm2-behaviour.md` §1.5)."""
     return Heartbeat(flow.source, flow.target, now_ms)
 
 

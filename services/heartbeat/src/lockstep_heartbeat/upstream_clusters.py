@@ -1,7 +1,7 @@
 """What the heartbeats that arrive on the target say of the clusters they come from. Pure.
 
-They are mirrored like any topic, and the topic's name is the way they came: `B.A.heartbeats` on C holds what was
-written on A, by way of B. So the flow B->C lives, and the one before it.
+They are mirrored like any topic, and the topic's name is the way they came: `B.A.heartbeats` on C holds A's heartbeats,
+by way of B. So the flow B->C lives, and the one before it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
     """
     nearest: dict[str, int] = {}
     shown_by: dict[str, tuple[bool, int, str]] = {}
-    # Looked at first for what is cheap: there may be 10,000 others.
+    # Checked first for what is cheap: there may be 10,000 others.
     likely = (topic for topic in topics if topic.endswith(policy.heartbeats_topic()))
     for topic in heartbeats_among(policy, likely):
         way = tuple(sources_of(policy, topic))
@@ -50,8 +50,8 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamHeartbeat:
-    """The newest heartbeat of a topic: when it was sent, by its sender's clock (Unix milliseconds), and how long before
-    it was there, by both clocks; None where it was there before we listened."""
+    """The newest heartbeat of a topic. When it was sent, by its sender's clock (Unix milliseconds), and how long before
+    it was there, by both clocks. None if it was there before we listened."""
 
     sent_ms: int
     latency_ms: int | None = None

@@ -1,5 +1,5 @@
-"""Hears the heartbeats that are mirrored to the target: one consumer without a group for all their topics, on a thread
-that hands over nothing but the newest of each."""
+"""Receives the heartbeats that are mirrored to the target. One consumer without a group reads all their topics, on a
+thread that hands over only the newest of each."""
 
 from __future__ import annotations
 

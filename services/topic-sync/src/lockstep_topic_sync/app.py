@@ -1,8 +1,8 @@
 """topic-sync in one flow: look at both clusters, plan, apply, write down what is so.
 
-Two rounds. Topics: every two seconds, less often where a look takes long, the source's names and partition counts, and
-the target's, ids and details when those changed or every ten seconds. Configs: see `config_sync`. A topic that fails is
-tried again with back-off of its own and stops no other.
+Two rounds. Topics: every two seconds, less often where a listing takes long, the source's names and partition counts.
+The target's ids and details too, when those changed or every ten seconds. Configs: see `config_sync`. A topic that
+fails is tried again with back-off of its own and stops no other.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ PAUSE_FACTOR = 4.0
 half a core."""
 
 IDS_EVERY, IDS_AT_LEAST_EVERY = 10.0, 60.0
-"""Seconds after which both clusters are looked at though the source lists what it did: that finds topics that were
-re-created, and what somebody else did to the target's."""
+"""Seconds after which both clusters are listed though the source lists what it did. That finds topics that were
+re-created, and changes by other clients to the target's."""
 
 IDS_SHARE = 0.003
 """Of a core, which this is not to cost more than: describing 1,000 partitions is some 15 ms of processor."""
@@ -160,9 +160,9 @@ class TopicSync:
         self._refreshed.set()
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
-        """With `cycles_exact`, a topic counts as no copy once two listings of the target have not had its original (one
-        can be short while brokers change), and the target does not know it by name either (what we may not describe
-        is in no listing). What is once known stays so."""
+        """With `cycles_exact`, a topic counts as no copy under two conditions. Two listings of the target have not had
+        its original (one can be short while brokers change). The target does not know it by name either (what we may
+        not describe is in no listing). What is once known stays so."""
         if not rules.cycles_exact:
             return selected(rules, source, target=target)
         rows = self._ctx.state.all(MirroredTopic)

@@ -1,7 +1,8 @@
 """Carry out a plan on the target. What each resource came to is the answer; nothing is decided here.
 
-A broker refuses a topic's configs as a whole when it does not take one of them: a key that its version does not know, a
-value that it does not allow. Then each key is tried by itself, so that the one stops neither the others nor the topic.
+A broker refuses a topic's configs as a whole when it does not take one of them. That is a key that its version does not
+know, or a value that it does not allow. Then each key is tried by itself, so that the one stops neither the others nor
+the topic.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Tried = Callable[[Mapping[str, Mapping[str, str | None]]], Awaitable[Outcome[Non
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Source topics for which it worked, and why not for the others. Existing already is neither: a fresh look
-    tells."""
+    """Source topics for which it worked, and why not for the others. Existing already is neither: a fresh listing shows
+    it."""
 
     done: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)

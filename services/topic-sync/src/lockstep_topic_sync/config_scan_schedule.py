@@ -1,9 +1,10 @@
-"""Whose configs are looked at in a round, and whose are compared with the target's. Pure; time is an argument.
+"""The topics whose configs are described in a round, and those that are compared with the target's. Pure; time is an
+argument.
 
-A change at the source is looked for every few seconds, in slices of a size that does not grow with the number of
-topics; only topics that changed are compared with the target there and then. All others are compared once within
-`whole` seconds (`sync.topic.configs.interval.seconds`): a value set by hand on the target is taken back at that pace,
-as MM2 does, and two who set each other's values do not do it faster for our looking more often.
+A change at the source is detected within a few seconds, in slices of a size that does not grow with the number of
+topics. Only topics that changed are compared with the target there and then. All others are compared once within
+`whole` seconds (`sync.topic.configs.interval.seconds`). At that pace a value set by hand on the target is taken back,
+as MM2 does. Two mirrors that set each other's values do not do it faster because we describe more often.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 CHECK_INTERVAL = 8.0
-"""Seconds between rounds, unless `whole` is less. Describing the configs of a topic is half a millisecond of processor,
-so of a few topics already this is a good part of what a service costs that has nothing to do."""
+"""Seconds between rounds, unless `whole` is less. Describing the configs of a topic is half a millisecond of processor.
+For a few topics this is already a good part of the cost of an idle service."""
 
 AT_ONCE = 1000
 """Topics of a round's slice: where there are no more, a change arrives within ten seconds."""
 
 LATELY = 100
-"""Topics that changed last are looked at in every round, beside the slice: who changes a config often changes it
+"""Topics that changed last are described in every round, beside the slice: a config that changes often changes
 again."""
 
 FREE = 3
@@ -30,7 +31,7 @@ FIRST_HOLD = 10.0
 """Seconds for which a topic is left alone after one more; after the next twice that, up to `whole`."""
 
 CALM = 60.0
-"""Seconds without an alteration, once a topic is looked at again, after which they count anew."""
+"""Seconds without an alteration, once a topic is described again, after which they count anew."""
 
 NEVER = float("-inf")
 
@@ -61,8 +62,8 @@ class ConfigScanSchedule:
     def start_round(
         self, topics: Iterable[str], now: float, *, first: Iterable[str] = (), not_now: Container[str] = ()
     ) -> list[str]:
-        """The topics whose turn it is in the round that begins at `now`: those of `first`, those that changed lately
-        (newest first), then a slice of those not looked at for longest. Topics not named are forgotten; those of
+        """The topics whose turn it is in the round that begins at `now`. Those of `first`, those that changed lately
+        (newest first), then a slice of those not described for longest. Topics not named are forgotten. Those of
         `not_now`, and those altered too often of late, are left for later."""
         names = dict.fromkeys(topics)
         self._known = {name: self._known.get(name) or _Known() for name in names}
@@ -97,7 +98,7 @@ class ConfigScanSchedule:
 
     def altered(self, topic: str, now: float) -> float:
         """The target's configs were set at `now`. Seconds for which the topic is left alone after that: 0 unless it is
-        set again and again, so that somebody else must be setting it too."""
+        set again and again. Then another client must be setting it too."""
         known = self._known.setdefault(topic, _Known())
         known.alterations = known.alterations + 1 if now < known.altered + self._hold(known) + CALM else 1
         known.altered = now

@@ -34,7 +34,8 @@ async def read_configs(admin: Admin, names: Iterable[str]) -> Configs:
 
 
 async def config_pieces(admin: Admin, names: Iterable[str]) -> AsyncIterator[Configs]:
-    """As `read_configs`, some hundred topics at a time in the order given: for who need not hold them all at once."""
+    """As `read_configs`, some hundred topics at a time in the order given, for a caller that need not hold them all at
+    once."""
     async for outcome in admin.config_pieces(dict.fromkeys(names)):
         yield _as_configs(outcome)
 

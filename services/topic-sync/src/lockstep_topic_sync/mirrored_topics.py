@@ -62,11 +62,11 @@ class SelectedTopic:
 
 
 def mirrored_row(seen: SelectedTopic, known: MirroredTopic | None) -> MirroredTopic | None:
-    """The row of a selected topic, or None while the target has to be looked at again before anything can be said.
+    """The row of a selected topic, or None while the target has to be listed again before anything is known.
 
-    `failed` only while there is no target topic: where adding partitions fails, those that are there go on being
-    mirrored (`partitions` counts them, `missing` the others) and `reason` says what is wrong, as it does where only the
-    configs fail.
+    `failed` only while there is no target topic. If adding partitions fails, those that are there stay mirrored
+    (`partitions` counts them, `missing` the others), and `reason` has the error. It also has it if only the configs
+    fail.
     """
     source, target = seen.source, seen.target
     of_configs = f"its configs: {seen.configs_failure}" if seen.configs_failure else ""
@@ -125,7 +125,7 @@ def gone_rows(known: Iterable[MirroredTopic], selected: Iterable[str], on_source
 
 
 def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[TopicEvent]:
-    """The events that the change of a row stands for. Creations and growth are told by whoever carried them out."""
+    """The events of the change of a row. The code that carries creations and growth out reports these itself."""
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
     if after.reason and (before is None or (before.reason, before.missing) != (after.reason, after.missing)):
@@ -163,7 +163,7 @@ def _not_copied(missing: range) -> str:
 
 
 def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:
-    """How many topics stand how, by the words of `STANDINGS`."""
+    """How many topics are in each state, by the words of `STANDINGS`."""
     counts = dict.fromkeys(STANDINGS, 0)
     for row in rows:
         how = "failing" if row.phase == "mirrored" and row.reason else row.phase

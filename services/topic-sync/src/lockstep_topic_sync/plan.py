@@ -1,7 +1,8 @@
 """What topic-sync wants done, computed from what both clusters have (`mm2-behaviour.md` §2.3, §4.2, §4.3, §4.5). Pure.
 
-Nothing is ever deleted on the target: not topics, not partitions (a topic with more than its source keeps them), not
-configs that the filter excludes. Whatever is wanted already is left out, so that doing nothing is the usual plan.
+Nothing is ever deleted on the target: not topics, not partitions, not configs that the filter excludes. A topic with
+more partitions than its source keeps them. Everything that is there already is left out, so that doing nothing is the
+usual plan.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
 
 FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
-"""Never copied, unlike MM2 (brokers before 4.0 have it): what is copied is of format 2, whatever it was, and a topic
-held to an older format takes no idempotent appends."""
+"""Never copied, unlike MM2 (brokers before 4.0 have it). All copies are of format 2, and a topic held to an older
+format takes no idempotent appends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,8 @@ class Selection:
     left_out: Mapping[str, LeftOutTopic] = field(default_factory=dict)
     """Those that are not, because their names say that they are copies from the target."""
     no_copies: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Of either, those whose names say so though no topic is there that they could be copies of: the names that these
-    would have on the target."""
+    """Of either, those whose names say so though no topic is there that they could be copies of. They are the names
+    that these would have on the target."""
 
 
 def selected(
@@ -118,11 +119,11 @@ def selected(
     copies: Mapping[str, str] | None = None,
     own: Collection[str] | None = None,
 ) -> Selection:
-    """Which of the source's topics are mirrored. `target`: the names that are there; None: not known, so that each
-    name counts. With `cycles_exact`, `copies` are known to be copies, and of which topic, though that may be gone
-    since; `own` are known to be none (None: all of `no_copies`).
+    """The source's topics that are mirrored. `target`: the names that are there; None: not known, so that each name
+    counts. With `cycles_exact`, `copies` are known to be copies, and of which topic, though that may be gone since.
+    `own` are known to be none (None: all of `no_copies`).
 
-    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again; of
+    On one cluster under two aliases a topic that keeps its name would be mirrored into itself, and each copy again. Of
     those none is selected.
     """
     topics, left_out, no_copies = {}, {}, {}
@@ -216,7 +217,7 @@ def alterations(rules: Rules, source: Iterable[Config], target: Iterable[Config]
     """What differs on a remote topic that exists: values to set, and None for what to take back.
 
     MM2 sends all of it each time; here only what changes something. A value set by hand on the remote topic is
-    reverted, a value that was taken back at the source is taken back, and an excluded one is left alone. Broker-wide
+    reverted. A value that was taken back at the source is taken back, and an excluded one is left alone. Broker-wide
     values of the source that are not in its file count as set (they do not exist on the target's brokers).
     """
     overrides = {config.name: config.value for config in target if config.is_topics}

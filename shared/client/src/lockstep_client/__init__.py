@@ -1,5 +1,5 @@
-"""MirrorMaker 2's client side in Python: where a consumer group stands on another cluster, and which clusters are
-mirrored there.
+"""MirrorMaker 2's client side in Python: the position of a consumer group on another cluster, and the clusters mirrored
+there.
 
 Everything is asked of the *target* cluster of a flow, as with MM2's `MirrorClient` and `RemoteClusterUtils`, and reads
 what MM2 and Lockstep write alike. `MirrorClient` is for several questions to one cluster, the functions are for one.

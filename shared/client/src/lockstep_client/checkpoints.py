@@ -1,4 +1,4 @@
-"""Checkpoints folded into where groups stand on the target (`mm2-behaviour.md` §3.8). No I/O."""
+"""Checkpoints folded into the positions of groups on the target (`mm2-behaviour.md` §3.8). No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Groups = str | re.Pattern[str]
 
 @dataclass(frozen=True, slots=True)
 class RemoteOffsets:
-    """Where groups stand on the target.
+    """The positions of groups on the target.
 
     `checkpoints` holds the last one of each group and target partition, in the order in which they were written.
     `malformed` counts the records passed over because they were no checkpoints.

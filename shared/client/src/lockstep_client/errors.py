@@ -52,7 +52,7 @@ class CheckpointsTopicMissing(MirrorClientError):
 class CheckpointsNotRead(MirrorClientError, TimeoutError):
     """Time ran out before the end of the checkpoints topic was reached (MM2 would return what it has so far).
 
-    `position` is the next offset to read, `end` the offset to reach; `so_far` is what was found until then: each
+    `position` is the next offset to read, `end` the offset to reach. `so_far` is what was found until then: each
     position in it was true once, and a newer one may follow.
     """
 

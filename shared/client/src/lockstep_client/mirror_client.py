@@ -19,7 +19,7 @@ TIMEOUT = 30.0
 
 
 class MirrorClient:
-    """What is mirrored to one cluster, and where consumer groups of other clusters stand on it.
+    """What is mirrored to one cluster, and the positions of consumer groups of other clusters on it.
 
     `conf` are librdkafka's settings for that cluster, as confluent-kafka takes them; those that decide how is read are
     set here. `policy` must be the one of the mirror: a DefaultReplicationPolicy (with its separator), an
@@ -46,7 +46,7 @@ class MirrorClient:
         self._timeout = timeout
 
     def remote_consumer_offsets(self, source_alias: str, groups: Groups, timeout: float | None = None) -> RemoteOffsets:
-        """Where groups of the cluster `source_alias` stand here, from the checkpoints that its mirror wrote.
+        """The positions here of groups of the cluster `source_alias`, from the checkpoints that its mirror wrote.
 
         `groups` is one group's exact id, or a compiled pattern that has to match the whole id. A group without a
         checkpoint is absent from the result. Reads the whole checkpoints topic, as it is when called.
@@ -120,7 +120,7 @@ class MirrorClient:
     def remote_topics(self, source_alias: str | None = None) -> frozenset[str]:
         """The topics that were mirrored here, all of them or those whose last hop was from `source_alias`.
 
-        Only names are looked at: a local topic `first.second` looks as if it came from `first`, and under an
+        Only names are compared: a local topic `first.second` counts as coming from `first`. Under an
         IdentityReplicationPolicy with a source alias every topic but `heartbeats` counts, as MM2 has it.
 
         >>> MirrorClient({"bootstrap.servers": "b.example.org:9092"}).remote_topics("A")  # doctest: +SKIP

@@ -100,10 +100,10 @@ CHECK_INTERVAL_S = 3.0
 """How often it is looked whether anybody is in the group."""
 
 EMPTY_CHECKS = 2
-"""So many looks in a row must find a group empty that somebody was in: one that restarts is away for a moment."""
+"""So many checks in a row must find a group empty that had members: a member that restarts is away for a moment."""
 
 LAST_WORD_S = 2.0
-"""How long the last commit may take: whoever ends us waits for it."""
+"""How long the last commit may take: the process that ends us waits for it."""
 
 AT_ONCE = 1000
 """Positions in one request: a group's are one batch in its coordinator's log."""
@@ -129,7 +129,7 @@ class LegacyGroupFollower:
         """Those that are mirrored now; a topic may be gone from the source for which a place was found."""
         self._occupied = True
         self._met = False
-        """Whether somebody was in the group when it was looked at last, or had been."""
+        """Whether the group had members at the last check, or before it."""
         self._checked_at = self._committed_at = float("-inf")
         self._row = LegacyGroup(group=legacy.group, phase="waiting")
 
@@ -213,8 +213,8 @@ class LegacyGroupFollower:
     # -- where partitions begin ----------------------------------------------------------------------------------------
 
     async def place(self, partitions: Collection[TopicPartition]) -> bool:
-        """Let partitions that nobody copies yet begin where the group stands; False when somebody has joined it.
-        Raises ClusterError and LeadershipLost, after which it is to be asked again before anything is copied."""
+        """Let partitions that no instance copies yet begin at the group's position; False when a member has joined it.
+        Raises ClusterError and LeadershipLost. After these, call it again before anything is copied."""
         ctx = self._ctx
         self._followed = frozenset(partitions)
         new = [tp for tp in partitions if tp not in self._placed]
@@ -262,8 +262,8 @@ class LegacyGroupFollower:
             ctx.rounds.troubles.over(TROUBLE)
 
     async def last_commit(self) -> None:
-        """Once the slots have drained: the place from which a MirrorMaker 1, or we, would go on. What does not get
-        through is said; then whoever goes on reads what was copied since the commit before again, but for us."""
+        """Once the slots have drained: the place from which a MirrorMaker 1, or we, would continue. Failed commits are
+        logged. After one, another client reads what was copied since the commit before again; we do not."""
         ctx = self._ctx
         if not ctx.acting or not self._placed or self._occupied:
             return

@@ -48,8 +48,9 @@ class OffsetAdmin:
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
-        """For whoever keeps slots, until they have drained: they begin by all of the rows that change here, or by none.
-        Raises TimeoutError where whoever kept them before does not come to an end, which is a mistake of ours."""
+        """The caller that keeps slots waits here until they have drained: they begin by all of the rows that change
+        here, or by none. Raises TimeoutError if the former holder does not come to an end, which is a mistake of
+        ours."""
         await self._alone(FREE_WITHIN_S, "the slots of before, or a change of offsets,")
         try:
             yield
@@ -101,8 +102,8 @@ class OffsetAdmin:
         )
 
     async def _listed(self) -> list[OffsetChange]:
-        """By our rows, and by Connect's records of what has none. While it is stopped, an offset is what the target's
-        log says, and is waited for. Raises ValueError where nobody can tell one."""
+        """By our rows, and by Connect's records of partitions without a row. While the flow is stopped, an offset is
+        what the target's log says, and the call waits for it. Raises ValueError if an offset cannot be determined."""
         source = self._ctx.settings.aliases.source
         await self._wait_located()
         rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}

@@ -1,7 +1,8 @@
 """What altering or resetting its offset makes of a partition's row. Pure.
 
-The row says where the copy is to begin, in an epoch that the target has not seen; the slot that starts it next obeys
-(`Resumer`). Until then no run and no place is told of that epoch, so nobody translates by what is not there yet.
+The row names where the copy is to begin, in an epoch that the target has not seen. The slot that starts the partition
+next obeys (`Resumer`). Until then no run and no place has that epoch, so no translation uses records that do not exist
+yet.
 """
 
 from __future__ import annotations

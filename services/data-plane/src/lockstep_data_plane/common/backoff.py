@@ -9,9 +9,9 @@ from lockstep_runtime.util.backoff import Backoff
 
 @dataclass(slots=True)
 class PartitionBackoff:
-    """Those of one partition. What fails while it resumes and what fails while it copies are counted each for itself:
-    however long its cluster was away, a copy that fails once behind that is tried again soon. Times are seconds of one
-    clock that is never set back."""
+    """The back-off of one partition. Failures while it resumes and failures while it copies are counted apart. So after
+    a long outage, the first failure of the copy is tried again soon. Times are seconds of one clock that is never set
+    back."""
 
     _resumer: Backoff = field(default_factory=Backoff)
     _engine: Backoff = field(default_factory=Backoff)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 
 class SingleFlight:
-    """Work that finds out how something stands. One instance belongs to one event loop."""
+    """Work that finds out a state. One instance belongs to one event loop."""
 
     def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
         self._work = work
@@ -16,8 +16,8 @@ class SingleFlight:
         self._failure: Exception | None = None
 
     async def done(self) -> None:
-        """Returns once the work was done from beginning to end after this call, and raises what it raised then: a
-        caller that asks while it is being done shares the next time. A cancelled caller leaves it to the next one."""
+        """Returns once the work was done from beginning to end after this call, and raises what it raised then. A
+        caller that asks while the work runs shares the next run. A cancelled caller leaves it to the next one."""
         asked = asyncio.get_running_loop().time()
         async with self._working:
             if self._begun <= asked:

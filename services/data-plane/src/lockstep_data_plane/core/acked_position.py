@@ -22,8 +22,8 @@ class AckedPosition:
         self.written = PartitionProgress(topic=topic, partition=number)
         """The row this partition resumed from, or wrote last."""
         self.progress_before: int | None = None
-        """What its progress said when it was taken up only to find out where the copy ends; MM2's own, in the same
-        place, may say more since, and is written only where this is news."""
+        """The progress found when the partition was resumed only to learn where the copy ends. MM2's own progress, in
+        the same place, may be further since, and is written only where this is news."""
         self.upstream = -1
         self.upstream_epoch = -1
         self.downstream = -1

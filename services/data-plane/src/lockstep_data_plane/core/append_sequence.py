@@ -1,11 +1,11 @@
 """A partition's chain of appends: one producer id, one epoch, sequences without a gap (`architecture.md` §5, "An append
 is a compare-and-swap").
 
-The broker takes a batch only if its sequence follows our last one in that partition, so whoever appends next must know
-what was appended last. An append sequence numbers outgoing batches, and says what an answer means. It keeps as many
-batches unanswered as its connection allows. After a failure nothing more is sent until every answer is in. Then the
-target's log is read (`target_tail.py`), and a new append sequence begins where the log ends. The log resolves an
-unknown outcome; sending again never does (`kafka-wire.md` §1, §3)."""
+The broker takes a batch only if its sequence follows our last one in that partition. So the next append must know the
+last one. An append sequence numbers outgoing batches, and interprets each answer. It keeps as many batches unanswered
+as its connection allows. After a failure nothing more is sent until every answer is in. Then the target's log is read
+(`target_tail.py`), and a new append sequence begins where the log ends. The log resolves an unknown outcome; sending
+again never does (`kafka-wire.md` §1, §3)."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class AppendSequence:
         *,
         transactional: bool = False,
     ) -> None:
-        """`sequence` and `downstream` are those of the last record of ours in the target's log (-1: none; then
-        `downstream` is the log end minus 1, or -1 where that is not known). `others`: as `PartitionProgress.others`."""
+        """`sequence` and `downstream` are those of the last record of ours in the target's log. -1: there is none; then
+        `downstream` is the log end minus 1, or -1 where that is not known. `others`: as `PartitionProgress.others`."""
         self.producer_id = producer_id
         self._sequences = {producer_id: sequence, **dict(others)}
         self._current = producer_id
@@ -100,9 +100,9 @@ class AppendSequence:
         return self.may_launch(1)
 
     def may_launch(self, window: int) -> bool:
-        """Whether `launch` may be called now, with at most so many unanswered. One goes alone until the target has
-        shown that it knows the producer id; and brokers keep the order of one producer id only, so another one waits
-        until nothing flies (`kafka-wire.md` §1)."""
+        """Whether `launch` may be called now, with at most so many unanswered. One batch goes alone until the target
+        has shown that it knows the producer id. Brokers keep the order of one producer id only, so another id waits
+        until no batch is in flight (`kafka-wire.md` §1)."""
         if not self._waiting or self.broken:
             return False
         if not self._flying:
@@ -147,7 +147,7 @@ class AppendSequence:
         return Ack(done.outgoing, done.base_offset, done.outgoing.size, foreign)
 
     def on_failure(self, flight: InFlightBatch) -> None:
-        """A flight was refused, or nobody knows what became of it: nothing more is sent on this chain, and answers
+        """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers
         that waited for this one's are forgotten with it."""
         self._remove(flight)
         self.break_off()
@@ -164,11 +164,11 @@ class AppendSequence:
             self._held -= flight.outgoing.size
 
     def marked(self) -> None:
-        """The marker that ends a transaction stands behind our last record: it takes one offset."""
+        """The marker that ends a transaction is behind our last record: it takes one offset."""
         self.downstream += 1
 
     def reset(self) -> None:
-        """Drop what has not been sent; it is fetched again by whoever goes on."""
+        """Drop what has not been sent; the next run fetches it again."""
         self._held -= sum(outgoing.size for outgoing in self._waiting)
         self._waiting.clear()
 

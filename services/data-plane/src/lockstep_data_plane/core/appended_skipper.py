@@ -1,9 +1,9 @@
-"""Records of ours that the target's log holds beyond what was written down: the source is read past as many of them as
-there are, and no record is sent twice (no I/O).
+"""Records of ours that the target's log holds beyond the last saved progress. The copy skips as many records of the
+source, so no record is sent twice (no I/O).
 
-The count alone is right only where the source has lost none of them. The last of ours that the target still has is held
-against the source's record of that number (`kafka-wire.md` §2, line 6); behind that one, and where none is left, the
-source's offsets have to follow each other."""
+The count alone is right only where the source has lost none of them. So the last of ours that the target still has is
+compared with the source's record of that number (`kafka-wire.md` §2, line 6). Behind that one, and where none is left,
+the source's offsets have to follow each other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordMismatch(RetriableError):
 
 
 class AppendedSkipper:
-    """Of one resume: `left` records, of which the last lies at the chain's end.
+    """Of one resume: `left` records, of which the last is at the sequence's end.
 
     `alone`: between what was written down and there the target holds nothing of others, so each record counted past has
     its place. `position`: the source's offset behind what was written down. `skips`: offsets (first, last) of the
@@ -69,8 +69,8 @@ class AppendedSkipper:
         return past
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Where the records counted past lie, as far as that is certain: (first upstream, its downstream, how many).
-        They may be told only once none is left, and are told once."""
+        """The certain place of the skipped records: (first upstream, its downstream, how many). It may be reported only
+        once none is left, and is reported once."""
         places, self._places = self._places, []
         return places
 

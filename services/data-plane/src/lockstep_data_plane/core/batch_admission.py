@@ -107,8 +107,8 @@ class BatchAdmission:
             self.position = behind
 
     def _skip_appended(self, batch: Batch) -> bool:
-        """Count past records that the target has; True when the whole batch is behind us. Where our appends end inside
-        the batch (it was split then, or began elsewhere) the position moves to the first record that is still to be
+        """Skip records that the target has; True when the whole batch is behind us. Our appends may end inside the
+        batch (it was split then, or began elsewhere). Then the position moves to the first record that is still to be
         sent."""
         records = unread(batch, self.position, self._skips)
         past = self._there.count_past(records)

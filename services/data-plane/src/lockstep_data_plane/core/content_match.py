@@ -1,12 +1,12 @@
-"""Where the copy goes on when counting does not tell: the source's cleaner or its retention has removed records that
-the target has already (`kafka-wire.md` §2, line 7). No I/O.
+"""Finds where the copy continues if counting is not enough. The source's cleaner or its retention has then removed
+records that the target has already (`kafka-wire.md` §2, line 7). No I/O.
 
 What the target holds of ours beyond the last progress is a stretch of the source's log as it was, in order. What the
-source has left of that stretch appears in it, in order; the first record that does not is the next one to copy. Where
-the target's cleaner or retention has removed some of the stretch, too, a record of the source that does not appear may
-have been one of those: then a later one that does appear tells that it was. Where none does, what compaction leaves
-tells that it was not. Had it been there, a later record of its key would be: the last of each key stays. That one the
-source has no more, and a cleaner that removed it would have removed the earlier one before it."""
+source has left of that stretch appears in it, in order. The first record that does not appear is the next one to copy.
+Where the target's cleaner or retention has removed some of the stretch, too, a missing record may be one of those. If a
+later record of the source appears, the missing one was removed. If none appears, what compaction leaves shows that the
+record was never there. Had it been there, a later record of its key would be: the last of each key stays. The source no
+longer has that later record, and a cleaner that removed it would have removed the earlier one before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lockstep_protocol.errors import NeedsDecision
 
 
 class AmbiguousMatch(NeedsDecision):
-    """The records do not say where the copy stands; the message says why. Somebody has to decide."""
+    """The records do not show where the copy is; the message says why. An operator has to decide."""
 
 
 class MatchedPosition(NamedTuple):
@@ -44,9 +44,9 @@ class ContentMatch:
         tombstones_since: int | None = None,
     ) -> None:
         """`tail`: what the target still holds of the `beyond` records of ours behind the last progress, in order; None:
-        no more than these. `gone_before`: the place in it, or behind it, before which the last of those lay that it
-        does not hold any more; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no
-        tombstone from this timestamp on; None: something else may have removed them.
+        no more than these. `gone_before`: the place in it, or behind it, that the last of the records it no longer
+        holds was before; -1: it holds all. `tombstones_since`: compaction alone has removed those, and no tombstone
+        from this timestamp on; None: something else may have removed them.
 
         Raises AmbiguousMatch where two of its records are the same in timestamp, key, value and headers: then one could
         be taken for the other."""
@@ -68,8 +68,8 @@ class ContentMatch:
         """The first upstream offset that the target does not have, once one was seen."""
 
     def add(self, records: Iterable[PlainRecord]) -> bool:
-        """Look at more of the source's records; True when the place is found. Raises AmbiguousMatch where their order
-        is not the target's, or nobody can tell whether the target had one of them."""
+        """Compare more of the source's records; True when the place is found. Raises AmbiguousMatch if their order is
+        not the target's, or if it is unknown whether the target had one of them."""
         for record in records:
             place = self._place.get(_content(record))
             self._left -= 1

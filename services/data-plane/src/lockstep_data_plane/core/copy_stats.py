@@ -1,9 +1,8 @@
-"""How much a slot has copied of a partition, and how old records are when it fetches them and when the target has
+"""How much a slot has copied of a partition. How old records are when it fetches them, and when the target has
 acknowledged them (no I/O, no clock).
 
-MM2 measures each record. A batch that passes as it lies is not opened for that: its header names the timestamp of its
-first record and the largest one, and its records count as spread evenly between them, which is exact for batches of
-one."""
+MM2 measures each record. A batch that passes unchanged is not opened for that: its header has the timestamp of its
+first record and the largest one. Its records count as spread evenly between them, which is exact for batches of one."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ def _measure(window: Window, now_ms: int, spans: Iterable[tuple[int, int, int]])
     for first, last, records in spans:
         if first < 0 or last < 0 or records <= 0:  # records of before Kafka 0.10 have no timestamp
             continue
-        if first > last:  # the base of a compacted batch may be its delete horizon, which lies behind all its records
+        if first > last:  # the base of a compacted batch may be its delete horizon, which is later than all its records
             first = last
         count += records
         total += records * (first + last)

@@ -126,8 +126,8 @@ class TopicChanged(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it rests otherwise (as
-    `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
+    """The partition is to leave this slot. `goes_on`: another run copies it at once. `word`: why it is not copied
+    otherwise (as `PartitionProgress.phase`). `in_doubt`: a run that was cut off may have appended meanwhile."""
 
     word: str = ""
     goes_on: bool = False

@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class GapCase(Enum):
-    """Why a partition cannot simply go on; the values stand in its state."""
+    """Why a partition cannot simply continue; the values are stored in its state."""
 
     RECORDS_GONE = "records-gone"
     SOURCE_TRUNCATED = "source-truncated"
@@ -34,11 +34,11 @@ class GapCase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFound:
-    """A case, with what the clusters say. `wanted` is the next upstream offset to copy, `start` and `end` are those of
-    the source's log now; `agreed`: up to where its log still is the one that was copied. `epoch` (DOUBT only): of
-    records of ours that the row does not know, whose own row may still come; -1: there are none. Of the target's cases:
-    `held` is the last downstream offset that the target had acknowledged, `target_end` where its log ends now; -1:
-    nobody knows. `decision` is the policy's; None: halt."""
+    """A case, with the evidence of both clusters. `wanted` is the next upstream offset to copy. `start` and `end` are
+    those of the source's log now; `agreed`: up to where its log still is the one that was copied. `epoch` (DOUBT only):
+    of records of ours that the row does not know, whose own row may still come; -1: there are none. The target's cases
+    use the next two. `held` is the last downstream offset that the target had acknowledged, `target_end` where its log
+    ends now; -1: unknown. `decision` is the policy's; None: halt."""
 
     case: GapCase
     text: str
@@ -58,13 +58,13 @@ class GapFound:
 
     @property
     def gone(self) -> tuple[int, int] | None:
-        """Downstream offsets (first, last) whose records the target had and has no more; None: there are none, or
-        nobody can tell. Of a topic that is another one: all that its log may have held, which began at 0 once."""
+        """Downstream offsets (first, last) whose records the target had and has no more; None: there are none, or it is
+        unknown. If the topic is another one: all that its log may have held, which began at 0 once."""
         first = {GapCase.TARGET_TRUNCATED: self.target_end, GapCase.TARGET_RECREATED: 0}.get(self.case, -1)
         return (first, self.held) if 0 <= first <= self.held else None
 
     def facts(self) -> dict[str, object]:
-        """As the event tells them. `target_wanted`: the downstream offset where the next record was to be appended."""
+        """As the event has them. `target_wanted`: the downstream offset where the next record was to be appended."""
         facts: dict[str, object] = {
             "case": self.case.value,
             "wanted": self.wanted,
@@ -77,9 +77,9 @@ class GapFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapDecision:
-    """Go on at `begin`, in a new epoch of the chain. `lost`: upstream offsets (first, last) that will not be copied;
-    `again`: those whose records the target may hold twice; `gone`: downstream offsets that the target lost and that are
-    not copied again. None where there are none, or nobody can tell."""
+    """Continue at `begin`, in a new epoch of the sequence. `lost`: upstream offsets (first, last) that will not be
+    copied. `again`: those whose records the target may hold twice. `gone`: downstream offsets that the target lost and
+    that are not copied again. None: there are none, or it is unknown."""
 
     begin: int
     word: str
@@ -99,7 +99,7 @@ class GapDecision:
         return text
 
     def facts(self) -> dict[str, object]:
-        """The same ranges, as the event tells them."""
+        """The same ranges, as the event has them."""
         return {"lost": self.lost, "again": self.again, "gone": self.gone}
 
 
@@ -135,16 +135,17 @@ def decide_gap(found: GapFound, word: str) -> GapDecision | None:
 
 
 def goes_back(committed: int | None, decision: GapDecision) -> bool:
-    """Whether committed progress (the last upstream offset that it names; None: it names none) says more than a
-    decision. In transactions the greater of the row and of committed progress counts. So progress that says more is to
-    be taken back before the row is written, or nothing would come of the decision; and progress that says less may
-    only follow the row, or who comes between goes on as decided without a word and a count of it."""
+    """Whether committed progress is beyond a decision. Its argument is the last upstream offset that committed progress
+    names; None: it names none. In transactions the greater of the row and of committed progress counts. So progress
+    beyond the decision is taken back before the row is written, or the decision would have no effect. Progress below
+    the decision may only follow the row. Otherwise a run in between would continue as decided without an event and a
+    count of it."""
     return committed is not None and committed >= decision.begin
 
 
 def lost_on_target(found: GapFound, decision: GapDecision) -> int:
-    """How many downstream offsets stay gone, where that can be counted: what a deleted topic had left of its log
-    nobody can tell."""
+    """How many downstream offsets stay gone, where that can be counted. What a deleted topic had left of its log is
+    unknown."""
     gone = decision.gone if found.case is GapCase.TARGET_TRUNCATED else None
     return gone[1] - gone[0] + 1 if gone else 0
 

@@ -19,8 +19,8 @@ producer."""
 
 
 class StickyPartition:
-    """Where records without a key go: for a while all into one partition, so that their batches stay whole, then into
-    the next one (KIP-480, KIP-794)."""
+    """The partition for records without a key. For a while all go into one partition, so that their batches stay whole,
+    then into the next one (KIP-480, KIP-794)."""
 
     def __init__(self, begin: int) -> None:
         """`begin`: the first partition. Each partition of the source begins with another one, so together they use all
@@ -87,7 +87,7 @@ class KeyPartitioner:
         sticky.on_batch(unkeyed)
 
     def cover(self, offset: int, leader_epoch: int) -> None:
-        """Everything up to this upstream offset was looked at."""
+        """Everything up to this upstream offset was examined."""
         self.covers, self.leader_epoch = max(self.covers, offset), leader_epoch
 
     def cut(self, offset: int) -> None:

@@ -31,7 +31,7 @@ class LogEnds(NamedTuple):
 
 
 class NeedsMore(NamedTuple):
-    """The target holds more of ours than the row says, up to this end: the source's log has to be asked or, if that is
+    """The target holds more of ours than the row says, up to this end. The source's log has to be asked or, if that is
     known, the records of both logs compared."""
 
     end: LastAppend
@@ -49,9 +49,9 @@ def locate(
 ) -> Position | GapFound | NeedsMore:
     """Where the copy goes on that `row` describes; or why it cannot simply go on, with what the policy makes of that.
 
-    `source` None: not asked, for a partition that rests; then only what the target says counts. `counts`: the number
-    of records beyond the row tells which they are, as far as the source has them all. `match`: where the records of
-    both logs place the copy, or why nobody can tell; None: not compared. Raises NotReplicated.
+    `source` None: not asked, for a partition that is not copied; then only the target's log counts. `counts`: the
+    number of records beyond the row identifies them, as far as the source has them all. `match`: where the records of
+    both logs place the copy, or why that is unknown; None: not compared. Raises NotReplicated.
 
     | the evidence | the answer |
     |---|---|

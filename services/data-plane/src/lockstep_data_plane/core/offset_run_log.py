@@ -7,16 +7,16 @@ opens it has ended and goes to a chunk; chunks are rows of the state topic, in a
 
 **Bounded.** At most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most `KEPT` runs:
 a run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins, never
-beyond. Let L be how far a position is from the end of what was copied, in downstream offsets, then
+beyond. Let L be the distance of a position from the end of the copy, in downstream offsets.
 
 - the newest `EXACT` ended runs are never thinned: nothing is read again,
-- before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far less: only holes of up
-  to offset.lag.max are made where that is enough, then of up to L / 1024, L / 512 ... until it is enough,
+- before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far less. Thinning makes
+  only holes of up to offset.lag.max where that is enough, then of up to L / 1024, L / 512 ... until it is enough,
 - the oldest run stays, so what could be translated once always can be.
 
-Holes of up to L / 8 are always enough, whatever the logs look like. Of two runs that follow each other, the second
-cannot be left out only where the hole would be larger than L / 8. So at every second run L shrinks to 8/9; from 2^63 to
-8 that takes 354 such steps, and 8 runs at most lie nearer: about 720 runs, fewer than `KEPT`.
+Holes of up to L / 8 are always enough, for any logs. Of two runs that follow each other, the second cannot be left out
+only where the hole would be larger than L / 8. So at every second run L shrinks to 8/9. From 2^63 to 8 that takes 354
+such steps, and at most 8 runs are nearer: about 720 runs, fewer than `KEPT`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def thinned(runs: Sequence[Run], following: Run, end: int, lag_max: int) -> list
 
 
 def _without(runs: Sequence[Run], following: Run, end: int, lag_max: int, fraction: int) -> list[Run]:
-    """`runs` without those whose hole is at most `lag_max` offsets, or at most 1/`fraction` of what lies behind it."""
+    """`runs` without those whose hole is at most `lag_max` offsets, or at most 1/`fraction` of what is behind it."""
     kept = [runs[0]]
     for index in range(1, len(runs)):
         beyond = runs[index + 1] if index + 1 < len(runs) else following
@@ -89,12 +89,11 @@ class RunLog:
     # -- a chain begins or goes on -------------------------------------------------------------------------------------
 
     def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunLog:
-        """The log for the chain that `progress` tells of: this one while the chain is the same, else one that begins
-        with what `rows`, the last of each key, say of it.
+        """The log for the sequence of `progress`: this one while the sequence is the same. Else a log that begins with
+        the content of `rows`, the last of each key, for that sequence.
 
-        Where the epoch is a new one in which nothing was appended yet, what lies below its beginning in both logs still
-        holds and is due to be written again. Where records were appended before anything was written about them,
-        nothing of earlier epochs counts.
+        In a new epoch without appends, rows below its beginning in both logs still hold and are due to be written
+        again. If records were appended before any row was written, nothing of earlier epochs counts.
         """
         same_logs = _logs(progress) == _logs(self._progress)
         if same_logs and progress.producer_epoch == self._progress.producer_epoch:
@@ -154,8 +153,8 @@ class RunLog:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add(self, upstream: int, downstream: int, count: int) -> None:
-        """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order; of what
-        is known already, or lies before it downstream, nothing is added: to leave out is safe."""
+        """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order. Nothing
+        is added for what is known already, or is before it downstream: to leave out is safe."""
         known = max(0, self._upstream_end - upstream)
         upstream, downstream, count = upstream + known, downstream + known, count - known
         if count <= 0 or downstream < self._downstream_end:
@@ -231,7 +230,7 @@ def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:
 
 
 def _below(run: Run, upstream: int, downstream: int) -> Run:
-    """What of a run lies below both offsets."""
+    """The part of a run that is below both offsets."""
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))
 
 

@@ -52,7 +52,7 @@ class PartitionView:
         self._leaving = False
         self._locates = False
         self._located = False
-        """Nothing of ours lies in the target's log behind its row."""
+        """The target's log holds nothing of ours behind its row."""
         self._rest_word = ""
         """Why an operator wants it to rest (`PartitionProgress.phase`), once it leaves for that."""
         self._sure = False
@@ -283,7 +283,7 @@ class PartitionView:
     @property
     def progress(self) -> tuple[int, int]:
         """The upstream offset up to which everything is decided once the open transaction has ended, and the sequence
-        of the record of progress that says so."""
+        of the progress record with it."""
         return self._routing.decided(self._transaction.held)[0], self._transaction.progress_sequence
 
     # -- what there is to write down -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Where a batch originated, and what becomes of it for that (`kafka-wire.md` §4). No I/O.
 
-A copied batch bears a producer id that stands for a flow and an origin, and keeps it in its header for ever. So names
-may stay the same on all clusters: what came from a cluster is never copied back to it."""
+A copied batch has a producer id that identifies a flow and an origin, and keeps it in its header for ever. So names may
+stay the same on all clusters: what came from a cluster is never copied back to it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def origins_by_producer(rows: Iterable[Row], cluster_id: str) -> Mapping[int, st
 
 
 def batches_with_records(batches: Iterable[Batch]) -> set[int]:
-    """The producer ids of those that are no markers. A marker is never copied, so nobody needs to know whose it is; and
-    one whose id is not written down yet would be taken for the source's for good."""
+    """The producer ids of those that are no markers. A marker is never copied, so its owner does not matter. A marker
+    whose id is not written down yet would be taken for the source's for good."""
     return {batch.producer_id for batch in batches if not batch.attributes & CONTROL}
 
 
@@ -55,8 +55,8 @@ class Provenance(Protocol):
         """Find out about these ids of the source. Raises RetriableError."""
 
     def producer_of(self, batch: Batch) -> int | None:
-        """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
-        id must have been learnt, unless it is a marker."""
+        """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
+        have been learnt, unless it is a marker."""
 
     async def own(self, producer_id: int) -> None:
         """Write down that this producer id stands for the flow's own records, unless that is known. Acknowledged when

@@ -1,4 +1,4 @@
-"""What the target does not take, or nobody can read, as it goes into the quarantine topic (no I/O)."""
+"""A batch that the target does not take, or that cannot be read, as it goes into the quarantine topic (no I/O)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
 
 
 def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
-    """A batch that cannot be read, as its bytes; None in the old formats, whose offsets cannot be told without."""
+    """A batch that cannot be read, as its bytes; None in the old formats, whose offsets are unknown without reading
+    them."""
     if batch.magic < 2:
         return None
     entry = QuarantineEntry(

@@ -2,8 +2,8 @@
 
 `IdentityRouting`: every batch goes into the partition of the same number, whose log says how far the copy is.
 `KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitions-chosen-by-key.md`): records are
-spread over all partitions of the target. Their logs hold what several partitions of the source have appended, so only
-committed progress says how far one copy is, and the partition always copies in transactions."""
+spread over all partitions of the target. Their logs hold the appends of several source partitions. So only committed
+progress says how far one copy is, and the partition always copies in transactions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 GROUP_BYTES = 1024 * 1024
-"""Where a group of records ends, in bytes of keys and values: one batch for each partition of the target is made of
-it, as a whole."""
+"""Where a group of records ends, in bytes of keys and values. The whole group becomes one batch for each partition of
+the target."""
 
 ROUND_BYTES = 4 * 1024 * 1024
 """While so many bytes of a round wait or are in flight nothing joins it: a partition that drains sends them all."""
@@ -71,7 +71,7 @@ class IdentityRouting(AppendSequence):
         return self
 
     def pass_on(self, batch: Batch, producer_id: int) -> bool:
-        """Queue a batch as it lies. False: its records have to be looked at."""
+        """Queue a batch unchanged. False: its records have to be examined."""
         self.enqueue(as_outgoing(batch), producer_id)
         return True
 
@@ -111,9 +111,9 @@ class IdentityRouting(AppendSequence):
 
 
 class KeyedRouting:
-    """Spread over all partitions of the target, in rounds. A round is what one transaction holds: whole groups, so that
-    it ends with everything up to one upstream offset decided, whatever the pace of each partition. As
-    `IdentityRouting`, where nothing else is said."""
+    """Spread over all partitions of the target, in rounds. A round is what one transaction holds. It has whole groups,
+    so it ends with everything up to one upstream offset decided, at any pace of each partition. As `IdentityRouting`,
+    where nothing else is said."""
 
     in_one_log = False
     sends_at_end = True
@@ -127,7 +127,8 @@ class KeyedRouting:
         self._links = [AppendSequence(producer_id, epoch, -1, -1, transactional=True) for _ in self.numbers]
         self._sticky = StickyPartition(number)
         self._barrier: tuple[str, RefusedRecords] | None = None
-        """What the target refused, and why: it is reached again, and what lies before it is committed first."""
+        """The batch that the target refused, and why: it is reached again, and everything before it is committed
+        first."""
         self._gathering: KeyPartitioner | None = None
         self._later: deque[BatchGroup] = deque()
         self._round: BatchGroup | None = None

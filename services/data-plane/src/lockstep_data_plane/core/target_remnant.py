@@ -23,8 +23,8 @@ class TargetRemnant:
         self.strangers = False
         """Whether records of others lie there too: where a topic is compacted, theirs replace ours."""
         self.gone_before = -1
-        """The place among `records`, or behind them, before which the last record of ours lay that is gone; -1: none
-        is."""
+        """The place among `records`, or behind them, that the last record of ours that is gone was before; -1: none is
+        gone."""
 
     @property
     def records(self) -> list[PlainRecord]:

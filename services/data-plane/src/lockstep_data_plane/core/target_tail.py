@@ -1,9 +1,9 @@
-"""What the target says of our chain behind what a row tells (no I/O): how far it goes, what of it is still there, and
-what retention or a cleaner has removed since (`kafka-wire.md` §2).
+"""The evidence of our append sequence in the target's log behind a row (no I/O). It shows how far the sequence goes,
+what of it is still there, and what retention or a cleaner has removed (`kafka-wire.md` §2).
 
-Progress is written down after the fact, so the log may be further on than the row says. The producer id, epoch and
-sequence of each batch stay in the log for ever, and the leader knows the last sequence of each producer even beyond the
-high watermark: together they say exactly how many records of ours the log holds more than the row says."""
+Progress is written after the fact, so the log may be further on than the row. The producer id, epoch and sequence of
+each batch stay in the log for ever. The leader knows the last sequence of each producer even beyond the high watermark.
+Together they show exactly how many records of ours the log holds more than the row."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SEARCHED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LastAppend:
-    """The last record of our chain: its sequence and its offset downstream. `others`: where it ends under other
-    producer ids (`PartitionProgress.others`); the offset is that of the last record of all. What of ours lies up to
+    """The last record of our sequence: its sequence and its offset downstream. `others`: where it ends under other
+    producer ids (`PartitionProgress.others`); the offset is that of the last record of all. Everything of ours up to
     `read_to` is known.
 
-    `last`: the last batch of ours that was read and still holds a record; `behind`: so many records of ours were
+    `last`: the last batch of ours that was read and still holds a record. `behind`: so many records of ours were
     appended behind that batch, none of which is left.
     """
 
@@ -42,7 +42,7 @@ class LastAppend:
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
     def further(self, producer_id: int, own: int, sequence: int) -> LastAppend:
-        """The chain ends at `sequence` under this id: what lies between is gone from the log."""
+        """The sequence ends at `sequence` under this id: what is between is gone from the log."""
         ends = {**dict(self.others), own: self.sequence}
         gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES
         ends[producer_id] = sequence
@@ -51,8 +51,8 @@ class LastAppend:
 
 
 class LogContradiction(NeedsDecision):
-    """The clusters do not continue what our row says; the message says how. `epoch`: of records of ours of which the
-    row does not tell, because we have not seen the one that does, or it was lost; -1: it is not that."""
+    """The clusters do not continue what our row says; the message says how. `epoch`: of records of ours that the row
+    does not include, because we have not seen their own row, or it was lost. -1: it is not that."""
 
     def __init__(self, sentence: str, case: GapCase = GapCase.DOUBT, epoch: int = -1) -> None:
         super().__init__(sentence)
@@ -61,15 +61,15 @@ class LogContradiction(NeedsDecision):
 
 
 class NotReplicated(RetriableError):
-    """The target's leader has appended more of ours than its replicas have, or than our row tells; going on would be a
-    guess."""
+    """The target's leader has appended more of ours than its replicas have, or than our row includes; to continue would
+    be a guess."""
 
 
 def last_append_in(
     found: LastAppend, batches: Iterable[Batch], producer_id: int, epoch: int, others: Set[int] = frozenset()
 ) -> LastAppend:
-    """Follow the chain through some batches of the target's log, under our own producer id and `others` of ours;
-    batches of others, and markers, do not matter.
+    """Follow the sequence through some batches of the target's log, under our own producer id and `others` of ours.
+    Batches of others, and markers, do not matter.
 
     Raises LogContradiction when the log holds batches of a later epoch of ours."""
     for batch in batches:
@@ -105,8 +105,8 @@ class TargetTail:
         name: str = "",
         alias: str = "",
     ) -> None:
-        """`others`: producer ids of ours other than the row's. `log_end`: where what is replicated ends; -1: no single
-        log of the target tells. `shared`: others append there as well, so that what is gone need not have been ours,
+        """`others`: producer ids of ours other than the row's. `log_end`: where the replicated log ends; -1: no single
+        log of the target is evidence. `shared`: others append there as well. So what is gone need not have been ours,
         and the row's offset may be that of a record of theirs. `name` and `alias`: of the partition and its cluster."""
         self._row = row
         self._others = others
@@ -118,8 +118,8 @@ class TargetTail:
         self.shared = shared
         self.end = LastAppend(row.sequence, row.downstream, others=row.others, read_to=log_end - 1)
         self.removed = -1
-        """The last offset behind all that was seen of ours which no batch covers any more: what lay there, retention or
-        the cleaner has removed. -1: none."""
+        """The last offset behind all seen records of ours that no batch covers any more: retention or the cleaner has
+        removed what was there. -1: none."""
         self.contradiction: LogContradiction | None = None
         """What was found is not what the row says."""
 
@@ -137,8 +137,8 @@ class TargetTail:
         return self._row.downstream + (1 if self.shared else 0)
 
     def is_confirmed_by(self, producers: Mapping[int, tuple[int, int]]) -> bool:
-        """Whether the leader itself says (epoch and last sequence by producer id) that nothing of ours was appended
-        since: then the log need not be read."""
+        """Whether the leader itself reports (epoch and last sequence by producer id) that nothing of ours was appended
+        since. Then the log need not be read."""
         row = self._row
         return row.sequence >= 0 and all(
             producers.get(p) == (row.producer_epoch, self.end.sequence_under(p, row.producer_id))
@@ -146,8 +146,8 @@ class TargetTail:
         )
 
     def add(self, batches: Iterable[Batch]) -> None:
-        """Raises LogContradiction for a later epoch of ours, where something else lies at the offset of the row's last
-        record, and where the row's chain has yet to begin and something of it lies there."""
+        """Raises LogContradiction in three cases. There is a later epoch of ours. Another record is at the offset of
+        the row's last record. The row's sequence has yet to begin, and something of it is there."""
         for batch in batches:
             if batch.last_offset <= self._row.downstream:
                 self._still_there(batch)
@@ -193,8 +193,8 @@ class TargetTail:
                 )
 
     def remembered(self, ends: Mapping[int, int]) -> LastAppend:
-        """The chain's end, where the leader remembers these last sequences of ours, by producer id: what the log does
-        not show lay where something was removed."""
+        """The sequence's end, where the leader remembers these last sequences of ours, by producer id. What the log
+        does not show was where something is removed."""
         end, own = self.end, self._row.producer_id
         for producer_id, sequence in ends.items():
             if (sequence - end.sequence_under(producer_id, own)) % SEQUENCES in range(1, SEQUENCES // 2):

@@ -1,10 +1,10 @@
 """The transactions of one partition's appends: when one is opened, what it holds, when it ends (no I/O, no clock;
 KIP-98, `architecture.md` §5).
 
-Under `exactly.once.source.support=enabled` the records of a partition and the progress that tells of them are in one
-transaction, so that readers of committed records see both or neither. Each partition has transactions of its own, under
-a transactional id of its own: whoever takes the partition over ends the one that is open and fences whoever wrote it,
-and one partition's transaction never waits for another's."""
+Under `exactly.once.source.support=enabled`, one transaction holds the records of a partition and their progress. So
+readers of committed records see both or neither. Each partition has transactions of its own, under a transactional id
+of its own. The slot that takes the partition over ends the open transaction and fences its writer. One partition's
+transaction never waits for another's."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ WEIGHT = 0.3
 
 @dataclass(frozen=True, slots=True)
 class TransactionBoundary:
-    """When a transaction ends (MM2's `transaction.boundary`). `interval_s` None, `poll`: as soon as all that was
-    fetched is appended, while records wait every now and then; else this long after it was opened."""
+    """When a transaction ends (MM2's `transaction.boundary`). `interval_s`: this long after it was opened. None,
+    `poll`: as soon as all that was fetched is appended, and every now and then while records wait."""
 
     interval_s: float | None = None
 
 
 class TransactionStage(Enum):
-    """CLOSED: none. OPENING: the coordinator is being told. OPEN: batches are appended. ENDING: no more batches; what
-    flies is awaited, progress is appended, the coordinator is told."""
+    """CLOSED: none. OPENING: the coordinator is being asked. OPEN: batches are appended. ENDING: no more batches;
+    batches in flight are awaited, progress is appended, the coordinator is asked."""
 
     CLOSED = "closed"
     OPENING = "opening"
@@ -63,7 +63,7 @@ class TransactionState:
         self._cost_s = 0.0
 
     def opening(self) -> None:
-        """The coordinator is about to be told."""
+        """The coordinator is about to be asked."""
         self.stage, self.joined = TransactionStage.OPENING, set()
 
     def opened(self, now: float) -> None:

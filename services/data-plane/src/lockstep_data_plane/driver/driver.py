@@ -103,8 +103,8 @@ class Driver:
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def _locate(self) -> None:
-        """Until no slot that is stopped has anything to find out, or offsets are to be changed: that waits for nobody,
-        for it may be the way out where nothing can be found out."""
+        """Until no stopped slot has anything left to find out, or offsets are to be changed. Such a change does not
+        wait, because it may be the way out where nothing can be found out."""
         try:
             self._producer_id = (await flow_origin(self.ctx)).producer_id
             await self._plan(begins=False)

@@ -10,12 +10,12 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 FRESH_S = 10.0
-"""A slot writes progress each second while records move. Without a look, a row counts for so long. A look for whose
-answer the driver has waited longer has not come: a request may take a minute, and the look before says nothing of now.
+"""A slot writes progress each second while records move. Without a check, a row counts for so long. A check whose
+answer takes longer has failed: a request may take a minute, and the check before does not describe the present.
 """
 
 CHECK_VALID_S = 90.0
-"""Three times as long as the longest time between two looks."""
+"""Three times as long as the longest time between two checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class ObservedPartition:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """The copy has stood at `upstream` since the look that first saw more in the source, at `since`."""
+    """The copy has been at `upstream` since the check that first saw more in the source, at `since`."""
 
     upstream: int
     since: float
 
 
 class LagEstimator:
-    """Remembers what the driver's looks have shown, and when rows came. Times are seconds of a clock that does not go
+    """Remembers the results of the driver's checks, and when rows came. Times are seconds of a clock that does not go
     back, but for rows, which have Unix milliseconds."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class LagEstimator:
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
 
     def lost(self) -> None:
-        """The source could not be looked at: what an earlier look saw says nothing of now."""
+        """The source could not be reached: the result of an earlier check does not describe the present."""
         self._seen, self._asked_at = {}, float("inf")
 
     def lag(

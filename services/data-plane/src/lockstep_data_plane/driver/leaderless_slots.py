@@ -22,7 +22,7 @@ LED_AT_ONCE_S = 5.0
 
 
 class LeaderlessSlots:
-    """Of one flow; `running` are its slots as they stand, `drain` ends them all."""
+    """Of one flow; `running` are its present slots, `drain` ends them all."""
 
     def __init__(
         self,

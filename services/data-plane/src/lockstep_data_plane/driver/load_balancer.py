@@ -97,8 +97,7 @@ def _too_heavy(held: Held, rates: Mapping[TopicPartition, float]) -> int | None:
 
 def evened(held: Held, rates: Mapping[TopicPartition, float]) -> dict[int, list[TopicPartition]]:
     """The same with one partition moved, or two exchanged, between the slot that moves most and the one that moves
-    least, where the slots are so uneven, and the change helps so much, that it is worth a pause of those partitions.
-    Else nothing.
+    least. Nothing if the slots are too even, or the change helps too little, for a pause of those partitions.
 
     No slot gets two partitions more than another by it, so a later `assign` leaves it as it is.
     """

@@ -29,7 +29,7 @@ STATES = ("copying", "not-begun", "halted", "paused", "stuck", "silent")
 """What a partition does, as `lockstep_partition_states` says it."""
 
 UNHEARD_S = 7.0
-"""So long after its last word the driver looks at the source itself, often, for a minute."""
+"""So long after its last report the driver checks the source itself, often, for a minute."""
 FREQUENT_CHECKS_FOR_S = 60.0
 
 
@@ -81,8 +81,8 @@ class MetricsCollector:
     # -- from the driver -----------------------------------------------------------------------------------------------
 
     def follow(self, partitions: Collection[TopicPartition]) -> None:
-        """From now on these are counted. What the row of a partition says that was not followed before was counted by
-        whoever led then; one that is not among them has left the flow, and its series go."""
+        """From now on these are counted. Counts in a row of a partition that was not followed before are those of the
+        former leader. A partition that is not among them has left the flow, and its series go."""
         for tp in set(partitions) - self._followed:
             tally = self._tallies.setdefault(tp, _PartitionCounts())
             row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))

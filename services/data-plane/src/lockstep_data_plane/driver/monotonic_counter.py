@@ -1,8 +1,8 @@
 """Counts that go on over restarts of what is counted (no I/O, no clock).
 
-A slot counts from 0 each time it takes a partition up, and a page's counters must not fall. Each beginning has a name
-of its own (`PartitionProgress.counts_since`, `SlotStatus.run`), so a count is known to be a new one also where it is
-already larger than the last one was."""
+A slot counts from 0 each time it starts a partition, and a page's counters must not fall. Each beginning has a name of
+its own (`PartitionProgress.counts_since`, `SlotStatus.run`). So a new count is recognized even where it is already
+larger than the last one was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MonotonicCounter:
         self._seen: dict[Hashable, int] = {}
 
     def start_from(self, beginning: Hashable, value: int) -> None:
-        """So much was counted before our time, by whoever looked then: it does not count again."""
+        """The count of an earlier leader, before our time: it does not count again."""
         self._seen[beginning] = max(value, self._seen.get(beginning, 0))
 
     def update(self, beginning: Hashable, value: int) -> int:

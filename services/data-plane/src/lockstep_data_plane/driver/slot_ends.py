@@ -45,8 +45,8 @@ class SlotEnds:
         self._undecidable[slot] = frozenset(row for row in unknown if row.phase == "halted")
 
     def orphaned_rows(self, rows: Mapping[str, Row], running: Container[int], now: float) -> Iterator[SlotStatus]:
-        """What is to be said in the place of slots that were killed and will not come back, for they have nothing to
-        copy any more. `running`: those that have a job; `now`: seconds of a clock that does not go back."""
+        """The reports in the place of slots that were killed and will not come back, for they have nothing to copy any
+        more. `running`: those that have a job; `now`: seconds of a clock that does not go back."""
         for row in list(rows.values()):
             if not isinstance(row, SlotStatus) or row.phase == "released" or row.slot in running:
                 continue

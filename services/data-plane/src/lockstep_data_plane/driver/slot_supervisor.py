@@ -1,5 +1,6 @@
-"""One slot's job, kept alive: started again with back-off whenever it ends without having been told to, as often as
-`lockstep.auto.restart.*` allows. Of a slot that is stopped, only until it has written down where its copies end."""
+"""One slot's job, kept alive. It starts again with back-off whenever it ends unasked, as often as
+`lockstep.auto.restart.*` allows. The job of a stopped slot only starts until it has written down where its copies
+end."""
 
 from __future__ import annotations
 
@@ -91,11 +92,11 @@ class SlotHealth:
 
 
 HEARD_WITHIN_S = 5.0
-"""How long the last words of a slot may take to reach us. What has not by then is looked at once more."""
+"""How long the last reports of a slot may take to arrive. A report that has not by then is checked once more."""
 
 
 class SlotSupervisor:
-    """Of one slot, until it is told to end or has failed too often; `task` is done then."""
+    """Of one slot, until it is asked to end or has failed too often; `task` is done then."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class SlotSupervisor:
         self.restarts = 0
         self._failures = ctx.metrics.series(SLOT_RESTARTS, str(ctx.flow), str(slot))
         self.stop_requested_at: float | None = None
-        """When it was told to end (`Clock.monotonic`)."""
+        """When it was asked to end (`Clock.monotonic`)."""
         self.asked = starts_asked(ctx.state.rows, slot)
         """The new starts that had been asked for when it began."""
         self.only_locates = only_locates
@@ -131,7 +132,7 @@ class SlotSupervisor:
         return self.only_locates or self._stop_requested.is_set()
 
     def stop(self) -> None:
-        """Let it not be started again. What runs is told by its assignment."""
+        """Let it not be started again. The assignment ends the running job."""
         if not self._stop_requested.is_set():
             self.stop_requested_at = self._ctx.clock.monotonic()
             self._stop_requested.set()

@@ -1,5 +1,5 @@
-"""What the driver itself sees of both clusters' logs: whether the source can be reached, how far partitions are behind,
-and which stand still though there is more."""
+"""What the driver itself sees of both clusters' logs. Whether the source can be reached, how far partitions are behind,
+and which do not move though there is more."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ FREQUENT_CHECK_INTERVAL_S = 2.0
 """While a slot that has partitions has just fallen silent: nobody else says then how far behind they are."""
 
 ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
-"""Of a core, which asking the source for the ends of all its logs is not to cost more than: of thousands of partitions
-it is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
+"""The share of a core that requests for the ends of all the source's logs may cost. For thousands of partitions a
+request is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
 
 STUCK_AFTER_S = 60.0
 
@@ -153,7 +153,7 @@ class SourceMonitor:
         copies = {tp: (topic.target_topic, tp[1]) for tp, topic in topics.items()}
         try:
             ends = await self._ctx.target.end_offsets(copies.values())
-        except ClusterError:  # whoever needs the target to act says so
+        except ClusterError:  # a slot that needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
 

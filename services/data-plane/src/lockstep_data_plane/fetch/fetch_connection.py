@@ -1,9 +1,9 @@
 """What one connection fetches from one broker: question, answer, delivery, and the next question.
 
-As soon as a large answer is in, the next question is out, and only then are the batches judged: so the broker never
-waits for us. What a small one brings goes on its way first, as soon as it is read from the socket, for it would wait as
-long for the next question, and for a turn of the event loop, as it takes itself. Single records that come by the
-thousand are fetched a few at a time, over one connection (`small_batch_pacer.py`)."""
+As soon as a large answer is in, the next request is out, and only then are the batches judged: so the broker never
+waits for us. What a small answer brings goes on its way first, as soon as it is read from the socket. It would
+otherwise wait for the next request and for a turn of the event loop. That takes as long as the answer itself. Single
+records that come by the thousand are fetched a few at a time, over one connection (`small_batch_pacer.py`)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FetchConnection:
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._each = 0
-        """What the session was told to bring of each partition at most."""
+        """The bytes that the session was asked to bring of each partition at most."""
         self._turn = 0
         self.pacer = SmallBatchPacer()
         self._fetched_result = NOTHING
@@ -66,8 +66,8 @@ class FetchConnection:
         self._waits = 0
         """Bytes that have come and are not handed over yet."""
         self._last: FetchRequest | None = None
-        """What was asked last, where no partition has come or gone since and nothing went wrong with any: looking at
-        thousands for each answer is most of what they cost."""
+        """The last request, if no partition has come or gone since and none had an error. Going through thousands of
+        partitions for each answer is most of its cost."""
 
     async def run(self) -> None:
         """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
@@ -179,8 +179,9 @@ class FetchConnection:
     def _onward(self, last: FetchRequest, terms: FetchBudget) -> SessionRequest | None:
         """The next question where it differs from the last one only by what has moved; else None.
 
-        What moves may lose its room. It is looked at twice, for a large answer is handed over after the next question.
-        What does not move, and holds more than is left by now, is asked for once more when it moves.
+        A partition that moves may lose its room. This is checked twice, for a large answer is handed over after the
+        next request. A partition that does not move, and holds more than is left by now, is asked for once more when it
+        moves.
         """
         if not last.lasts or last.each != terms.each:
             return None
@@ -240,7 +241,7 @@ class FetchConnection:
             return
         self._session.answered(int(answer.session_id))
         asked = question.asked
-        # In a session only what has something to say is in an answer: nothing here looks at all that was asked for.
+        # In a session an answer has only partitions with news: nothing here goes through all that was asked for.
         wanted = (each for _, _, each in asked.values())
         for fetched in read_answer(wanted, answer, question.names):
             partition, incarnation, _ = asked[fetched.tp]
@@ -262,7 +263,7 @@ class FetchConnection:
                     partition.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
                 question.moved.append(partition)
             leader = self.partitions.get(partition)
-            # A replica that knows a later leader has not failed: where the copy stands is to be looked at.
+            # A replica that knows a later leader has not failed: the position of the copy is to be checked.
             failed = fetched.code not in (KafkaErrorCode.NONE, KafkaErrorCode.FENCED_LEADER_EPOCH)
             if failed and leader is not None and leader.broker != self.broker:
                 self._fetcher.replica_failed(partition)

@@ -27,8 +27,8 @@ filled."""
 
 
 class Fetcher:
-    """All fetches of a slot. `on_fetched` gets each delivery in order, `on_delivered` is called behind the last one
-    of an answer, `on_trouble` each partition whose fetch failed as a whole; such a partition is out of the fetch
+    """All fetches of a slot. `on_fetched` gets each delivery in order. `on_delivered` is called behind the last one of
+    an answer. `on_trouble` gets each partition whose fetch failed as a whole. Such a partition is out of the fetch
     until it is attached again."""
 
     def __init__(
@@ -44,8 +44,8 @@ class Fetcher:
         on_trouble: Callable[[PartitionMachine, str], None],
         limited: bool = False,
     ) -> None:
-        """`in_flight` decides by bytes how much is asked for, and of whom; `has_room` is whatever else decides that.
-        `limited`: it may change its mind by what others fetch."""
+        """`in_flight` decides by bytes how much is asked for, and of which partitions; `has_room` is any other such
+        decision. `limited`: that decision may change by what others fetch."""
         self.cluster = cluster
         self.settings = settings
         self._in_flight = in_flight
@@ -96,11 +96,12 @@ class Fetcher:
         fetch_connection.wake.set()
 
     def share_out(self, fetch_connection: FetchConnection, now: float) -> None:
-        """Between two questions of a shard: single records that swarm into all shards of a broker are fetched by one,
-        so is what one that has been quiet may bring, and where one has much to bring they have as many partitions each.
+        """Between two requests of a connection. One connection fetches single records that swarm into all connections
+        of a broker, and what a quiet partition may bring. Where one connection has much to bring, all have as many
+        partitions each.
 
-        Who swarms is asked anew within milliseconds, and who has no partitions begins at once; only what goes to a
-        shard whose own partitions are silent waits for the end of its question.
+        A swarming partition is asked for anew within milliseconds, and a connection without partitions begins at once.
+        Only a partition that moves to a connection with silent partitions waits for the end of its request.
         """
         quiet, lasts, much = (
             fetch_connection.pacer.quiet(now),
@@ -141,8 +142,8 @@ class Fetcher:
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
     def rack(self, partitions: Iterable[PartitionMachine]) -> str:
-        """What a fetch of these partitions says of where we are. A partition that counts past what the target has is
-        read from its leader: it takes the source's end as it is told, and a follower's may lag."""
+        """A fetch of these partitions as the present position requires. A partition that skips records of the target is
+        read from its leader. It takes the source's end from the answer, and a follower's may lag."""
         if not self.settings.rack:
             return ""
         partitions = list(partitions)

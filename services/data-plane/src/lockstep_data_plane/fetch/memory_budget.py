@@ -1,7 +1,7 @@
 """What a slot has in flight, and what a connection may ask for so that it stays below the cap (no I/O, no clock).
 
-In flight are bytes that are held (fetched and not yet acknowledged) and bytes that are asked for. Three quarters of
-the cap are shared: a partition may hold as much of them as is still free. The last quarter is reserved: each of n
+In flight are bytes that are held (fetched and not yet acknowledged) and bytes that are asked for. Three quarters of the
+cap are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n
 partitions may always hold an eighth of the cap divided by n, and ask for as much again."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class FetchBudget(NamedTuple):
 
 
 class MemoryBudget:
-    """The bytes of one slot. What is held and asked for never exceeds the cap, but that a broker answers with one batch
-    at least, however large: each connection may bring what that one has more."""
+    """The bytes of one slot. What is held and asked for never exceeds the cap, with one exception. A broker answers
+    with at least one batch, however large: each connection may bring the excess of that one."""
 
     def __init__(self, cap: int) -> None:
         self.cap = cap
@@ -43,7 +43,7 @@ class MemoryBudget:
         return self._held.get(partition, 0)
 
     def holds(self, partition: Hashable, size: int) -> bool:
-        """It holds so much now. Whether there is room again for those who were told of less than they wanted."""
+        """It holds so much now. Returns whether there is room again for partitions that got less than they wanted."""
         return self._set(self._held, partition, size)
 
     def expects(self, connection: Hashable, size: int) -> bool:
@@ -54,7 +54,7 @@ class MemoryBudget:
         """What one of so many connections may ask for now, where so many partitions are fetched; None: nothing. Of each
         partition and of all at most what the last two say.
 
-        Where that is less than is usual, a later `holds` or `expects` tells when there is more."""
+        If that is less than is usual, a later `holds` or `expects` reports when there is more."""
         a_connections = max(1, self.cap // (2 * max(1, connections)))
         own = max(1, self.cap // (8 * max(1, partitions)))
         each = min(each, a_connections)

@@ -1,9 +1,8 @@
 """From which replica each partition is read (KIP-392; no I/O, time comes from outside).
 
-Who fetches with a rack may be told by a leader to read from another replica, which is nearer. The leader is asked
-again after a while, as Java's consumer does it, for the nearest replica may be another one by then. Whatever goes wrong
-at a follower, it is the leader that says what is so: a follower may lag, so an offset that it does not have is no
-gap."""
+If a fetch has a rack, a leader may name another replica, which is nearer. The leader is asked again after a while, as
+Java's consumer does it, for the nearest replica may be another one by then. After any error at a follower, the leader's
+answer counts. A follower may lag, so an offset that it does not have is no gap."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from collections.abc import Iterable
 from lockstep_protocol.offsets import TopicPartition
 
 AVOID_S = 15.0
-"""For so long after a follower failed us the leader is asked for the records themselves: longer than brokers take to
-notice that one of them is gone (`broker.session.timeout.ms`, 9 s)."""
+"""For so long after a follower failed us the leader is asked for the records themselves. That is longer than brokers
+take to notice that one of them is gone (`broker.session.timeout.ms`, 9 s)."""
 
 
 class PreferredReplicas:

@@ -18,8 +18,8 @@ REST_FACTOR = 3  # times what a question took
 
 
 def rest_s(duration_s: float) -> float:
-    """How long to leave a broker alone that was asked, and its answer seen to, in so many seconds: thrice as long, as
-    long as both together are no more than 6 ms.
+    """How long to leave a broker alone whose last request and answer took so many seconds. Thrice as long, as long as
+    both together are no more than 6 ms.
 
     Where cores are busy both take longer, and the next question brings more; where they are not, nobody waits for long.
     """
@@ -60,5 +60,5 @@ class SmallBatchPacer:
         return self._swarms and not self.much and now - self._swarms_since >= LASTS_S and now - self._since < LASTS_S
 
     def quiet(self, now: float) -> bool:
-        """Nothing came for so long that whatever may come need not be asked for over a connection of its own."""
+        """Nothing came for so long that the partition needs no request over a connection of its own."""
         return now - self._heard_at >= QUIET_S

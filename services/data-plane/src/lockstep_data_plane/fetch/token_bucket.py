@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class TokenBucket:
-    """Counts what came against what may come: after each batch of `n` bytes there is a pause of `n / per_s` seconds,
-    less what was left unused in the last second. So the mean never exceeds the limit by more than one fetch."""
+    """Limits bytes by a pause after each batch. A batch of `n` bytes takes a pause of `n / per_s` seconds, less what
+    was left unused in the last second. So the mean never exceeds the limit by more than one fetch."""
 
     def __init__(self, per_s: float) -> None:
         self.per_s = per_s

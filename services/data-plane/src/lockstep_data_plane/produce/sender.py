@@ -30,15 +30,15 @@ LANES = 2
 overlap."""
 
 SHARED = 8
-"""Partitions that one of them gets before the next is used: their batches share requests, and where batches are small
-a request costs more than what is in it."""
+"""Partitions that one connection gets before the next is used. Their batches share requests: if batches are small, a
+request costs more than what is in it."""
 
 REQUEST_BYTES = 8 * 1024 * 1024
 """Where a request stops growing; well below a broker's `socket.request.max.bytes` (100 MiB)."""
 
 
 class NoProduceAnswer(RetriableError, ConnectionError):
-    """The connection ended before the answer: nobody knows whether the batch was appended."""
+    """The connection ended before the answer: it is unknown whether the batch was appended."""
 
 
 class TargetPartition(NamedTuple):
@@ -174,8 +174,8 @@ class ProduceConnection:
 
 
 def connection_index(taken: Sequence[int], *, alone: bool) -> int:
-    """Which of the connections to a broker a partition takes, where so many partitions have taken each; `alone`: it
-    shares no request with others, only the waiting for answers."""
+    """The connection to a broker for a partition. The argument has the number of partitions of each connection.
+    `alone`: it shares no request with others, only the waiting for answers."""
     for index, partitions in enumerate(taken):
         if partitions < SHARED and not alone:
             return index
@@ -221,8 +221,8 @@ class Sender:
         self._of[target_partition] = (produce_connection, leader)
 
     def _index(self, partition: PartitionMachine, broker: int, *, alone: bool) -> int:
-        """All that a partition appends on one broker takes the same lane: a broker that still asks the coordinator
-        whether a transaction has a partition (KIP-890) refuses what another request brings for it meanwhile."""
+        """All appends of a partition on one broker use the same connection. While a broker asks the coordinator whether
+        a transaction has a partition (KIP-890), it refuses what another request brings for it."""
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
             taken = Counter(others.get(broker) for others in self._indexes.values())

@@ -1,7 +1,7 @@
 """The progress that committed transactions have left in MM2's progress topic (`mm2-behaviour.md` §1.7, §4.8).
 
-The topic is read past the last stable offset and its markers are followed, so that a transaction which somebody else
-leaves open delays nobody: what counts of a partition is known once its own transactional id is fenced."""
+The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays no
+partition: the progress of a partition is known once its own transactional id is fenced."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class CommittedProgressReader:
         """By partition of the topic."""
 
     async def place(self, tp: TopicPartition) -> TopicPartition | None:
-        """The partition of the topic in which the progress of `tp` stands, chosen as Connect's producer chooses it;
-        None where there is no such topic. Raises KafkaProtocolError and BrokerUnreachable."""
+        """The partition of the topic that holds the progress of `tp`, chosen as Connect's producer chooses it; None:
+        there is no such topic. Raises KafkaProtocolError and BrokerUnreachable."""
         count = self._target.partitions(self.topic)
         if not count:
             await self._target.refresh([self.topic])
@@ -90,8 +90,8 @@ class CommittedProgressReader:
         return self.topic, partition_for(self._key(tp), count)
 
     async def newest(self, tp: TopicPartition) -> int | None:
-        """The last upstream offset of `tp` that a committed transaction, or a record outside of one, says to be
-        decided, as of a moment after this call; None: nothing says anything. Raises KafkaProtocolError,
+        """The last upstream offset of `tp` that is decided by a committed transaction, or by a record outside of one.
+        It holds as of a moment after this call; None: there is no such record. Raises KafkaProtocolError,
         BrokerUnreachable."""
         place = await self.place(tp)
         if place is None:

@@ -1,7 +1,7 @@
 """What a slot writes down: progress and status as state rows, MM2's own progress, offset syncs, events
 (`architecture.md` §5).
 
-Everything here comes after the fact it tells of: a crash in between leaves the log further on than the ledger, never
+Every row and event here comes after its fact. So a crash in between leaves the log further on than the rows, never
 behind, and `target_tail.py` finds out by how much."""
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ class ControlTopicWriter:
         """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
         progress, and the delayed offset syncs. Raises ClusterError, after which the same rows are still due.
 
-        Offset runs come before the progress of the same moment: what is behind it is copied or counted again, so a
-        crash in between leaves no hole in them. Others go on between two partitions, but not between what is said of
-        one and its sending: who flushes it meanwhile says more, and that must come later."""
+        Offset runs come before the progress of the same moment. What is behind it is copied or skipped again, so a
+        crash in between leaves no hole in them. Other tasks may run between two partitions, but not between making a
+        partition's row and sending it. A flush in between would write a newer row, and that must come later."""
         due: list[tuple[PartitionMachine, PartitionProgress]] = []
         ended: list[tuple[PartitionMachine, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}

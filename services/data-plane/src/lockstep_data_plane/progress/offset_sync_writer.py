@@ -20,8 +20,8 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
 GATHER_S = 0.2
-"""Syncs wait this long for newer ones: at full speed each batch brings one, and each append costs the broker and every
-reader the same, however many are in it."""
+"""Syncs wait this long for newer ones. At full speed each batch brings one, and an append costs the broker and every
+reader the same for any number of syncs."""
 
 PAUSE_S = 1.0
 """Between a failure and the next attempt."""
@@ -49,7 +49,7 @@ class OffsetSyncWriter:
 
     def acknowledged(self, tp: TopicPartition, acks: Iterable[Ack]) -> None:
         """The target has these: send the syncs that are due by MM2's rule. Acknowledgements of a partition must come
-        with upstream offsets that do not fall: a smaller one makes every reader of MM2's forget what it knew
+        with upstream offsets that do not fall. A smaller one makes every reader of MM2's forget what it knew
         (`mm2-behaviour.md` §9)."""
         rule = self._rules.get(tp)
         if rule is None:
@@ -105,8 +105,7 @@ class OffsetSyncWriter:
                 self._say.info("offset syncs recovered")
 
     async def settle(self, within_s: float) -> None:
-        """Send what waits, and wait for that and for what is on its way, at most so long; what is left is covered by
-        the next syncs."""
+        """Send what waits. Wait at most so long for it and for what is on its way; the next syncs cover the rest."""
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=within_s)
             if self._sending is not None:

@@ -1,8 +1,8 @@
 """Where the batches of one flow's source originated, found out while they wait (`kafka-wire.md` §4).
 
-A batch whose producer id is not known yet is held back, and what was fetched behind it, until the source's state topics
-have been read to their ends; other partitions go on. Producers that live shortly bring new ids all the time, so all
-that are asked for are looked up together, and not too often."""
+A batch with an unknown producer id is held back, with everything fetched behind it, until the source's state topics are
+read to their ends. Other partitions continue. Short-lived producers bring new ids all the time, so all requested ids
+are looked up together, and not too often."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ KNOWN_AT_MOST = 200_000
 
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 PAUSE_FACTOR = 4
-"""Between two look-ups lies at least so many times what the last one took, within these limits."""
+"""The time between two look-ups is at least so many times what the last one took, within these limits."""
 
 
 class OriginLookup:
@@ -115,8 +115,8 @@ class OriginLookup:
         delivered: Callable[[PartitionMachine], None],
         trouble: Callable[[BaseException | None], None],
     ) -> None:
-        """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` is told of what
-        passes, and None when it is over."""
+        """`deliver` gets what was held, in order; `delivered` each partition behind that. `trouble` gets each passing
+        error, and None when it is over."""
         self._settings = settings
         self._mode = settings.data_plane.provenance
         self._own = producer_id
@@ -191,7 +191,7 @@ class OriginLookup:
         return found.producer_id
 
     async def own(self, producer_id: int) -> None:
-        """Write down that this producer id stands for the flow's own records, unless that is known: transactions bear
+        """Write down that this producer id is one of the flow's own records, unless that is known: transactions have
         ids of their own. Acknowledged when it returns. Raises as `learn`."""
         if producer_id in self._written_down:
             return
@@ -203,13 +203,13 @@ class OriginLookup:
             self._written_down.add(producer_id)
 
     def producer_of(self, batch: Batch) -> int | None:
-        """The producer id that the batch's copy bears (`OWN`: the flow's own); None: it is not copied. The batch's own
-        id must have been learnt, unless it is a marker."""
+        """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
+        have been learnt, unless it is a marker."""
         return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]
 
     async def ours(self) -> frozenset[int]:
-        """Every producer id that may be ours in the target's log now, but for the flow's own. An id of a
-        transactional id is not: it stands for records of the source, which bear the flow's own. Raises as `learn`."""
+        """Every producer id that may be ours in the target's log now, but for the flow's own. An id of a transactional
+        id is not: it marks records of the source, which have the flow's own. Raises as `learn`."""
         if self._mode != "relay":
             return frozenset()
         await self._here.read()

@@ -46,8 +46,8 @@ class BatchCase(Enum):
 class TargetLimits:
     """What the target takes, and how it is to be compressed.
 
-    `max_bytes` is for a batch. `codec` (bits of the attributes) is what an explicit producer `compression.type` gives
-    to uncompressed batches, with `recompress` to all of them; without an explicit one both are off. `levels` count
+    `max_bytes` is for a batch. An explicit producer `compression.type` gives `codec` (bits of the attributes) to
+    uncompressed batches, with `recompress` to all of them. Without an explicit one both are off. `levels` count
     wherever a batch is built anew. `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
     tombstones at least."""
 

@@ -1,8 +1,8 @@
 """Swarms of tiny batches as one (linger 0 makes a batch of each record): a request costs as much for one record as for
 hundreds.
 
-Key, value, headers, timestamp and order of each record stay. What is merged is decided by what waits, never by the
-clock: an outgoing batch that could go at once is never held back for company."""
+Key, value, headers, timestamp and order of each record stay. The waiting batches decide what is merged, never the
+clock. An outgoing batch that could go at once is never held back to be merged."""
 
 from __future__ import annotations
 

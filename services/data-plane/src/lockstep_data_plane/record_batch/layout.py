@@ -28,7 +28,7 @@ CONTROL = 0x20
 
 class Batch(NamedTuple):
     """A batch and its header. `data` is exactly the batch's bytes. For magic 0 and 1 only `data`, `base_offset`,
-    `magic`, and of `attributes` codec and time type say anything; such a message set must be read record by record."""
+    `magic`, and of `attributes` codec and time type are set. Such a message set must be read record by record."""
 
     data: memoryview
     base_offset: int

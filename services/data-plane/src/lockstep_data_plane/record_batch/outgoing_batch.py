@@ -21,7 +21,7 @@ class OutgoingBatch:
     max_timestamp: int
     leader_epoch: int
     producer_id: int = -1
-    """Ours that it is to bear; given when it is queued."""
+    """Our producer id for it; set when it is queued."""
     to: int = -1
     """The target's partition, where records are spread over several; -1: the one of the same number."""
 
@@ -31,7 +31,7 @@ class OutgoingBatch:
 
 
 def as_outgoing(batch: Batch) -> OutgoingBatch:
-    """A batch that passes, as it lies."""
+    """A batch that passes unchanged."""
     return OutgoingBatch(
         batch.data,
         batch.record_count,

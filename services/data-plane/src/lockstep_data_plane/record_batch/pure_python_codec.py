@@ -1,6 +1,6 @@
 """Records of format 2 in plain Python, for the few that aiokafka's compiled code does not take: header names that are
 not UTF-8. Brokers keep such names as they are; here they are texts with surrogates (PEP 383), and become the same bytes
-again. Thirty times slower to read than compiled, so nobody else comes this way."""
+again. Reading is thirty times slower than compiled, so only these records use it."""
 
 from __future__ import annotations
 
@@ -82,14 +82,15 @@ class _RecordReader:
 
 
 def encode(records: Sequence[PlainRecord]) -> bytearray:
-    """An uncompressed batch of nobody's, with offsets from 0 on and no CRC yet."""
+    """An uncompressed batch without a producer, with offsets from 0 on and no CRC yet."""
     base = records[0].timestamp
     body = b"".join(_encoded(delta, base, record) for delta, record in enumerate(records))
     return unstamped(body, len(records), base, max(record.timestamp for record in records))
 
 
 def unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
-    """So many uncompressed records, their timestamps told from `base`, as a batch of nobody's without a CRC yet."""
+    """So many uncompressed records, their timestamps counted from `base`, as a batch without a producer and without a
+    CRC yet."""
     length = HEADER_SIZE - PREFIX.size + len(body)
     return bytearray(HEADER.pack(0, length, -1, 2, 0, 0, count - 1, base, newest, -1, -1, -1, count) + body)
 

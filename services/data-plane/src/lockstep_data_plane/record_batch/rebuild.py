@@ -1,4 +1,4 @@
-"""Read the records of a batch of any format, and build it anew from them where it cannot pass as it lies (the table of
+"""Read the records of a batch of any format. Build it anew from them if it cannot pass unchanged (the table of
 `architecture.md` §5).
 
 Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
@@ -66,8 +66,8 @@ class RecordTooLarge(NeedsDecision):
 
 
 def read_records(batch: Batch) -> Iterator[PlainRecord]:
-    """The records of a batch of any magic and codec, in order, with the timestamps that consumers see (KIP-32: under
-    log append time the batch's; -1: none). Raises ValueError when the bytes are no records, CorruptRecordError where
+    """The records of a batch of any magic and codec, in order, with the timestamps that consumers see. (KIP-32: under
+    log append time the batch's; -1: none.) Raises ValueError when the bytes are no records, CorruptRecordError where
     Kafka's own checks find that."""
     try:
         yield from _read(batch)
@@ -96,8 +96,8 @@ def _record(r: Any) -> PlainRecord:
 def rebuild(
     batch: Batch, position: int, limits: TargetLimits, skips: Sequence[tuple[int, int]] = ()
 ) -> list[OutgoingBatch]:
-    """The batch's records from `position` on, without the offsets of `skips` (first, last), in as few outgoing batches
-    as the target's limit allows; empty when there are none.
+    """The batch's records from `position` on, without the offsets of `skips` (first, last). They are in as few outgoing
+    batches as the target's limit allows; empty when there are none.
 
     The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what
     `read_records` raises.
@@ -122,7 +122,7 @@ def build(
     leader_epoch: int,
     levels: CompressionLevels = JAVAS_LEVELS,
 ) -> list[OutgoingBatch]:
-    """Records as outgoing batches of at most `max_bytes` each, halved until they fit; a single one is compressed harder
+    """Records as outgoing batches of at most `max_bytes` each, halved until they fit. A single one is compressed harder
     then, since its producer may have done so. Raises RecordTooLarge."""
     data = _encode(records, codec, levels)
     if len(data) > max_bytes and len(records) == 1:

@@ -23,8 +23,8 @@ EPOCHS = 32_767
 """The largest producer epoch (int16)."""
 
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
-"""Codec and time type. Everything else goes: the source's delete horizon (0x40) would make the target's cleaner drop
-tombstones before its consumers saw them, and the broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
+"""Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
+tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
 
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
@@ -36,8 +36,8 @@ def add_sequence(sequence: int, count: int) -> int:
 
 
 class StampedBatch:
-    """A batch as it is produced: its 61 bytes of header anew, and the records of the source's batch where they lie,
-    for at hundreds of megabytes a second each copy of them counts."""
+    """A batch as it is produced: its 61 bytes of header anew, and the records in the source batch's own memory. At
+    hundreds of megabytes a second each copy of them counts."""
 
     __slots__ = ("parts",)
 
@@ -52,7 +52,7 @@ class StampedBatch:
 
 
 def expected_crc(batch: bytes | bytearray | memoryview) -> int:
-    """The CRC-32C a batch ought to bear."""
+    """The CRC-32C that a batch ought to have."""
     return int(crc32c(memoryview(batch)[CRC_FROM:]))
 
 

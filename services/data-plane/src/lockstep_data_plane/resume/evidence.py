@@ -1,5 +1,6 @@
-"""What both clusters say of a partition that resumes: topic ids, log ends, the target's log behind the row, and the
-records of both logs where counting does not tell. Nothing here is decided (`core/locate.py`), and no log is changed."""
+"""The evidence of both clusters about a partition that resumes. That is topic ids, log ends, the target's log behind
+the row, and the records of both logs where counting is not enough. Nothing here is decided (`core/locate.py`), and no
+log is changed."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class EvidenceReader:
         self._source = source
         self._target = target
         self._unaccounted: dict[PartitionMachine, float] = {}
-        """Since when the row is waited for that tells of what the target's log holds."""
+        """Since when the copy waits for the row of the records that the target's log holds."""
 
     async def position(
         self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True, rests: bool = False
@@ -93,7 +94,7 @@ class EvidenceReader:
         return tail
 
     async def log_end(self, partition: PartitionMachine) -> int:
-        """Where the log ends that tells how far the copy is; -1 where none does. Raises what passes."""
+        """The end of the log that shows how far the copy is; -1 if none does. Raises what passes."""
         return await self._target.end_offset(partition.target_tp) if partition.in_one_log else -1
 
     async def recreated(

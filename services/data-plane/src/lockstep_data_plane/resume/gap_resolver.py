@@ -1,5 +1,5 @@
-"""What a policy decided of a partition that cannot simply go on, and what was refused, carried out: the row of a chain
-that begins anew (`docs/reference/no-silent-loss.md`)."""
+"""Carries out what a policy decided of a partition that cannot simply continue, and of a refused batch. The result is
+the row of an append sequence that begins anew (`docs/reference/no-silent-loss.md`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lockstep_protocol.errors import NeedsDecision
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 WENT_ON = {"skip": "GapSkipped", "restart": "CopyRestarted", "progress": "ResumedWithDoubt"}
-"""The event that tells of a decision."""
+"""The event of a decision."""
 
 
 class HaltPartition(NeedsDecision):
@@ -84,7 +84,7 @@ class GapResolver:
     async def passing_over(
         self, partition: PartitionMachine, ranges: tuple[tuple[int, int], ...]
     ) -> PartitionProgress | None:
-        """The row with which a drained partition goes on behind what was refused; None where the target's log has got
+        """The row with which a drained partition continues behind the refused batch. None if the target's log has got
         further than we know, so that it has to be read first. Raises HaltPartition and what passes."""
         row = row_after(partition)
         skips = tuple(sorted({*row.skips, *ranges}))
@@ -104,9 +104,9 @@ class GapResolver:
     async def _new_epoch(
         self, partition: PartitionMachine, row: PartitionProgress, begin: int, known: int = -1
     ) -> PartitionProgress:
-        """The row of a chain that begins anew, at upstream offset `begin`: an epoch that the target has not seen fences
-        whoever still follows the old mapping; a transactional id was fenced already. Raises HaltPartition when there is
-        none left, and what passes."""
+        """The row of an append sequence that begins anew, at upstream offset `begin`. An epoch that the target has not
+        seen fences every writer that still follows the old mapping; a transactional id was fenced already. Raises
+        HaltPartition when there is none left, and what passes."""
         epoch = row.producer_epoch if row.transactional else max(row.producer_epoch, known) + 1
         if epoch > EPOCHS:
             raise HaltPartition(GapCase.DOUBT, f"our producer id has no epoch left in {partition.target_name}")

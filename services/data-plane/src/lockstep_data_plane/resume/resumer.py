@@ -68,7 +68,7 @@ class Resumer:
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and row.located:
-            # Acknowledged before the first append: whoever is killed behind that leaves no row that claims to know.
+            # Acknowledged before the first append: a run that is killed behind that leaves no row that claims to know.
             row = replace(row, located=False)
             await self._control_writer.write(row)
         if row is None or row.begins or not self._fence.owns(row):
@@ -80,9 +80,9 @@ class Resumer:
         return await self._go_on(partition, topic, row)
 
     async def located(self, partition: PartitionMachine) -> Position | None:
-        """Where the copy of a partition ends that is to rest, as `resume`; None where nothing was ever copied, or an
-        operator has said where it begins. No policy decides anything here, nothing is begun, and the source is asked
-        only where the target holds more than is written down. Raises HaltPartition where nobody can tell, and what
+        """Where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever copied,
+        or an operator has set where it begins. No policy decides anything here, and nothing is begun. The source is
+        asked only if the target holds more than is written down. Raises HaltPartition if the end is unknown, and what
         passes."""
         await self._refreshing_target.done()
         row = self._newest(partition)
@@ -149,8 +149,8 @@ class Resumer:
     async def _first(
         self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress, committed: int | None
     ) -> PartitionProgress:
-        """A row of which nothing was appended yet: behind the end of the former chain, or as an operator says; else
-        behind committed progress, else where the file says."""
+        """A row without appends yet. It begins behind the end of the former sequence, or where an operator has set it.
+        Else it begins behind committed progress, else where the file says."""
         known = committed
         if former.begins != RESET:
             known = former.upstream if former.begins else _behind(former, committed).upstream

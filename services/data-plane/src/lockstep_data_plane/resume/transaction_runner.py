@@ -1,7 +1,7 @@
 """The edge around `transaction_state.py`: one task for each open transaction of a partition.
 
-It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Whatever fails on the
-way ends in the same place: the partition resumes, which fences its transactional id, and the progress topic says
+It opens the transaction, lets batches go, waits until it is due, appends progress, and commits. Every failure on the
+way ends in the same place. The partition resumes, which fences its transactional id, and the progress topic says
 whether the transaction counted."""
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class TransactionRunner:
         return self._settings.data_plane.exactly_once
 
     async def fence(self, partition: PartitionMachine) -> tuple[Producer, int | None]:
-        """Take the partition's transactional id over: nobody else appends under it any more, and what was open has
-        ended. Returns what the id stands for now, which is written down as the flow's own, and the last upstream offset
+        """Take the partition's transactional id over: no other writer appends under it any more, and what was open has
+        ended. Returns what the id now identifies, which is written down as the flow's own, and the last upstream offset
         that committed progress names. Raises KafkaProtocolError, BrokerUnreachable, ClusterError."""
         if (task := self._tasks.get(partition)) is not None:
             task.cancel()
             await asyncio.wait([task])
         producer = await self._coordinators.fence(self._id(partition))
-        await partition.provenance.own(producer.id)  # before the first batch that bears it
+        await partition.provenance.own(producer.id)  # before the first batch that has it
         return producer, await self.progress(partition)
 
     async def progress(self, partition: PartitionMachine) -> int | None:
@@ -90,8 +90,8 @@ class TransactionRunner:
         return TransactionState(self._id(partition), self._boundary)
 
     def update(self, partition: PartitionMachine) -> None:
-        """To be called when something waits to be sent, was appended, or failed: opens a transaction where one is
-        needed, and lets the open one see whether it is due."""
+        """To be called when a batch waits to be sent, was appended, or failed. Opens a transaction where one is needed,
+        and lets the open one see whether it is due."""
         if (event := self._landed.get(partition)) is not None:
             event.set()
         if partition.wants_transaction and partition not in self._tasks:
@@ -113,7 +113,7 @@ class TransactionRunner:
             await asyncio.wait([task])
 
     async def close(self) -> None:
-        """Leave what is open to whoever takes the partitions over."""
+        """Leave what is open to the slot that takes the partitions over."""
         await cancelled(self._tasks.values())
 
     # -- one transaction -----------------------------------------------------------------------------------------------

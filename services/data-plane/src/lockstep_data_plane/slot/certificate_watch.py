@@ -1,7 +1,7 @@
 """Whether the certificates and keys that a slot connects with have been replaced on its own host.
 
-The driver looks at the files of its host, and starts its slots anew with what it finds; a slot that runs elsewhere has
-files of its own, which may be replaced sooner or later than the driver's (decision 0030)."""
+The driver checks the files of its host, and starts its slots anew when these change. A slot on another host has files
+of its own, which may be replaced sooner or later than the driver's (decision 0030)."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def desired_partitions(
 def resting_partitions(
     rows: Mapping[str, Row], partitions: Iterable[PartitionProgress], states: StatedPhases = NOTHING_STATED
 ) -> list[PartitionProgress]:
-    """Those that an operator or the file wants to rest, or that rest still: of a slot that was killed no row says that
-    they do. One that has halted waits for somebody in any case."""
+    """Those that an operator or the file wants paused or stopped, or that still are. A slot that was killed leaves no
+    row about that. A halted partition waits for an operator in any case."""
     by_slot: dict[int, list[PartitionProgress]] = defaultdict(list)
     for row in partitions:
         by_slot[row.slot].append(row)
@@ -93,7 +93,7 @@ def closed_slots(rows: Mapping[str, Row], slots: int) -> frozenset[int]:
 
 
 def starts_asked(rows: Mapping[str, Row], slot: int) -> tuple[str, ...]:
-    """The new starts that were asked for of a slot and of what it lies in."""
+    """The new starts that were asked for of a slot and of its scope."""
     return DesiredState(rows).restarts(Scope.for_connector(Connector.SOURCE), slot_scope(slot))
 
 

@@ -55,7 +55,7 @@ class SlotEngine:
         rows: Mapping[TopicPartition, PartitionProgress],
         runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]],
     ) -> None:
-        """`runs_of`: the rows that tell of a partition's offset runs, as they stand now."""
+        """`runs_of`: the present rows of a partition's offset runs."""
         self._settings = settings
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
@@ -145,8 +145,8 @@ class SlotEngine:
                 self._reporter.throttled(cluster.alias, seconds)
 
     async def end_silent(self) -> None:
-        """Until it is cancelled: ends connections whose broker went silent. A task of its own, for whoever writes
-        progress down may be waiting for that very broker."""
+        """Until it is cancelled: ends connections whose broker went silent. A task of its own, because the writer of
+        progress may be waiting for that very broker."""
         while True:
             self._fetcher.end_stuck()
             self._sender.end_stuck()
@@ -170,9 +170,9 @@ class SlotEngine:
             self._fetcher.holds(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
-        """The partition is to leave: what flies is awaited, and where it ended in the target's log is found; then it is
-        released. `rests`: why nobody is to copy it then, in a word that its progress bears. `goes_on`: another slot
-        copies it at once, and finds that by itself."""
+        """The partition is to leave. Its batches in flight are awaited, and where they ended in the target's log is
+        found; then it is released. `rests`: why it is not copied then, in a word that its progress has. `goes_on`:
+        another slot copies it at once, and finds that by itself."""
         if (partition := self.partitions.get(tp)) is not None:
             before = partition.leaving, partition.locates
             self._happen(partition, Leave(rests, goes_on=goes_on, in_doubt=self.others_end_by is not None))
@@ -180,8 +180,8 @@ class SlotEngine:
                 self._changes[partition].set()
 
     def topic_changed(self, topic: MirroredTopic) -> None:
-        """A topic's row came in: its limits count from now on, and a partition whose topic is another one now looks
-        again before it goes on."""
+        """A topic's row came in: its limits count from now on. A partition whose topic is another one now is examined
+        again before it continues."""
         now = topic.source_topic_id, topic.target_topic_id, topic.target_partitions
         event = TopicChanged(target_limits(self._plane, topic), *now)
         for partition in self.partitions.values():

@@ -48,7 +48,7 @@ class PartitionTasks:
     target: ClusterClient
     topics: Mapping[str, MirroredTopic]
     runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
-    """The rows that tell of a partition's offset runs, as they stand now."""
+    """The present rows of a partition's offset runs."""
     control_writer: ControlTopicWriter
     reporter: EventReporter
     resumer: Resumer
@@ -162,8 +162,8 @@ class PartitionTasks:
         self.retry_gate.got_through()
 
     async def _locate(self, partition: PartitionMachine) -> None:
-        """Find out where the copy ends of a partition that rests; its row says so then. Raises HaltPartition where
-        nobody can tell, and what passes."""
+        """Find out where the copy of a partition ends that is not copied now; its row says so then. Raises
+        HaltPartition if the end is unknown, and what passes."""
         others_s = self.others_end_by() - asyncio.get_running_loop().time()
         if others_s > 0 and await set_within(self.changes[partition], others_s):
             return

@@ -1,4 +1,4 @@
-"""Partitions that wait for a broker or a leader: the first that gets through tells the others."""
+"""Partitions that wait for a broker or a leader: the first that gets through wakes the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RetryGate:
         self._through = 0
 
     async def after(self, trouble: BaseException, changed: asyncio.Event, seconds: float) -> None:
-        """Before the next try: as `pause` where no broker was to be had, which others find out too; else until
+        """Wait before the next try. As `pause` if no broker could be reached, which others find out too. Else until
         `changed` is set, at most so many seconds."""
         if isinstance(trouble, BrokerUnreachable):
             await self.pause(changed, seconds)
@@ -43,7 +43,7 @@ class RetryGate:
             self._asleep.discard(changed)
 
     def got_through(self) -> None:
-        """One found its brokers: whoever waits tries now. Sets what those wait for."""
+        """One found its brokers: every waiting partition tries now. Sets what those wait for."""
         self._through += 1
         for changed in self._asleep:
             changed.set()

@@ -1,8 +1,8 @@
-"""A slot: what runs inside one Spark task, for as long as its assignment stands (`architecture.md` §5).
+"""A slot: what runs inside one Spark task, for as long as its assignment holds (`architecture.md` §5).
 
 It follows the flow's state topic, copies the partitions that its assignment names, and ends when the assignment says
-so. It takes nothing from the task's arguments but who it is: how far each partition is it reads from Kafka. It ends
-too when the certificates of this host are others: whoever runs it then begins anew."""
+so. The task's arguments hold only its identity: how far each partition is it reads from Kafka. It ends too when the
+certificates of this host are others: the driver then begins anew."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ TOGETHER_S = 0.25
 """How long the first partition that leaves waits for others: they leave by the hundreds."""
 
 LOOK_AT_ALL_EVERY_S = 30.0
-"""How often every partition is looked at, also those at rest of which nobody has said anything: whether it does what is
+"""How often every partition is checked, also those at rest without any news. The check is whether it does what is
 wanted of it, and whether all its progress is written down."""
 
 RENEWS_WITHIN_S = 10.0
-"""How long a slot drains that is to begin anew with other certificates. It does so because the former ones may serve no
-more, and whatever is in flight then the target's log tells."""
+"""How long a slot drains that is to begin anew with other certificates. The former ones may serve no more; then the
+target's log shows the outcome of what is in flight."""
 
 CUT_OFF_ENDS_S = 5.0
 """How long a run may append that was cut off before this one began. Spark kills the worker of a cancelled task after
@@ -61,7 +61,7 @@ RUNS = f"{OffsetRuns.kind}/".encode()
 
 
 class Slot:
-    """One slot of one flow. `run` returns when the slot has been told to end and everything has left it."""
+    """One slot of one flow. `run` returns when the slot has been asked to end and everything has left it."""
 
     def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
         self._spec = spec
@@ -72,7 +72,7 @@ class Slot:
         self._topics: dict[str, MirroredTopic] = {}
         self._rows: dict[TopicPartition, PartitionProgress] = {}
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
-        """Rows of offset runs by partition and key, as they lie in the log: most are never looked at here."""
+        """Rows of offset runs by partition and key, as they are in the log: most are never read here."""
         self._assignment = Assignment(slot=spec.slot)
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
@@ -91,14 +91,14 @@ class Slot:
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
-        """Of those that are tended, the ones whose task has ended: thousands are not to be looked at at every turn."""
+        """Of the running tasks, those that have ended: it is not worth going through thousands at every turn."""
         self._begun_by: dict[TopicPartition, DesiredPartition] = {}
         """The order by which each partition that is tended was begun."""
         self._ended_cleanly = True
         """The run of this slot before this one let go of all that it had."""
         self._located: dict[TopicPartition, DesiredPartition] = {}
-        """Partitions at rest whose end was looked for in this run, with the order by which they rest: what was not
-        found is not looked for again by itself."""
+        """Partitions at rest whose end was searched in this run, with the order by which they rest. What was not found
+        is not searched again by itself."""
         self._alive_at = 0.0
         self._checked_all_at = 0.0
         self._certificates = CertificateWatch(spec.settings, self._say)
@@ -109,7 +109,7 @@ class Slot:
         return self._certificates.renewed and not self._assignment.ending
 
     async def run(self) -> int:
-        """Copy until told to end. Returns how many records were appended. Raises what is our own mistake, and
+        """Copy until asked to end. Returns how many records were appended. Raises what is our own mistake, and
         LogTruncated when the state topic was re-created."""
         topic = state_topic(self._settings.flow, self._settings.group_id)
         follower = target_follower(self._settings, f"slot-{self._spec.slot}", topic, self._fold)

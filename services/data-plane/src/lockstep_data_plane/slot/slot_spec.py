@@ -38,6 +38,6 @@ class SlotSpec:
         return frozenset(alike if self.beside_driver else ())
 
     def is_succeeded_by(self, row: Leader, term: int) -> bool:
-        """Whether the row, read at offset `term`, says that another instance leads the flow's drivers since the run
-        began: that one starts slots of its own."""
+        """Whether the row, read at offset `term`, names another leader of the flow's drivers since the run began. That
+        leader starts slots of its own."""
         return row.service == DRIVER and row.instance != self.instance and term > self.term

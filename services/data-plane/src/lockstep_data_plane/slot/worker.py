@@ -23,11 +23,11 @@ LARGE_BYTES = 32 * 1024 * 1024
 """More than any answer of a fetch."""
 
 LAST_SPANS_S = 1.0
-"""For the spans of the last moments. Where the collector is away, whoever waits for the slot's end waits that long."""
+"""For the spans of the last moments. If the collector is away, the end of the slot is delayed by this."""
 
 
 def run_slot(spec: SlotSpec) -> int:
-    """Copy until the slot is told to end. Returns how many records were appended."""
+    """Copy until the slot is asked to end. Returns how many records were appended."""
     log.configure("data-plane", spec.log_level, "json" if spec.log_format == "json" else "text")
     sys.setswitchinterval(SWITCH_S)
     tracing = _tracing(spec)

@@ -11,11 +11,11 @@ from lockstep_config.keys.spark_settings import PINNED, SparkSettings
 from lockstep_config.text.secrets import is_secret
 
 SPARE = 2
-"""Task places beyond the slots: one for a slot that is being replaced, one for whoever looks."""
+"""Task places beyond the slots: one for a slot that is being replaced, one for interactive use."""
 
 QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:-UsePerfData"
-"""A JVM schedules a handful of endless tasks and moves no record: one collector thread, quick start, and no counters in
-a file of the temporary folder, for which it would wake twenty times a second."""
+"""A JVM schedules a handful of endless tasks and moves no record. So it gets one collector thread, quick start, and no
+counters in a file of the temporary folder. For these it would wake twenty times a second."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -54,7 +54,7 @@ class Pod:
 
 
 def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
-    """Everything Spark is told, `spark.master` too, for at most `slots` slots.
+    """All settings for Spark, `spark.master` too, for at most `slots` slots.
 
     The file's settings win over what is usual here; the pinned ones win over everything.
     """
@@ -74,8 +74,8 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
 
 
 def _with_java_options(found: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Options that the file gives the JVMs beside ours (`defaultJavaOptions`) stand behind ours, so that they win, and
-    a collector of the file's takes the place of ours: a JVM refuses two."""
+    """Options that the file gives the JVMs beside ours (`defaultJavaOptions`) come after ours, so that they win. A
+    collector of the file's replaces ours: a JVM refuses two."""
     both = dict(found)
     for side in ("driver", "executor"):
         options, ours = chosen.get(f"spark.{side}.defaultJavaOptions"), f"spark.{side}.extraJavaOptions"
@@ -87,8 +87,8 @@ def _with_java_options(found: Mapping[str, str], chosen: Mapping[str, str]) -> d
 
 
 def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The same, with the driver's temporary files in `folder`, unless the settings say where. Executors have theirs
-    from whoever starts them."""
+    """The same, with the driver's temporary files in `folder`, unless the settings say where. The program that starts
+    executors gives them theirs."""
     options = settings.get(JAVA_OPTIONS, "")
     if "java.io.tmpdir" in options:
         return dict(settings)
@@ -96,7 +96,7 @@ def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 def without_secrets(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings that may stand on a command line, and the others."""
+    """The settings that are allowed on a command line, and the others."""
     secrets = {key: value for key, value in settings.items() if is_secret(key)}
     return {key: value for key, value in settings.items() if key not in secrets}, secrets
 
@@ -110,7 +110,7 @@ def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         # Each slot is a Python process beside the JVM: as much again as the JVM's heap for each of them.
         "spark.executor.memoryOverheadFactor": str(float(cores)),
         "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104  # the pod's own network
-        # Else executors are told the address above, at which they find nobody but themselves.
+        # Else executors get the address above, at which they find only themselves.
         "spark.kubernetes.executor.useDriverPodIP": "false",
         "spark.driver.port": "7078",
         "spark.driver.blockManager.port": "7079",
@@ -125,7 +125,7 @@ def _kubernetes(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
 
 def executors_python(settings: Mapping[str, str], own: str) -> str:
     """The Python that forks the slots: what `spark.pyspark.python` says, else the one in a packed environment
-    (`spark.archives=FILE#NAME`), else the path of the driver's `own`, which an image common to both has."""
+    (`spark.archives=FILE#NAME`). Else the path of the driver's `own`, which an image common to both has."""
     if chosen := settings.get("spark.pyspark.python"):
         return chosen
     if not settings["spark.master"].startswith("local") and (

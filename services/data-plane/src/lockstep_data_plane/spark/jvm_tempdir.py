@@ -1,8 +1,8 @@
 """The folder for what Spark's JVM writes down for a while, and for the file by which it gets passwords.
 
-Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them, so each has a folder of
-its own, and whoever starts next removes the folders of those that are no more. A folder is locked by the process that
-made it and by the JVM, which inherits the lock: it ends with the last of the two, however they end."""
+Spark removes its temporary files when its JVM ends in order. A JVM that is killed leaves them. So each has a folder of
+its own, and the next start removes the folders of those that are no more. A folder is locked by the process that made
+it and by the JVM, which inherits the lock. The lock ends with the last of the two, however they end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 
 
 def new_folder(beside: Path) -> tuple[Path, int]:
-    """A new folder in `beside`, and the descriptor that holds its lock: stays open until this process ends, and a child
-    that inherits it holds the lock as well. Folders in `beside` that nobody holds are removed; those of other users
-    are not ours to look into."""
+    """A new folder in `beside`, and the descriptor that holds its lock. It stays open until this process ends, and a
+    child that inherits it holds the lock as well. Unlocked folders in `beside` are removed; those of other users are
+    not ours to read."""
     for left in beside.glob(f"{PREFIX}*"):
         with suppress(OSError):  # held, another user's, or removed by somebody else at this moment
             _remove_unless_held(left)

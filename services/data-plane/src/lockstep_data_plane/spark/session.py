@@ -1,8 +1,8 @@
 """The one Spark driver of this process, and slots as jobs on it (`architecture.md` §5 "SparkSession", `kafka-wire.md`
 §6).
 
-Each slot is a job of one task that does not end until the slot is told to. There is one restart path, the driver's own,
-so Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
+Each slot is a job of one task that runs until the slot is asked to end. There is one restart path, the driver's own, so
+Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SparkSession:
         def run() -> None:
             try:
                 context = self._start()
-            except BaseException as exc:  # noqa: BLE001  # handed to whoever asks for the context, whatever it is
+            except BaseException as exc:  # noqa: BLE001  # handed to the task that asks for the context, of any type
                 self._context.set_exception(exc)
                 return
             self._context.set_result(context)
@@ -179,12 +179,12 @@ class StderrFilter:
 
 
 def _connection_ended(*_: object) -> None:
-    """In place of the traceback that is printed when the JVM is killed: whoever runs a slot says that it ended."""
+    """In place of the traceback that is printed when the JVM is killed: the runner of a slot reports that it ended."""
     log.debug("Spark's connection for accumulators ended", exc_info=sys.exc_info())
 
 
 def _this_pod() -> Pod:
-    """The pod this process runs in, as Kubernetes tells every pod."""
+    """The pod this process runs in, as Kubernetes names it to every pod."""
     account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
     if not os.environ.get("KUBERNETES_SERVICE_HOST") or not account.is_file():
         return Pod()
@@ -198,7 +198,7 @@ def _start_daemon(context: Any) -> None:
 
 
 def _answer(ask: Callable[[], R], otherwise: R) -> R:
-    """What the JVM answers; `otherwise` where it does not: whoever runs a slot hears that it has ended."""
+    """What the JVM answers; `otherwise` if it does not: the runner of a slot learns that it has ended."""
     from py4j.protocol import Py4JError
 
     try:
@@ -233,7 +233,7 @@ def _cancel_job(context: Any, spec: SlotSpec) -> None:
         # Also when the job is not there yet, for its thread may be slower than we are: it would run for ever.
         context._jsc.sc().cancelJobGroupAndFutureJobs(job_group(spec))
     except (Py4JNetworkError, OSError):
-        return  # no JVM, no job: whoever runs the slot hears of it
+        return  # no JVM, no job: the runner of the slot learns of it
 
 
 def _is_at_work(context: Any, spec: SlotSpec) -> bool:
@@ -301,7 +301,7 @@ async def in_thread(name: str, call: Callable[[], R]) -> R:
     def run() -> None:
         try:
             result.set_result(call())
-        except BaseException as exc:  # noqa: BLE001  # handed to whoever awaits, whatever it is
+        except BaseException as exc:  # noqa: BLE001  # handed to the task that awaits, of any type
             result.set_exception(exc)
 
     threading.Thread(target=run, name=name, daemon=True).start()

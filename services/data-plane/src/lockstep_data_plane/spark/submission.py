@@ -1,8 +1,8 @@
-"""A driver's pod that somebody else has made, such as the Apache Spark operator: what it was told, joined with what the
-file says. Pure, but for `submitted_to`.
+"""A driver's pod that another program has made, such as the Apache Spark operator: its settings, joined with the
+file's. Pure, but for `submitted_to`.
 
-Whoever submits writes Spark's settings into a file beside the driver, counts on them when it looks for the
-application's executors, and says the pod's address in the environment. The process in the pod stays ours, and so does
+The submitter writes Spark's settings into a file beside the driver. It counts on them when it searches the
+application's executors, and puts the pod's address into the environment. The process in the pod stays ours, and so does
 its JVM."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROPERTIES = "LOCKSTEP_SPARK_PROPERTIES"
 """The variable by which the image's entrypoint names the file that the submitter has written."""
 
 ADDRESS = "SPARK_DRIVER_BIND_ADDRESS"
-"""The variable by which the submitter tells the driver its pod's address."""
+"""The variable in which the submitter puts the pod's address for the driver."""
 
 API = "k8s://https://kubernetes.default.svc"
 

@@ -25,8 +25,8 @@ CONSUMER, DEBUGGING = -1, -2
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
 SYSTEMS_CHOICE = "-1"
-"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB unless told
-otherwise, which is too little for a far broker."""
+"""The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB by default,
+which is too little for a far broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class ClusterClient:
         self.cluster_id = ""
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for the metadata of these topics, of any broker that answers: the last one that did, then all that are
-        known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never creates
-        a topic."""
+        """Ask for the metadata of these topics, of any broker that answers. It asks the last one that did, then all
+        that are known, then each bootstrap address. Raises BrokerUnreachable naming every address that was tried. Never
+        creates a topic."""
         wanted = sorted(set(topics))
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]
@@ -177,8 +177,9 @@ class ClusterClient:
 
     @asynccontextmanager
     async def led(self, tp: TopicPartition) -> AsyncIterator[PartitionLeader]:
-        """The partition's leader, to ask it something; the cluster is asked where none is known, and after any trouble
-        inside, for by then another may lead: whoever tries again finds out. Raises BrokerUnreachable."""
+        """The partition's leader, to ask it something. If none is known, the cluster is asked. After any trouble
+        inside, the leader is forgotten, for by then another may lead: the next try finds out. Raises
+        BrokerUnreachable."""
         if tp not in self._leaders:
             await self.refresh([tp[0]])
         leader = self.leader_of(tp)
@@ -275,8 +276,8 @@ class ClusterClient:
         return int(found.offset)
 
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
-        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says
-        (OffsetForLeaderEpoch, KIP-101, KIP-320); -1 where it cannot tell. Raises KafkaProtocolError,
+        """Where the records of this leader epoch and all before it end in the partition's log, as its leader says.
+        (OffsetForLeaderEpoch, KIP-101, KIP-320.) -1 if the leader does not know. Raises KafkaProtocolError,
         BrokerUnreachable."""
         leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")

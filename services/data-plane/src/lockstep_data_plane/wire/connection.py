@@ -1,8 +1,8 @@
 """One connection to one broker: kio's typed messages over aiokafka's connection.
 
-aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.kafka.sasl_session`);
-its own messages end at Fetch 11 and Produce 8, so requests and answers are kio's (but for the two requests that are
-sent for every record: `produce_codec.py`, `fetch_codec.py`), and once the connection is open its frames go past
+aiokafka opens the socket and does TLS and SASL, again before a session ends (`lockstep_runtime.kafka.sasl_session`).
+Its own messages end at Fetch 11 and Produce 8, so requests and answers are kio's. The two requests that are sent for
+every record are written here (`produce_codec.py`, `fetch_codec.py`). Once the connection is open its frames go past
 asyncio's streams (`frame_protocol.py`)."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ APIS: Mapping[str, KafkaApi] = {
 }
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
-"""API, version, number of the request; the client's id and the tags, of which we have none, stand behind them."""
+"""API, version, number of the request; the client's id and the tags, of which we have none, come behind them."""
 NAMES = {api.key: name for name, api in APIS.items()}
 
 
@@ -112,15 +112,15 @@ def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, in
 
 
 class _PendingRequest(NamedTuple):
-    """How an answer is read, when it was asked for, and who is to see it at once; stands where aiokafka keeps its own
-    request object."""
+    """How an answer is read, when it was asked for, and which callback sees it at once. It is in the place of
+    aiokafka's own request object."""
 
     reader: Callable[[memoryview, int], tuple[Any, int]]
     at: float
     seen: Callable[[Any], None] | None
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
-        """The answer, which must bear this correlation id. Raises KafkaConnectionError."""
+        """The answer, which must have this correlation id. Raises KafkaConnectionError."""
         if _NUMBER.unpack_from(frame)[0] != correlation_id:
             raise KafkaConnectionError("the broker answered another question than the one that was next")
         if frame[_NUMBER.size] != 0:
@@ -136,7 +136,7 @@ class Connection(SessionConnection):
     connection until its answer is out), so one connection per outstanding long poll.
 
     An answer may say that we are over a quota, and for how long the broker reads nothing more of this connection
-    (KIP-219). `call` waits for so long; who uses `ask` looks at `throttled_for` before, or awaits `throttle_over`."""
+    (KIP-219). `call` waits for so long. A caller of `ask` checks `throttled_for` before, or awaits `throttle_over`."""
 
     _held: deque[tuple[bytes, int, _PendingRequest, asyncio.Future[Any]]]
     """What was asked while a login is due, in order."""
@@ -196,7 +196,7 @@ class Connection(SessionConnection):
         try:
             if asked.seen is not None:
                 asked.seen(entity)
-        except Exception as exc:  # noqa: BLE001  # for whoever awaits the answer, as if it had been raised there
+        except Exception as exc:  # noqa: BLE001  # for the task that awaits the answer, as if it had been raised there
             future.set_exception(exc)
         else:
             future.set_result(entity)
@@ -223,12 +223,12 @@ class Connection(SessionConnection):
         return int(chosen)
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
-        """Send a request, at once unless the connection is to log in again first, and return its answer's future, which
-        fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises BrokerUnreachable
-        when the connection is closed already.
+        """Send a request, and return its answer's future. It is sent at once unless the connection is to log in again
+        first. The future fails with BrokerUnreachable or KafkaConnectionError when the connection ends first. Raises
+        BrokerUnreachable when the connection is closed already.
 
-        `seen` is given the answer as soon as it is read, a turn of the event loop before anybody who awaits the
-        future; the future has what it raises."""
+        `seen` is given the answer as soon as it is read, a turn of the event loop before any task that awaits the
+        future. The future has what it raises."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
         key, version, parts = entity if isinstance(entity, EncodedRequest) else encoded(entity)

@@ -1,7 +1,7 @@
 """A fetch as Kafka has it on the wire: what is asked, and what the answer says of each partition.
 
-The request is written here and not by kio, which takes it field by field: where records come one by one, that is most
-of what a question costs."""
+The request is written here and not by kio, which takes it field by field. If records come one by one, that is most of a
+request's cost."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def fetch_request(
     max_bytes: int | None = None,
     by_id: bool = True,
 ) -> EncodedRequest:
-    """A fetch of these partitions from these offsets, by topic id where this version speaks of ids and its topics have
-    one (`by_id`; they have none while `inter.broker.protocol.version` is below 2.8): sessionless, or what a session has
-    to say. With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at most
-    `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
+    """A fetch of these partitions from these offsets: sessionless, or the changes of a session. It goes by topic id
+    where this version has ids and its topics have one. (`by_id`; they have none while `inter.broker.protocol.version`
+    is below 2.8.) With a `rack` a leader may answer with the name of a follower, and no records. Of each partition at
+    most `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
 
-    Each partition goes with the leader epoch that we know, so that a broker of another one refuses it, and with that of
-    the record before the one it is to begin with, so that a log without that record says so (KIP-320, KIP-595)."""
+    Each partition goes with the leader epoch that we know, so that a broker of another epoch refuses it. It also goes
+    with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595)."""
     version = version if by_id else min(version, BY_TOPIC_ID - 1)
     named_by_id = version >= BY_TOPIC_ID
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes

@@ -11,8 +11,8 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
 Wanted = tuple[TopicPartition, PartitionLeader, int, int]
-"""A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that; -1
-where that one was not fetched."""
+"""A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that. The
+epoch is -1 if that record was not fetched."""
 
 SESSION_LOST = frozenset(
     {

@@ -1,6 +1,6 @@
 """Kafka's frames on a socket: answers taken apart as they arrive, requests put together with one copy.
 
-asyncio's streams copy each answer twice on its way, and a request written piece by piece is copied as it grows; at
+asyncio's streams copy each answer twice on its way, and a request written piece by piece is copied as it grows. At
 hundreds of megabytes a second that is a third of a slot's time."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Parts = Sequence[bytes | memoryview]
 
 class FrameProtocol(asyncio.BufferedProtocol):
     """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
-    ends the connection, a length that cannot be one included, is given to `on_lost`; `before` is the protocol that the
-    transport had, which goes on hearing of its end."""
+    ends the connection, an impossible length included, is given to `on_lost`. `before` is the protocol that the
+    transport had, which is still notified of its end."""
 
     def __init__(
         self,

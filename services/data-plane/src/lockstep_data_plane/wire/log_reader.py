@@ -1,4 +1,4 @@
-"""Reading a stretch of a partition's log, to find out where a copy stands. Nothing that is read here is copied."""
+"""Reading a stretch of a partition's log, to find the position of a copy. Nothing that is read here is copied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSAID = -1
 """No leader epoch."""
 
 ENOUGH, AGAIN_MS = 3, 200
-"""An answer may hold nothing although there is something: a new leader does not know yet what is replicated, a remote
+"""An answer may be empty although there are records. A new leader does not know yet what is replicated, or a remote
 segment is not there in time. So many in a row say that the broker does not give it; all but the first may take so
 long."""
 
@@ -29,8 +29,8 @@ long."""
 async def log_between(
     cluster: ClusterClient, tp: TopicPartition, offset: int, end: int, isolation: str = "read_uncommitted"
 ) -> AsyncIterator[tuple[list[Batch], AbortedTransactions]]:
-    """The batches from the one that holds `offset` to the one before `end`, all of them, with the aborted transactions
-    that each answer names; under read_committed they end at the last stable offset. Raises KafkaProtocolError and
+    """All batches from the one that holds `offset` to the one before `end`, with the aborted transactions that each
+    answer names. Under read_committed they end at the last stable offset. Raises KafkaProtocolError and
     BrokerUnreachable, the latter also where the leader does not give what it has."""
     in_vain = 0
     while offset < end:
@@ -73,8 +73,8 @@ class LogCursor:
 
     async def unread(self, anew: Callable[[], None] = lambda: None) -> AsyncIterator[list[Batch]]:
         """The batches up to where the log ends now; one counts as read when the next is asked for. `anew` is called
-        before those that do not continue what was read: at first, and when the log was truncated, is another topic's of
-        the same name, or has lost what was not read. Raises as `log_between`."""
+        before batches that do not continue what was read. That is so at first, and when the log was truncated, is
+        another topic's of the same name, or has lost what was not read. Raises as `log_between`."""
         topic_id = self._cluster.topic_id(self._tp)
         start = await self._cluster.end_offset(self._tp, timestamp=-2)
         end = await self._cluster.end_offset(self._tp)

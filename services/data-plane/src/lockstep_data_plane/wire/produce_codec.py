@@ -1,7 +1,7 @@
 """Producing as Kafka has it on the wire: what is sent, and what the answer says of each batch.
 
-The request is written here and not by kio, which takes it field by field: where records come one by one, that was a
-fifth of the time between a record's arrival and its departure."""
+The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
+of the time between a record's arrival and its departure."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class ProduceAnswer(NamedTuple):
     records: tuple[tuple[int, str], ...] = ()
     """(index in the batch, why) of records that the target names as the ones it refuses."""
     append_time_ms: int | None = None
-    """The time that the target names: of the append where it stamps batches itself, and with the answer to a duplicate
-    that of its newest record (`kafka-wire.md` §0); None: none."""
+    """The time that the target names; None: none. It is that of the append where the target stamps batches itself. In
+    the answer to a duplicate it is that of its newest record (`kafka-wire.md` §0)."""
 
     def rewrote_times(self, outgoing: OutgoingBatch) -> bool:
-        """Whether the target has put a time of its own in place of the records'. Where the batch lies in the log does
-        not tell a duplicate: a first try whose answer was lost may lie just where the second one was to."""
+        """Whether the target has put a time of its own in place of the records'. The place of the batch in the log does
+        not identify a duplicate. A first try whose answer was lost may be just where the second one was to go."""
         return self.append_time_ms is not None and self.append_time_ms != outgoing.max_timestamp
 
 
