@@ -85,7 +85,7 @@ def due_commits(rows: Iterable[PartitionProgress], there: Positions, mark: str) 
     found = DueCommits()
     for row in rows:
         if row.begins:
-            continue  # nobody has looked yet where it stands
+            continue  # its position has not been determined yet
         tp = (row.topic, row.partition)
         at, wanted = there.get(tp), GroupOffset(row.upstream + 1, mark)
         if at == wanted:

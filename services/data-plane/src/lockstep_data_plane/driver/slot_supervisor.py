@@ -24,12 +24,12 @@ from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 STARTS_WITHIN_S = 20.0
 FIRST_WORD_WITHIN_S = 180.0
-"""From when Spark has begun the task: an executor first fetches and unpacks its Python, and a slot reads the whole
-state topic before it says anything."""
+"""Counted from when Spark has begun the task. An executor first fetches and unpacks its Python, and a slot reads the
+whole state topic before its first report."""
 
 FROZEN_AFTER_S = 30.0
 DRAINS_ALONE_WITHIN_S = 10.0
-"""How long a slot that is to end, alone, gets to drain: whoever ends it by hand may do so because it hangs."""
+"""How long a slot that is to end, alone, gets to drain: an operator who ends it by hand may do so because it hangs."""
 
 
 class SlotProblem(Enum):
@@ -41,8 +41,8 @@ class SlotProblem(Enum):
 
 
 class SlotHealth:
-    """Of one run, which began at `since`; all times are seconds of a clock that does not go back. Each ailment is told
-    once: a run that was late may freeze later, and one that froze is not told of again."""
+    """Of one run, which began at `since`; all times are seconds of a clock that does not go back. Each ailment is
+    reported once. A run that was late may freeze later; one that froze is not reported again."""
 
     def __init__(self, since: float) -> None:
         self._since = since
@@ -81,7 +81,7 @@ class SlotHealth:
         return self._report(SlotProblem.FROZEN)
 
     def check_ending(self, stop_requested_at: float, now: float) -> SlotProblem | None:
-        """What is newly wrong with one that was told to end at `stop_requested_at`."""
+        """What is newly wrong with a slot that was asked to end at `stop_requested_at`."""
         if now - stop_requested_at <= DRAINS_ALONE_WITHIN_S or SlotProblem.UNDRAINED in self._reported:
             return None
         return self._report(SlotProblem.UNDRAINED)

@@ -20,7 +20,7 @@ from lockstep_runtime.util.errors import ClusterError
 
 @dataclass(frozen=True, slots=True)
 class StalledPartition:
-    """The copy stands at `upstream` since `for_s` seconds, the source's readable records end at `end`."""
+    """The copy has been at `upstream` for `for_s` seconds; the source's readable records end at `end`."""
 
     tp: TopicPartition
     upstream: int
@@ -44,9 +44,10 @@ class CopyStallDetector:
         now: float,
         resting: Collection[TopicPartition] = (),
     ) -> tuple[list[StalledPartition], list[TopicPartition]]:
-        """Those newly found stuck, and those that move again, are up to date, halted with a reason of their own, or
-        `resting` because somebody wants it so. `ends`: the next offset behind what can be read; a partition that is not
-        in it was not answered for and stays as it was. `now`: seconds of a clock that does not go back."""
+        """Those newly found stuck, and those no longer stuck. A partition is no longer stuck if it moves, is up to
+        date, is halted for a reason of its own, or is `resting`. `ends`: the next offset behind what can be read. A
+        partition that is not in it had no answer, and stays as it was. `now`: seconds of a clock that does not go
+        back."""
         found: list[StalledPartition] = []
         over: list[TopicPartition] = []
         for row in rows:

@@ -79,8 +79,8 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
 
 
 async def _state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
-    """The state topics of all flows into the cluster, of whatever file and instance. Raises BrokerUnreachable, and
-    KafkaProtocolError where one of `expected` cannot be looked at: a listing leaves out what we may not describe, and a
+    """The state topics of all flows into the cluster, of every file and instance. Raises BrokerUnreachable, and
+    KafkaProtocolError if one of `expected` cannot be described. A listing leaves out what we may not describe, and a
     flow that sees no rows copies everything back."""
     names = await cluster.topic_names()
     await cluster.refresh(expected)

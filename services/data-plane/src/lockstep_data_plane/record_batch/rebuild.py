@@ -209,8 +209,9 @@ def _value(data: bytes) -> bytes:
 
 
 def _old_lz4(frame: bytes) -> bytes:
-    """What an lz4 frame of format 0 holds. Its header bears a checksum that is wrong in every such frame (KAFKA-3160),
-    so no decoder of frames takes it: its blocks are taken out here. They never refer to each other."""
+    """The content of an lz4 frame of format 0. Its header has a checksum that is wrong in every such frame
+    (KAFKA-3160), so no decoder of frames takes it. This function reads its blocks instead. They never refer to each
+    other."""
     magic, flags, block_size = struct.unpack_from("<IBB", frame)
     if magic != LZ4_FRAME:
         raise ValueError("its value is no lz4 frame")

@@ -77,7 +77,7 @@ class ThrottleNotice:
         self._until = max(self._until or now, now + seconds)
 
     def news(self) -> float:
-        """Seconds that we were told to stay away when it began; 0 where that is no news. To be told once."""
+        """Seconds that the broker asked us to stay away when it began; 0 where that is no news. To be reported once."""
         news, self._news = self._news, 0.0
         return news
 
