@@ -1,7 +1,7 @@
 """The consumer group of a legacy flow on the source, as the driver keeps it: waited for, obeyed, committed for.
 
-What we commit has a mark in its metadata, so a commit of anybody else's, MirrorMaker 1's or a reset's, is known for
-what it is, whatever became of us in between (`docs/decisions/0031-positions-of-a-legacy-flow.md`)."""
+What we commit has a mark in its metadata. So a commit of another client, of MirrorMaker 1 or of a reset is always
+recognized (`docs/decisions/0031-positions-of-a-legacy-flow.md`)."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ A run opens at a record that does not simply follow the last one in both logs, a
 open run travels in the partition's progress row, so no row of its own is needed while it only grows. When the next one
 opens it has ended and goes to a chunk; chunks are rows of the state topic, in a ring.
 
-**Bounded.** At most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most `KEPT` runs:
-a run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins, never
-beyond. Let L be the distance of a position from the end of the copy, in downstream offsets.
+**Bounded.** At most `RING` chunks of `CHUNK` runs. When all are full, the older half is thinned to at most `KEPT` runs.
+A run is left out where the hole that it leaves is small. Positions in a hole translate to where it begins, never
+beyond. Let L be the distance of a position from the end of the copy, in downstream offsets:
 
 - the newest `EXACT` ended runs are never thinned: nothing is read again,
 - before them at most max(offset.lag.max, L / `COARSEST`) offsets are read again, and usually far less. Thinning makes

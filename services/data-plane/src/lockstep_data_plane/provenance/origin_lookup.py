@@ -34,8 +34,8 @@ ORIGIN = f"{Origin.kind}/".encode()
 class OriginRows:
     """The `origin/*` rows of some state topics, as far as they were read.
 
-    A row is acknowledged before the first batch that has its producer id. So a reader that has fetched a batch and then
-    reads the state topics up to an end taken since has its row, or there is none."""
+    A row is acknowledged before the first batch that has its producer id. A reader that has fetched a batch then reads
+    the state topics to their present ends. It has the batch's row then, or there is none."""
 
     def __init__(self, cluster: ClusterClient, topics: Callable[[], Awaitable[Collection[str]]]) -> None:
         """`topics` names the topics there are at the moment."""

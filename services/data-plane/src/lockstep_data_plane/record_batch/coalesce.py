@@ -79,9 +79,9 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
 
 
 def concatenate(group: Sequence[OutgoingBatch]) -> OutgoingBatch | None:
-    """Uncompressed batches of one record each, with the producer's timestamps, as one: what `build` makes of the same
-    records, byte for byte, without taking them apart. None where a batch is not what its header says, where its record
-    has more than key, value and headers, or where it is larger than 8 KiB."""
+    """Uncompressed batches of one record each, with the producer's timestamps, as one. The result is what `build` makes
+    of the same records, byte for byte, without decoding them. None in three cases. A batch is not what its header says,
+    its record has more than key, value and headers, or it is larger than 8 KiB."""
     base = newest = oldest = group[0].base_timestamp
     parts: list[bytes | memoryview] = []
     for delta, outgoing in enumerate(group):

@@ -188,7 +188,7 @@ def _messages(batch: Batch) -> Iterator[Any]:
     no messages, and what the codecs raise.
 
     A compressed set is one message, the wrapper, whose value holds the others. The wrapper has the offset of the last
-    one inside; inside, format 0 counts from the beginning of the log and format 1 from the beginning of the set."""
+    one inside. Inside, format 0 counts from the beginning of the log and format 1 from the beginning of the set."""
     data = bytes(batch.data)
     if struct.unpack_from(">I", data, 12)[0] != zlib.crc32(data[16:]):
         raise CorruptRecordException("its CRC does not match its bytes")

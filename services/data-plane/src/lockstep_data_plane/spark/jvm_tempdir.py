@@ -52,8 +52,8 @@ def _remove_unless_held(folder: Path) -> None:
 
 @contextmanager
 def secret_conf_file(secrets: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """While Spark's JVM is started: it reads these settings from a file in `folder` that nobody else may read, and that
-    is gone afterwards: everybody may read its command line."""
+    """While Spark's JVM is started, it reads these settings from a file in `folder` that only we may read. The file is
+    gone afterwards. A command line is no place for them: everybody may read it."""
     if not secrets:
         yield
         return

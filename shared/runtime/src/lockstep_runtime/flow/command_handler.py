@@ -1,9 +1,9 @@
-"""Commands of an operator: carried out once by whoever leads, each answered by an event with its id (`architecture.md`
+"""Commands of an operator: the leader carries each out once, and answers it by an event with its id (`architecture.md`
 §4).
 
-Nothing is remembered but what lies in Kafka. A new leader reads all commands and all answers first and carries out
-what has no answer; afterwards commands come from the group. A command may so be carried out twice when its leader
-ends between act and answer: verbs are idempotent.
+All memory is in Kafka. A new leader reads all commands and all answers first and carries out what has no answer;
+afterwards commands come from the group. If a leader ends between act and answer, a command may be carried out twice:
+verbs are idempotent.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class CommandHandler:
     def _ours(self, partition: int, command: Command) -> bool:
         if command.service:
             return command.service == self._ctx.service
-        # What goes to everybody in another partition is about a group, and meant for who divides groups.
+        # a command for everybody in another partition is about a group, and meant for the services that divide groups
         if partition != 0 and not self._ctx.divided:
             return False
         try:
@@ -136,7 +136,7 @@ class CommandHandler:
         return answer
 
     async def _want(self, command: Command, scope: Scope) -> Answer:
-        """Write down what is wanted. That it is done, the state of whoever does it says."""
+        """Write down what is wanted. The state of the service that does it shows that it is done."""
         ctx = self._ctx
         about = Scope.for_connector(ctx.connector) if scope.kind is ScopeKind.FLOW else scope
         if why := doubts(command.verb, about, ctx.state.rows):

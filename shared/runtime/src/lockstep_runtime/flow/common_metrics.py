@@ -102,7 +102,7 @@ def shown_by(service: str) -> tuple[Metric, ...]:
 
 
 class LeadSample(Protocol):
-    """How a service stands in one flow."""
+    """The state of a service in one flow."""
 
     @property
     def flow(self) -> Flow: ...

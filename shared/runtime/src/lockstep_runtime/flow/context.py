@@ -202,10 +202,10 @@ class FlowContext:
         quiet: bool = False,
         **detail: Any,
     ) -> None:
-        """Append an event and log it as one line: `TopicCreated` reads "topic created", `text` follows (default: the
-        subject; a warning if `loud`, at level debug if `quiet`). It bears the term in which we lead the subject's share
-        of the work, else that of the least share we lead. What happened is said even if we do not lead any more (term
-        0).
+        """Append an event and log it as one line. `TopicCreated` reads "topic created", `text` follows (default: the
+        subject; a warning if `loud`, at level debug if `quiet`). The event has the term in which we lead the subject's
+        share of the work, else that of the least share we lead. What happened is reported even if we do not lead any
+        more (term 0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
@@ -232,8 +232,9 @@ class FlowContext:
         await self._events.append(key, value, partition=0)
 
     def facts(self, topic: str) -> ControlTopicLog:
-        """Append to another control topic of the target (heartbeats, checkpoints). Such records bear no term, so what
-        is not appended within `ACTS_WITHIN` is given up: a leader that froze must not go on with it when it wakes."""
+        """Append to another control topic of the target (heartbeats, checkpoints). Such records have no term, so an
+        append that takes longer than `ACTS_WITHIN` is given up. A leader that froze must not continue with it when it
+        wakes."""
         if self._acts is None:
             raise LeadershipLost("the target has not been reached yet")
         return ControlTopicLog(self._acts, topic)

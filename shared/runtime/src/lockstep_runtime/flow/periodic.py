@@ -27,8 +27,8 @@ class PeriodicTasks:
         ended: Callable[[str, bool], None] = lambda _, __: None,
         around: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """`ended` is told of each round: its name, and whether it failed. `around` makes what each round is done
-        within, by its name."""
+        """`ended` gets the name of each round, and whether it failed. `around` makes what each round is done within, by
+        its name."""
         self.troubles = FailureTracker(log)
         self._ended = ended
         self._around = around
@@ -42,13 +42,13 @@ class PeriodicTasks:
     ) -> None:
         """Do a round now, then `interval` after the beginning of the last one (at once if that is past), for ever.
 
-        `rest`: but no sooner after a round's end than so many times the processor time that the process took for it,
-        so that work that grows with the cluster does not come to fill a core; who hurries a round does not wait for
-        that either. What waited for a cluster costs nothing.
+        `rest`: not sooner after a round's end than so many times the processor time that the process took for it. So
+        work that grows with the cluster does not come to fill a core. A hurried round does not wait for that either.
+        Waiting for a cluster costs nothing.
 
         A ClusterError, or a failing class that the file names, is named once and retried with back-off from half a
-        second, at most 30 s or the interval, whichever is less, and 5 s where the cluster does not answer. Everything
-        else gets out. `name` is shown: use words such as "topic refresh".
+        second. The back-off is at most 30 s or the interval, whichever is less, and 5 s where the cluster does not
+        answer. All other errors are raised. `name` is shown: use words such as "topic refresh".
         """
         asked = self._asked.setdefault(name, asyncio.Event())
         backoff = Backoff(limit=max(5.0, min(30.0, interval.total_seconds())))
@@ -105,7 +105,7 @@ class PeriodicTasks:
             await asyncio.gather(*futures)
 
     def reset(self) -> None:
-        """We stood down: nobody works on rounds any more."""
+        """We stood down: no task works on rounds any more."""
         for futures in self._waiting.values():
             for future in futures:
                 future.cancel()

@@ -1,9 +1,9 @@
 """Takes up passwords and certificates that change on disk, while the service goes on (decision 0030,
 `rotate-credentials.md`).
 
-The configuration is loaded again whenever a file it came from has changed. Where that makes us somebody else to a
-cluster, and a broker takes us as that, the flow's clients are made anew; nothing else of the new configuration counts
-before the next start. A look that fails is a look that comes again."""
+The configuration is loaded again whenever a file it came from has changed. If our credentials to a cluster change by
+that, and a broker accepts the new ones, the flow's clients are made anew. Nothing else of the new configuration counts
+before the next start. A check that fails is repeated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lockstep_runtime.util.errors import ClusterError
 from lockstep_runtime.util.file_digest import FileDigest, contents
 
 CHECK_INTERVAL_S = 2.0
-"""How often the files are looked at; what has changed is taken up when it is the same at the next look."""
+"""How often the files are checked; a change is used when it is the same at the next check."""
 
 TRIED_FOR = timedelta(seconds=10)
 """How long a broker may take to say whether it takes us: longer than otherwise, for nobody waits for it."""
@@ -84,7 +84,7 @@ class Rotation:
         self._steady = FileDigest(seen)
         self._known = {flow: _Known(one, identities(one, seen)) for flow, one in settings.items()}
         self._due = True
-        """Look even if nothing has changed: it was loaded some moments before the files were looked at first."""
+        """Check even if nothing has changed: it was loaded some moments before the files were checked first."""
         self._backoff = Backoff(first=CHECK_INTERVAL_S, limit=10.0)
         self._not_before = 0.0
         self._broken_since: float | None = None
@@ -94,8 +94,8 @@ class Rotation:
         self._waits: dict[str, str] = {}
 
     def status(self) -> Mapping[str, Any]:
-        """For /status: when credentials were taken up last (Unix milliseconds, 0: never), why new ones are not, and the
-        keys that hold from the next start."""
+        """For /status: when credentials were renewed last (Unix milliseconds, 0: never), and why new ones were not.
+        Also the keys that hold from the next start."""
         return {
             "credentials_renewed_ms": self._renewed_ms,
             "not_taken_up": sorted({*self._waits.values(), self._said} - {""}),

@@ -15,8 +15,8 @@ class PagesUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Where the pages are and who may read them. Port 0: a free one. Without a token whoever reaches the port may read
-    everything; with one, `/live` and `/ready` stay open and say nothing but the word."""
+    """Where the pages are and which requests may read them. Port 0: a free one. Without a token every client of the
+    port may read everything. With one, `/live` and `/ready` stay open and show only the word."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -111,7 +111,8 @@ class Certificate:
 
 
 def same_token(given: str, wanted: str) -> bool:
-    """Whether they are the same, in a time that tells nothing of where they differ. No token is never the right one."""
+    """Whether they are the same, in a time that does not depend on where they differ. No token is never the right
+    one."""
     return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
 
 

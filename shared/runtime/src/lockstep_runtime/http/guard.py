@@ -30,7 +30,7 @@ LEFT_OVER_WITHIN_S = 1.0
 """A body that nobody asked for is read and thrown away for so long, that the answer is not lost with the connection."""
 
 CONNECTIONS = 64
-"""At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one): a probe sends its
+"""At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one). A probe sends its
 request with its connection, so slow clients never keep it waiting."""
 
 OPTIONS: dict[str, Any] = {

@@ -23,7 +23,7 @@ BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
 
 CHECK_INTERVAL_S = 5.0
-"""How often the certificate's files are looked at."""
+"""How often the certificate's files are checked."""
 
 ENDS_WITHIN_S = 1.0
 """An answer under way when the server closes is given up by then."""

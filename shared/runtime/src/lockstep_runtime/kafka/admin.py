@@ -1,9 +1,8 @@
 """One cluster's administration: asyncio around librdkafka's AdminClient.
 
 Every method raises `ClusterUnreachable` when no broker answered, `NotPermitted` when the call as a whole was denied and
-`RequestRefused` when the cluster refused it as a whole. Where a call is about many resources, what became of each is
-in the
-`Outcome`. Nothing is retried here: whoever calls does so in rounds.
+`RequestRefused` when the cluster refused it as a whole. If a call is about many resources, the result of each is in the
+`Outcome`. Nothing is retried here: callers retry in rounds.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
-        # librdkafka (2.16) takes an answer that lists no broker, as a cluster that is just starting gives it, for one
-        # without an error and aborts the process: such a cluster is not asked, and no other more often than need be.
+        # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
+        # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
         await self._up()
         asked = (await self._connected()).describe_cluster(
             include_authorized_operations=True, request_timeout=self._timeout

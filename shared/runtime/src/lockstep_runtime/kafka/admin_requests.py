@@ -1,7 +1,7 @@
 """How a cluster is asked: librdkafka's AdminClient, its futures and its errors in our words. No request by itself.
 
-What is asked of many resources goes in pieces, `IN_FLIGHT` of them at once: a request that names 10,000 topics runs
-into timeouts, and its answer is larger than everything else a service holds.
+A request about many resources goes in pieces, `IN_FLIGHT` of them at once. A request that names 10,000 topics runs into
+timeouts, and its answer is larger than everything else a service holds.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ ASKING = {
     # groups would be answered any more.
     "metadata.recovery.strategy": "none",
     # Without that strategy, a request that waits for a broker asks for a connection at each change of the broker's
-    # state, and to ask is to connect at once: while the cluster is away that is a core (docs/decisions/0053).
+    # state, and connects at once. While the cluster is away, that takes a whole core (docs/decisions/0053).
     "enable.sparse.connections": False,
     "reconnect.backoff.max.ms": 2_000,
 }

@@ -1,7 +1,7 @@
 """Why a broker does not let us in, or we not it, in one line with what to do.
 
-librdkafka, OpenSSL and brokers each have words of their own for it; some tell how many milliseconds it took, so that
-the same trouble looks new each time.
+librdkafka, OpenSSL and brokers each have words of their own for it. Some include how many milliseconds it took, so the
+text of the same trouble is new each time.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def refused_login(why: str, login_text: str = "") -> str:
 
 
 def advertised_by_no_name(why: str, bootstrap: str) -> str | None:
-    """`why` where it is about a broker's name that cannot be resolved and is none of `bootstrap`: the cluster told it.
-    None: it is about something else."""
+    """`why` if it is about a broker's name that cannot be resolved and is none of `bootstrap`: then the cluster named
+    it. None: it is about something else."""
     found = _UNRESOLVED.search(why)
     if found is None or found["address"] in (one.strip() for one in bootstrap.split(",")):
         return None

@@ -1,4 +1,4 @@
-"""What librdkafka's clients do not do by themselves: wait for a token, and tell what is wrong with a certificate, their
+"""What librdkafka's clients do not do by themselves. They neither wait for a token nor explain a bad certificate, their
 own, which they read when they are made, or a broker's."""
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ C = TypeVar("C")
 
 
 def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], alias: str) -> C:
-    """A client with these settings. Under OAUTHBEARER the token is there before: without one confluent-kafka blocks for
-    ten seconds and does not tell why; with one it still blocks for one. Raises ClusterUnreachable with the reason,
-    also where certificates, keys or stores do not serve: they did when the configuration was loaded, so somebody is
-    replacing them just now, one after the other."""
+    """A client with these settings. Under OAUTHBEARER the token is there before. Without one confluent-kafka blocks for
+    ten seconds without a reason; with one it still blocks for one. Raises ClusterUnreachable with the reason, also for
+    unusable certificates, keys or stores. They were usable when the configuration was loaded, so they are just being
+    replaced, one after the other."""
     callback = conf.get("oauth_cb")
     bootstrap = str(conf.get("bootstrap.servers", ""))
     if isinstance(callback, TokenCallback):
@@ -40,11 +40,11 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
 
 
 def _ignore(_: KafkaError) -> None:
-    """Without it librdkafka writes each lost connection to stderr. Whoever asks hears what became of the request."""
+    """Without it librdkafka writes each lost connection to stderr. The result of each request goes to its caller."""
 
 
 def certificate_error(conf: Mapping[str, Any]) -> str | None:
-    """Shakes hands once with the first bootstrap broker, as librdkafka does with these settings, and gives OpenSSL's
+    """Does one TLS handshake with the first bootstrap broker, as librdkafka does with these settings. Returns OpenSSL's
     own words for what is wrong with its certificate. None: nothing, or the broker is away."""
     host, _, port = str(conf.get("bootstrap.servers", "")).partition(",")[0].rpartition(":")
     try:

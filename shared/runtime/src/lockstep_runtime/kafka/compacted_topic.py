@@ -1,8 +1,8 @@
 """Follow one compacted topic of a cluster, and keep a fold of it that can be trusted.
 
-The topic is read from its beginning and folded anew whenever it turns out not to be the log it was: truncated, deleted,
-or re-created under the same name (its topic id tells, also when the new log is already longer than the old one was).
-While it is missing or cannot be read there is no fold, and `trouble` says why.
+The topic is read from its beginning and folded anew whenever it is not the same log any more: truncated, deleted, or
+re-created under the same name. The topic id shows the last case, even when the new log is already longer than the old
+one was. While it is missing or cannot be read there is no fold, and `trouble` has the reason.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class CompactedTopic(ABC, Generic[F]):
         await self._loaded.wait()
 
     async def verify(self) -> None:
-        """Have the topic read anew if it is gone, or not the one that was followed, and for the first time if it was
-        missing and is there now. Raises what Admin raises."""
+        """Have the topic read anew if it is gone, or not the one that was followed. Have it read for the first time if
+        it was missing and is there now. Raises what Admin raises."""
         if self.fold is None and not self.is_missing:
             return
         described = await self._admin.topic(self.topic)

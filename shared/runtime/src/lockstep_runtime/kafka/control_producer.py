@@ -31,8 +31,8 @@ APPENDING = {
     "enable.idempotence": "true",
     # Java's default partitioner; with another hash the same key lands elsewhere and compaction keeps both.
     "partitioner": "murmur2_random",
-    # One append for what comes together. With 0 each record is a request, and while a busy broker owes more answers
-    # than may be in flight, librdkafka asks its socket a hundred thousand times a second.
+    # One append for what comes together. With 0 each record is a request. While a busy broker owes more answers than
+    # may be in flight, librdkafka then asks its socket a hundred thousand times a second.
     "linger.ms": "2",
     "allow.auto.create.topics": "false",
     "log_level": "0",
@@ -56,7 +56,7 @@ WITHIN = 30.0
 """Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
 ACTS_WITHIN = 5.0
-"""The same for records that bear no term: shorter than a take-over, so that they do not outlast one in a queue."""
+"""The same for records that have no term: shorter than a take-over, so that they do not outlast one in a queue."""
 
 
 class ControlProducer:

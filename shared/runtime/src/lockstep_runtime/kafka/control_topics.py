@@ -19,8 +19,8 @@ KEPT = timedelta(days=7)
 """How long events and commands are kept."""
 
 INDEX_BYTES = 64 << 10
-"""Brokers make an index of this size for each segment of each partition, two of them, once 4 KiB lie in it, and hold up
-the append that brings them: 10 MiB by default, which took 20 ms each (decision 0008). 64 KiB index 20 MiB."""
+"""Brokers make an index of this size for each segment of each partition, two of them, once it has 4 KiB. The append
+that brings these waits for it: 10 MiB by default, which took 20 ms each (decision 0008). 64 KiB index 20 MiB."""
 
 STATE_SEGMENT_BYTES = 16 << 20
 """The segment that is written to is never compacted, so everything in it is replayed at every start."""
@@ -102,8 +102,8 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
 
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
-    """Wait a little for what has just been created: brokers hear of it later than the controller, and whoever asks one
-    of them for it meanwhile is told that it does not exist. What is not there then is found missing by who needs it."""
+    """Wait a little for what has just been created. Brokers learn of it later than the controller, and answer meanwhile
+    that it does not exist. What is not there then is found missing by the code that needs it."""
     names, deadline = {topic.name for topic in created}, time.monotonic() + VISIBLE_WITHIN
     while not names <= (await admin.topic_names()).keys() and time.monotonic() < deadline:
         await asyncio.sleep(LOOK_AGAIN)

@@ -1,4 +1,4 @@
-"""What Kafka's error codes mean to whoever asked: a broker's by Kafka's table, librdkafka's own (negative) ones by the
+"""What Kafka's error codes mean to the caller: a broker's by Kafka's table, librdkafka's own (negative) ones by the
 sets below.
 
 `KafkaError.retriable()` is False for every admin error: librdkafka sets the flag on transactional errors only.

@@ -1,9 +1,9 @@
 """Connections that log in again before their session ends (KIP-368), which aiokafka's own do not.
 
-A broker tells with each login how long the session lasts, and ends the connection when a request comes after that; a
-login is always taken. So when most of the session is over, what is asked is held back, what is under way is awaited,
-and the same login is done once more on the same connection. Then what was held back goes out, in its order: nothing is
-lost, doubled or overtaken, and a login that comes late does no harm.
+A broker says with each login how long the session lasts, and ends the connection when a request comes after that; a
+login is always taken. So when most of the session is over, new requests are held back, and those under way are awaited.
+Then the same login is done once more on the same connection. Then the held requests go out, in their order: nothing is
+lost, doubled or overtaken, and a late login does no harm.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SOONEST_S = 1.1
 """A broker takes one login a second from a connection."""
 
 WAITS_S = 3.0
-"""How long a broker may keep a question of Faust's consumers for records that do not come. What is asked on the same
-connection meanwhile it looks at only then, and ends the connection when the session is over by that time."""
+"""How long a broker may keep a request of Faust's consumers for records that do not come. Only then does it read later
+requests on the same connection, and it ends the connection if the session is over by that time."""
 
 SHORTEST_S = SOONEST_S + MARGIN_S
-"""A session that is shorter, of a token near its end, could not be renewed in time: nothing is asked in it, and the
-next login follows."""
+"""A shorter session, of a token near its end, could not be renewed in time. No request goes out in it, and the next
+login follows."""
 
 TRIES = 5
 """After so many sessions in a row that are too short they always are."""
 
 
 def login_after(session_s: float, part: float, waits_s: float) -> float:
-    """Seconds into a session after which to log in anew: at this part of it, and early enough for a question that the
-    broker keeps for `waits_s` and one behind it, as far as that leaves the second between two logins."""
+    """Seconds into a session after which to log in anew. It is this part of it, and early enough for a request that the
+    broker keeps for `waits_s` and one behind it. Two logins are at least a second apart."""
     return min(session_s * part, max(session_s - waits_s - MARGIN_S, SOONEST_S))
 
 
@@ -102,7 +102,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
 
     async def _noting_session(self, sent: Awaitable[Any]) -> Any:
         answer = await sent
-        # Answers before Kafka 2.2 have no session; of several in one login the last one tells.
+        # Answers before Kafka 2.2 have no session; of several in one login the last one counts.
         self._session_s = getattr(answer, "session_lifetime_ms", 0) / 1000
         return answer
 
@@ -122,7 +122,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         await self._drained.wait()
         try:
             await self._do_sasl_handshake()
-        except Exception as exc:  # noqa: BLE001  # whatever it is, the connection ends with it, and who asks is told
+        except Exception as exc:  # noqa: BLE001  # any error: the connection ends with it, and the caller gets it
             self.close(CloseReason.AUTH_FAILURE, exc)
         finally:
             self._release()

@@ -52,8 +52,8 @@ class TopicFollower:
 
     `conf` are librdkafka settings of the cluster (a group id in it is not joined), `access` what we need there.
     `partitions` None: all there are at the start. `on_records` is called in the event loop with one or more records at
-    a time. Whatever it raises ends the follower, and is raised by `caught_up`, `failed` and on exit. `from_beginning`
-    False starts at the end: what is appended after `caught_up` has returned is handed over.
+    a time. Every error that it raises ends the follower, and is raised by `caught_up`, `failed` and on exit.
+    `from_beginning` False starts at the end: what is appended after `caught_up` has returned is handed over.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TopicFollower:
         self._caught_up: asyncio.Future[None] = self._loop.create_future()
         self._heard: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        # Each may go unawaited; its error is then for whoever awaits another one.
+        # Each may go unawaited; its error is then for the task that awaits another one.
         for future in (self._caught_up, self._heard, self._ended):
             future.add_done_callback(error_retrieved)
         self._thread = threading.Thread(target=self._run, name=f"follow {self._topic}", daemon=True)
@@ -126,8 +126,7 @@ class TopicFollower:
 
     async def permitted(self) -> None:
         """Return once the broker has handed out something of each partition, if only its end, which takes it up to half
-        a second: one that is empty is `caught_up` before it is known whether it may be read. Raises what `failed`
-        raises."""
+        a second. An empty one is `caught_up` before it is known whether it may be read. Raises what `failed` raises."""
         await asyncio.shield(self._heard)
 
     async def failed(self) -> None:

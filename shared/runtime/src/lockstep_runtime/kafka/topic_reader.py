@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it lies in the log. `timestamp_ms` is -1 where the record has none."""
+    """A record unchanged, as in the log. `timestamp_ms` is -1 where the record has none."""
 
     topic: str
     partition: int
@@ -178,8 +178,8 @@ class TopicReader:
         self._consumer.resume(partitions)
 
     def _recover(self) -> None:
-        """Begin anew, where it stands, what librdkafka no longer fetches, and with another client where this one is not
-        answered. Whatever it holds is fetched again."""
+        """Begin anew, at the present position, what librdkafka no longer fetches, and with another client where this
+        one is not answered. All records that it holds are fetched again."""
         at = self._at
         ends: dict[int, int] = {}
         try:
@@ -236,8 +236,8 @@ def bounds(consumer: Consumer, topic: str, partition: int, timeout: float) -> tu
 
 
 def _passes(error: KafkaError) -> bool:
-    """Whether librdkafka gets over the error by itself, or it is about the group that we do not use: it looks for its
-    coordinator all the same, which needs a permission that we do not."""
+    """Whether librdkafka recovers from the error by itself, or the error is about the group that we do not use.
+    librdkafka searches its coordinator all the same, which needs a permission that we do not."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return True
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID):

@@ -38,7 +38,7 @@ class TopicRequests(AdminRequests):
 
     async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
         """The topics called `names` (None: all) with their topic ids. One that does not exist, or cannot by its name,
-        is in none of the three; one that is there and may not be described is in `denied`."""
+        is in none of the three. One that is there and may not be described is in `denied`."""
         wanted = sorted(await self.topic_names() if names is None else set(names))
         outcome = await together(in_pieces(wanted, DESCRIBED_AT_ONCE, self._describe))
         # An invalid name (too long, say) is that of a topic that cannot exist.

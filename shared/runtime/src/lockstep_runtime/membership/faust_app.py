@@ -1,4 +1,4 @@
-"""Faust as we run it: an app that is one member of a group and follows one topic, and rests while nothing comes.
+"""Faust as we run it: an app that is one member of a group and follows one topic, and sleeps while nothing comes.
 
 Faust and aiokafka wake several times a second whether there is anything to do or not, in a thread of each app. What
 is replaced here is theirs, not meant for it, and held by a contract test.
@@ -34,7 +34,7 @@ ASK_EVERY_S = 3.0
 that is newly ours is read when this is over, so it is no longer. Faust asks every second."""
 
 CHECK_INTERVAL_S = 3.0
-"""How often aiokafka's fetcher looks whether anything is to do that it was not woken for; by default every 0.2 s."""
+"""How often aiokafka's fetcher checks for work that it was not woken for; by default every 0.2 s."""
 
 COMMITS_EVERY_S = 15.0
 """How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""

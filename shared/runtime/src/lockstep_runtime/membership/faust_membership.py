@@ -26,7 +26,7 @@ UNKNOWN_MEMBER = ""
 """aiokafka's `member_id` once the coordinator has answered a heartbeat with UNKNOWN_MEMBER_ID."""
 
 LEAVE = 3.0
-"""Seconds a Faust app gets to stop; its threads are daemons of a process that is about to end anyway, or of a broker
+"""Seconds a Faust app gets to stop. Its threads are daemons of a process that is about to end anyway, or of a broker
 that is gone."""
 
 
@@ -106,9 +106,9 @@ class FaustMembership:
         await self._runner.revoked()
 
     def _give_up_place(self) -> None:
-        """Let the group know that we go. A static member of aiokafka goes without a word, and its partitions wait for
-        its session's end; one without an instance id says so, and the others have them at once. Where nobody shares the
-        work nobody waits for the place, and a restart finds it as it was."""
+        """Let the group know that we leave. A static member of aiokafka leaves without a request, and its partitions
+        wait for its session's end. A member without an instance id sends one, and the others have its partitions at
+        once. If no other member shares the work, none waits for the place, and a restart finds it as it was."""
         if len(self._runner.ctx.leadership.held) == COMMANDS_PARTITIONS:
             return
         coordinator = self._coordinator()
@@ -116,8 +116,8 @@ class FaustMembership:
             coordinator._group_instance_id = None
 
     def _go_without_the_thread(self) -> None:
-        """A Faust app that stops waits for its consumer's thread by standing still, and our loop with it: for as long
-        as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
+        """A Faust app that stops blocks while it waits for its consumer's thread, and our loop with it. It blocks for
+        as long as aiokafka takes to close connections, and for ever where that hangs. The thread ends without us."""
         worker = getattr(self._thread(), "_thread", None)
         if worker is not None:
             worker.stop = lambda: None
@@ -131,7 +131,7 @@ class FaustMembership:
         return getattr(self._app.consumer, "_thread", None)
 
     def _listen_to_heartbeats(self) -> None:
-        """aiokafka tells nobody when its group last answered, nor that another member has taken its place, so its
+        """aiokafka does not report when its group last answered, nor that another member has taken its place. So its
         heartbeat is wrapped (a contract test holds the names)."""
         coordinator = self._coordinator()
         if getattr(coordinator, "lockstep_hears", False):

@@ -252,7 +252,7 @@ class FlowRunner:
                 await membership.leave()
 
     async def _watch_reach(self, follower: TopicFollower) -> None:
-        """Says when the target goes away and when it is back, as the follower's connection tells."""
+        """Reports when the target goes away and when it is back, as the follower's connection shows."""
         troubles = self.ctx.rounds.troubles
         while True:
             if follower.trouble:
@@ -298,7 +298,7 @@ class FlowRunner:
 
     def on_heartbeat(self, asked_at: float) -> None:
         """The group answered a heartbeat sent at that time (`clock.monotonic`). Not the time of the answer: one that
-        lay in the socket while the process was frozen says nothing about now. May be called from any thread."""
+        was in the socket while the process was frozen says nothing about now. May be called from any thread."""
         self.ctx.heard_at = asked_at
 
     def received(self, records: Sequence[Record]) -> None:

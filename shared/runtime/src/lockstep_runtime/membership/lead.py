@@ -69,7 +69,7 @@ class Lead:
         while True:
             self._nudged.clear()
             # A process that wakes holds what it held, and would claim it from its successor, who would claim it back,
-            # and so on: we claim what the group has confirmed since the other claimed it.
+            # and so on. So we claim only what the group has confirmed since the other claimed it.
             confirmed = ctx.heard and (ctx.heard_at or 0.0) >= self._superseded_at
             for partition in ctx.leadership.to_claim() if confirmed else ():
                 await self._claim(partition)
@@ -117,7 +117,7 @@ class Lead:
                     tasks.create_task(self._attend())
                     tasks.create_task(self._work.run_forever())
             except* LeadershipLost as group:
-                # `keep` cancels us, unless the group is heard from again before it looks.
+                # `keep` cancels us, unless the group answers again before it checks.
                 self.ctx.log.debug("stood down", str(next(errors_in(group))))
                 self._nudged.set()
             except* ClusterError as group:

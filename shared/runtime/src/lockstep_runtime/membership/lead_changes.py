@@ -27,8 +27,8 @@ class LeadChanges:
             claims.popleft()
 
     def many(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-        """Each label that changed more than `OFTEN` times within the period and was last claimed by `instance`: the
-        label, how many times, and the instances, last one first. A label is reported once a period."""
+        """Each label that changed more than `OFTEN` times within the period and was last claimed by `instance`. For
+        each: the label, how many times, and the instances, last one first. A label is reported once a period."""
         for label, claims in self._claims.items():
             recent = [name for at, name in claims if now - at <= PERIOD_S]
             if len(recent) <= OFTEN or recent[-1] != instance:

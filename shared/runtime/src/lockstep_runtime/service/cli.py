@@ -68,9 +68,9 @@ def service_command(
     divided: bool = False,
     pauses_itself: bool = False,
 ) -> click.Command:
-    """The command of `service`. `about` is its help; `build` names the class or function `module:name` that makes a
-    FlowService of a FlowContext, imported only when the service really starts; `needs` says which flows of a file it
-    serves by default; `first` names a function of the chosen flows that is called before anything slow is loaded;
+    """The command of `service`. `about` is its help. `build` names the class or function `module:name` that makes a
+    FlowService of a FlowContext; it is imported only when the service really starts. `needs` says which flows of a file
+    it serves by default. `first` names a function of the chosen flows that is called before anything slow is loaded.
     `divided` and `pauses_itself` are those of `service.Process`."""
 
     @click.command(name=f"lockstep-{service}", help=about, epilog=EPILOG, context_settings={"max_content_width": 100})
@@ -161,7 +161,7 @@ def service_command(
 
 
 def _dump_stacks() -> None:
-    """Where a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has where each thread stands."""
+    """If a signal ends the process, or SIGQUIT asks (as of a JVM), standard error has the stack of each thread."""
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)

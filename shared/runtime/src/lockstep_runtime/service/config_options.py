@@ -1,4 +1,4 @@
-"""`--secrets-dir`, `--settings`, `--logging-dir`, `--unknown`: what lies beside a configuration, and how strictly it is
+"""`--secrets-dir`, `--settings`, `--logging-dir`, `--unknown`: the files beside a configuration, and how strictly it is
 read, for every command that reads one.
 
 They are handed on as environment variables, so that the processes which a command starts look in the same places.

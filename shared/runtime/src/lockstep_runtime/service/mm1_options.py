@@ -42,7 +42,7 @@ _OPTIONS = {
 
 NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "message.handler.args",
                        "rebalance.listener.args", "new.consumer"})  # fmt: skip
-"""Not shown: they are there to be told about."""
+"""Not shown: they exist so that a message can explain them."""
 
 
 def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:

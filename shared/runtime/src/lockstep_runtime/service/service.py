@@ -51,7 +51,8 @@ LOCAL = AccessPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """As whom this process runs, and where its pages are. `instance` tells replicas apart and survives restarts."""
+    """The identity of this process, and where its pages are. `instance` distinguishes replicas and survives
+    restarts."""
 
     instance: str
     access: AccessPolicy = LOCAL
@@ -74,7 +75,7 @@ class Process:
     ) -> None:
         """`reload` loads the configuration again, as it is by then. `divided`: replicas divide the work by commands
         partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
-        connector's main loop is not ended, it looks itself at what is wanted (the data plane keeps its slots)."""
+        connector's main loop is not ended. It checks itself what is wanted (the data plane keeps its slots)."""
         self.service = service
         self.place = place
         self.metrics = Metrics()
@@ -204,7 +205,7 @@ def _thread_ended(ended: threading.ExceptHookArgs) -> None:
 
 
 def serve(make: Callable[[], Process]) -> int:
-    """Run a process until SIGTERM or SIGINT and return the exit code: 0 clean, 1 crash, 2 cannot start, 3 the
+    """Run a process until SIGTERM or SIGINT and return the exit code. 0: clean. 1: crash. 2: cannot start. 3: the
     configuration asks to end (`ShutdownRequested`). The first signal ends it within 10 s, a second SIGINT at once."""
 
     threading.excepthook = _thread_ended

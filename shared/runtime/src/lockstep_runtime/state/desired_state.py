@@ -45,7 +45,7 @@ class DesiredState:
         return known if isinstance(known, Wanted) else Wanted(scope=str(scope))
 
     def phase_for(self, *scopes: Scope) -> DesiredPhase:
-        """What is wanted of something that lies in all of `scopes`."""
+        """What is wanted of something that is in all of `scopes`."""
         return max(
             (max(_phase(self.row(scope)), self._by_file(scope)) for scope in scopes), default=DesiredPhase.RUNNING
         )
@@ -57,7 +57,7 @@ class DesiredState:
         )
 
     def why(self, connector: Connector) -> str:
-        """What is wanted of a connector, with who says so where that is the file."""
+        """What is wanted of a connector, with the file as its author if the file says so."""
         phase, stated = self.connector(connector), self.stated(connector)
         by_file = stated is not None and DesiredPhase[stated.phase.upper()] is phase
         return f"{phase.word} by {stated.key}" if stated is not None and by_file else phase.word
@@ -82,7 +82,7 @@ class DesiredState:
 
 
 def _scopes_containing(topic: str, partition: int, slot: int | None = None) -> Iterator[Scope]:
-    """Everything that a source partition lies in."""
+    """Every scope of a source partition."""
     yield Scope.for_connector(Connector.SOURCE)
     if slot is not None:
         yield Scope(ScopeKind.SLOT, number=slot)

@@ -1,13 +1,10 @@
 """Which replica may act for a service in a flow (`architecture.md` §4, `kafka-wire.md` §7). Pure: no clock, no Kafka.
 
 Theory. Holding a partition of the commands topic makes a replica *candidate* for it. It then appends `leader/<label>`
-to the state topic;
-that record's offset is its *term*. It *leads* the partition once it has read its own record back, and with it every
-record before it, and
-as long as it has not read a later leader record of the same label. It *acts* while it leads and has heard from its
-group within half the
-session time-out. A revoked partition is given up at once. Nothing here is a lock: every act is conditional and
-idempotent besides.
+to the state topic; that record's offset is its *term*. It begins to *lead* the partition once it has read its own
+record back, and with it every record before it. It leads as long as it has not read a later leader record of the same
+label. It *acts* while it leads and has heard from its group within half the session time-out. A revoked partition is
+given up at once. Nothing here is a lock: every act is conditional and idempotent besides.
 
     IDLE --assigned--> CLAIMING --own record read back--> LEADING
     CLAIMING/LEADING --revoked--> IDLE

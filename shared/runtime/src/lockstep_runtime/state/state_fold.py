@@ -75,7 +75,7 @@ def owner_of(row: Row) -> str | None:
 
 
 READ_BY_ALL = b'{"version":1,'
-"""How the value of every row begins that all releases can read. With another beginning it is looked at."""
+"""How the value of every row begins that all releases can read. A value with another beginning is parsed."""
 
 
 def _prefixes(kinds: frozenset[type[Row]]) -> tuple[bytes, ...]:
@@ -99,9 +99,8 @@ class StateFold:
         self.rows: dict[str, Row] = {}
         """By key. A row that was tombstoned is absent."""
         self.overwritten: set[str] = set()
-        """Keys whose last record in the log is one that did not count: their owner has to write them again, for
-        compaction
-        keeps the wrong one."""
+        """Keys whose last record in the log is one that did not count. Their owner has to write them again, for
+        compaction keeps the wrong one."""
         self.position = -1
         """Offset of the last record folded."""
         self._terms: dict[str, int] = {}

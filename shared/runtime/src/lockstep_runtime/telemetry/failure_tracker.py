@@ -13,9 +13,9 @@ SAID_AT_ONCE = 10
 
 
 class FailureTracker:
-    """What is wrong just now, by where. Each is said once when it begins and once when it is over; an unreachable
-    cluster and a permission that is missing once for all who notice, and of many others at once only the first ones.
-    `others_say`: clusters of which somebody else says when they cannot be reached."""
+    """What is wrong just now, by where. Each failure is reported once when it begins and once when it is over. An
+    unreachable cluster and a missing permission are reported once for all who notice. Of many others at once only the
+    first ones are. `others_say`: clusters whose outages another component reports."""
 
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log

@@ -39,8 +39,8 @@ class Series:
 
 
 class Metrics(Collector):
-    """What the page shows. Single values are kept in a `Series`; what belongs to things that come and go (partitions,
-    groups) is read from its owner each time the page is asked for, so that what has gone has no series."""
+    """The metrics of the page. Single values are kept in a `Series`. Values of things that come and go (partitions,
+    groups) are read from their owner at each scrape, so that what has gone has no series."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

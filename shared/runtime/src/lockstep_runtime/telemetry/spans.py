@@ -22,7 +22,7 @@ from lockstep_runtime.util.errors import LeadershipLost
 
 PREFIX = "lockstep."
 SHOWN = 500
-"""Characters of a text that a span may bear."""
+"""Characters of a text that a span may have."""
 
 
 class Spans(Tracing):

@@ -1,8 +1,8 @@
-"""What a process tells of its work as spans (`tracing.md`). Nothing, unless the configuration asks for it: then this
-module costs a look at a variable, and OpenTelemetry is not loaded.
+"""What a process reports of its work as spans (`tracing.md`). Nothing, unless the configuration asks for it: then this
+module costs a check of a variable, and OpenTelemetry is not loaded.
 
-Who begins a piece of work has a `Tracing`; what happens within it asks for `step`, `note` and `happened`, which do
-nothing where nobody traces. Names are few and constant, so that they can be grouped by; what varies is an attribute.
+The code that begins a piece of work has a `Tracing`. The code within it calls `step`, `note` and `happened`, which do
+nothing without tracing. Names are few and constant, so that they can be grouped by; what varies is an attribute.
 """
 
 from __future__ import annotations

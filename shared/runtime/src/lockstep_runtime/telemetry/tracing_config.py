@@ -22,7 +22,7 @@ class TracingConfig:
 
 
 def tracing_config(service: str, environment: Mapping[str, str]) -> TracingConfig:
-    """Of a service that is told to trace."""
+    """Of a service that is to trace."""
     given = {name: value.strip() for name, value in environment.items() if name.startswith("OTEL_") and value.strip()}
     name = given.get("OTEL_SERVICE_NAME") or _named(given.get("OTEL_RESOURCE_ATTRIBUTES", "")) or f"lockstep-{service}"
     if given.get("OTEL_SDK_DISABLED", "").lower() == "true":

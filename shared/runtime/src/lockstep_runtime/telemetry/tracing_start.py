@@ -10,15 +10,15 @@ from lockstep_runtime.telemetry.tracing_config import tracing_config
 
 
 def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
-    """For a service that is told to trace (`FlowSettings.tracing`). What stands in the way is said in one line, and
-    then nothing is traced: nobody should stand still for want of spans."""
+    """For a service that is to trace (`FlowSettings.tracing`). An obstacle is logged in one line, and then nothing is
+    traced: no service stops for want of spans."""
     choice = tracing_config(service, environment)
     for warning in choice.warnings:
         log.warn("tracing", warning)
     if not choice.exports:
         return NO_TRACING
     try:
-        from lockstep_runtime.telemetry.spans import Spans  # tens of megabytes, for who asks for them
+        from lockstep_runtime.telemetry.spans import Spans  # tens of megabytes, only for a service that traces
     except ImportError as exc:
         log.warn("tracing is off", f"{exc}: install lockstep-runtime[tracing], or take lockstep.tracing away")
         return NO_TRACING

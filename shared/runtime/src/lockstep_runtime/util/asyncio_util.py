@@ -23,21 +23,20 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
 
 
 def to_next_tick(every: float) -> float:
-    """Seconds to wait for who looks every so often. All who do in one process wake together, so that one at rest wakes
+    """Seconds to wait before a periodic check. All checks in one process wake together, so that an idle process wakes
     once for all of them; other processes do at another moment."""
     return every - (asyncio.get_running_loop().time() + PHASE) % every
 
 
 def share_kept_s(cost_s: float, share: float, *, soonest: float, latest: float) -> float:
-    """Seconds to wait after what took so much processor time, so that it takes no more than this share of a core: what
-    is done to each of thousands of partitions is done the less often the more there are. At least `soonest`, at most
-    `latest`."""
+    """Seconds to wait after what took so much processor time, so that it takes no more than this share of a core. The
+    more things there are, the less often each is handled. At least `soonest`, at most `latest`."""
     return min(max(cost_s / share, soonest), latest)
 
 
 async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """What `work` returns or raises. Raises TimeoutError when so many seconds are over: it is cancelled then, and not
-    waited for, as `asyncio.wait_for` would, since what others wrote may go on all the same."""
+    """What `work` returns or raises. Raises TimeoutError when so many seconds are over. Then it is cancelled, but not
+    awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same."""
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)

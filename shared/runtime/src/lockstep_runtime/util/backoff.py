@@ -40,8 +40,8 @@ class Backoff:
         self.failures = 0
 
     def worked(self, seconds: float) -> None:
-        """Forget one failure for each ten seconds that it went well: what fails now and then is tried again soon
-        every time, what fails at once waits longer and longer."""
+        """Forget one failure for each ten seconds that it went well. What fails now and then is tried again soon every
+        time; what fails at once waits longer and longer."""
         self.failures = max(0, self.failures - int(seconds // 10.0))
 
 

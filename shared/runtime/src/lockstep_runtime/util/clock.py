@@ -1,4 +1,4 @@
-"""The time of day in the unit in which records, rows and events bear it."""
+"""The time of day in the unit of records, rows and events."""
 
 from __future__ import annotations
 

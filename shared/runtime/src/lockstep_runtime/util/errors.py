@@ -33,8 +33,8 @@ class ClusterError(RetriableError):
 
 
 class ShutdownRequested(Exception):
-    """What the configuration asks to end the process for, in a sentence. It ends in order, with the exit code `TOLD`,
-    and whoever runs it may start it again."""
+    """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code `TOLD`, and
+    its supervisor may start it again."""
 
 
 class LeadershipLost(Exception):
@@ -51,7 +51,7 @@ class ClusterUnreachable(ClusterError):
 
 
 class AdvertisedAddressUnresolved(ClusterUnreachable):
-    """The cluster tells an address of a broker that leads nowhere from here: waiting longer does not help now."""
+    """The cluster names an address of a broker that leads nowhere from here: waiting longer does not help now."""
 
 
 class NotPermitted(ClusterError):
@@ -81,8 +81,8 @@ class TopicMissing(ClusterError):
 
 
 class TopicDeleted(ClusterError):
-    """A topic that was there is there no more, as a broker says; whether another one knows it, a later question
-    tells."""
+    """A topic that was there is there no more, as a broker says. A later request shows whether another broker knows
+    it."""
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(alias, f"topic {topic} was deleted on cluster {alias}: a broker says that there is none")

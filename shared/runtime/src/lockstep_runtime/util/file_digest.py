@@ -1,7 +1,7 @@
 """Whether files have changed, and stand still again.
 
-Looked at is what is in them, behind whatever links: Kubernetes swaps a link to a folder, others write in place. Keys
-and certificates are replaced one after the other, so only what was the same twice counts."""
+The digest is of the contents, behind all links: Kubernetes swaps a link to a folder, others write in place. Keys and
+certificates are replaced one after the other, so only what was the same twice counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _digest(file: Path) -> str:
 
 
 class FileDigest:
-    """Tells, of one look after another, whether something else than `taken` stands there since the look before."""
+    """Reports, one check after another, whether something else than `taken` is there since the check before."""
 
     def __init__(self, taken: Mapping[Path, str]) -> None:
         self.accepted = dict(taken)

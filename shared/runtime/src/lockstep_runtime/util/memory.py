@@ -1,6 +1,5 @@
-"""What the C library keeps of the memory that a process gave back (nothing happens where it is not glibc), and how much
-this process and those that it started hold (nothing is known where there is no /proc); and when Python looks for
-cycles."""
+"""The memory that the C library keeps after a process gave it back (nothing happens where it is not glibc). How much
+this process and its children hold (unknown where there is no /proc). When Python searches for cycles."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 TRIM_BYTES = 128 * 1024
 
 COLLECT_AFTER = (5_000, 10, 10)
-"""How many objects more than before, and how many looks at the younger ones, bring the next look for cycles."""
+"""How many objects more than before, and how many searches of the younger ones, bring the next search for cycles."""
 
 
 def keep_little() -> None:
-    """For a service that looks at much at once and rests: one heap for all threads, given back from its end.
+    """For a service with short bursts of work: one heap for all threads, given back from its end.
 
     With the defaults each of librdkafka's threads has a heap of its own, and topic-sync held 163 MiB instead of 141
     with 10,000 topics. Call it before threads start.
@@ -41,8 +40,8 @@ def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
     """Leave what there is by now out of every later look for cycles, and look no oftener than ``after`` says
     (`gc.set_threshold`). Call it when everything is imported.
 
-    What has been imported stays for ever: looking through it again and again held records up for 40 ms in a slot, and
-    was a third of what topic-sync used at rest. What a record or a request brings about is freed without it.
+    What has been imported stays for ever. Searching it again and again held records up for 40 ms in a slot, and was a
+    third of what topic-sync used at rest. Objects of a record or a request are freed without it.
     """
     gc.collect()
     gc.freeze()

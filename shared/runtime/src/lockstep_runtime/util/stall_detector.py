@@ -1,6 +1,6 @@
 """Which partitions have more than their reader was given, and had so for long (no I/O, no clock).
 
-librdkafka can stop to fetch a partition for good, and says nothing: its leader went away while librdkafka was asking it
+librdkafka can stop fetching a partition for good, without an error. Its leader went away while librdkafka was asking it
 whether the log is still the same one (fetch state validate-epoch-wait, librdkafka issue 4492).
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from lockstep_runtime.util.backoff import Backoff
 
 CHECK_INTERVAL, AT_MOST = 15.0, 240.0
-"""Seconds between two looks. What stands still is found at the second; where beginning anew does not help, or is itself
-what keeps a slow cluster from answering, each look is twice as long after the one before."""
+"""Seconds between two checks. A stall is found at the second. If beginning anew does not help, or itself keeps a slow
+cluster from answering, each check comes twice as long after the one before."""
 
 
 class StallDetector:
