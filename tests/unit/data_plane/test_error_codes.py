@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from aiokafka import errors as kafka
 
-from lockstep_data_plane.wire.error_codes import DIVERGED, Retry, retry_for
-from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_data_plane.wire.error_codes import DIVERGED, explain
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 SENTENCES = [code for code in KafkaErrorCode if code.sentence]
-PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
+REFUSED, TOO_LARGE = ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE
+PASSING = None
+"""Any other meaning: the log will tell."""
 
 
 @pytest.mark.parametrize(
@@ -49,9 +51,9 @@ PASSING, REFUSED, TOO_LARGE = Retry.PASSING, Retry.REFUSED, Retry.TOO_LARGE
         (103, PASSING, "INCONSISTENT_TOPIC_ID"),
     ],
 )
-def test_the_table(code: int, fate: Retry, name: str) -> None:
-    found, sentence = retry_for(code)
-    assert found is fate
+def test_the_table(code: int, fate: ErrorMeaning | None, name: str) -> None:
+    found, sentence = explain(code)
+    assert (found if found in (REFUSED, TOO_LARGE) else PASSING) is fate
     assert f"({name})" in sentence, "people find the name that Kafka's documentation has"
 
 
@@ -61,15 +63,15 @@ def test_each_code_of_the_table_is_a_case_above() -> None:
 
 
 def test_error_code_that_is_unknown_is_retried_and_named() -> None:
-    assert retry_for(4711) == (PASSING, "error 4711")
-    assert retry_for(89) == (PASSING, "error 89 (THROTTLING_QUOTA_EXCEEDED)")
+    assert explain(4711) == (ErrorMeaning.OTHER, "error 4711")
+    assert explain(89) == (ErrorMeaning.RETRIABLE, "error 89 (THROTTLING_QUOTA_EXCEEDED)")
 
 
 def test_error_codes_retriable_in_kafka_are_never_refused_but_damage() -> None:
     """A corrupt message is retriable to a client that can read it anew; the batch we sent will not get better."""
     retriable = {code for code in SENTENCES if code != 2 and getattr(kafka.for_code(code), "retriable", False)}
     assert retriable
-    assert {code for code in retriable if retry_for(code)[0] is REFUSED} == set()
+    assert {code for code in retriable if explain(code)[0] is REFUSED} == set()
 
 
 SOURCE = Path(__file__).resolve().parents[3] / "services/data-plane/src"

@@ -85,7 +85,7 @@ def cluster_led_by(connection: Connection) -> ClusterClient:
     cluster = Led("a", [("broker", 9092)], {})
     cluster._brokers = {1: ("broker", 9092)}
     cluster._leaders[TP] = PartitionLeader(1, 0, TOPIC_ID)
-    cluster._counts[TP[0]], cluster._ids[TP[0]] = 1, TOPIC_ID
+    cluster._topics[TP[0]] = 0, 1, TOPIC_ID
     cluster._produce_connections = {(1, produce_connection): connection for produce_connection in ("ask", "tail")}
     return cluster
 
@@ -165,7 +165,7 @@ async def test_log_reader_of_a_recreated_topic_starts_over_and_forgets_progress(
     cluster = cluster_led_by(leading)
     log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 20
-    cluster._ids[TP[0]] = UUID(int=8)
+    cluster._topics[TP[0]] = 0, 1, UUID(int=8)
     leading.log = [progress(0, 3), batch_bytes(records(1, 1)), batch_bytes(records(2, 1))]
     assert await log.newest(("u", 0)) == 3
 

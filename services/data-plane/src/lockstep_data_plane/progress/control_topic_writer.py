@@ -235,9 +235,6 @@ LOUD = frozenset(
         "GapSkipped",
         "PartitionHalted",
         "ResumedWithDoubt",
-        "SlotFailed",
-        "SlotFrozen",
-        "SlotNotStarted",
         "Throttled",
         "TimestampsRewritten",
     }

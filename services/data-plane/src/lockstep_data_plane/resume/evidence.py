@@ -19,10 +19,8 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, read_records
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import message
+from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
-from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -185,15 +183,13 @@ async def remembered_by(
 ) -> Mapping[int, tuple[int, int]]:
     """(epoch, last sequence) of those producers that the leader remembers at its log's end, be that replicated or not.
     Raises KafkaProtocolError and BrokerUnreachable."""
-    leader = target.leader_of(tp)
-    connection = await target.connection(leader.broker, "ask")
-    m = message("describe_producers", connection.version("describe_producers"), "request")
-    topic = m.TopicRequest(name=tp[0], partition_indexes=(tp[1],))
-    answer = await connection.call(m.DescribeProducersRequest(topics=(topic,)))
-    partition = answer.topics[0].partitions[0]
-    if partition.error_code != KafkaErrorCode.NONE:
-        about = f"cluster {target.alias}: producers of {tp[0]}-{tp[1]}"
-        raise KafkaProtocolError(int(partition.error_code), about, target.alias, ("topic", tp[0], "Read"))
+    partition = await target.ask_leader(
+        tp,
+        "describe_producers",
+        lambda m, _: m.DescribeProducersRequest(topics=(m.TopicRequest(name=tp[0], partition_indexes=(tp[1],)),)),
+        "producers",
+        needs="Read",
+    )
     return {
         int(p.producer_id): (int(p.producer_epoch), int(p.last_sequence))
         for p in partition.active_producers

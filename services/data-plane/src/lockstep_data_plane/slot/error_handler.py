@@ -8,9 +8,9 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import refused_outgoing
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.error_codes import NO_TOPIC, Retry, retry_for
+from lockstep_data_plane.wire.error_codes import NO_TOPIC, explain
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode
 
 
 class ErrorHandler:
@@ -23,28 +23,28 @@ class ErrorHandler:
 
     def on_fetch_error(self, partition: PartitionMachine, code: int) -> Failed | Refused:
         """The source answered a fetch with an error."""
-        fate, why = retry_for(code)
+        meaning, why = explain(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
             return Failed(of_source=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
-        return Refused(where) if fate is Retry.REFUSED else Failed(where, of_source=True)
+        return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, of_source=True)
 
     def on_append_error(
         self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer
     ) -> Failed | Refused:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
-        fate, why = retry_for(answer.code)
+        meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), flight)
         outgoing = flight.outgoing
-        if fate is Retry.TOO_LARGE and outgoing.count > 1:
+        if meaning is ErrorMeaning.TOO_LARGE and outgoing.count > 1:
             return Failed(f"{where}; splitting", flight, max_bytes=outgoing.size // 2)
-        if fate not in (Retry.REFUSED, Retry.TOO_LARGE):
+        if meaning not in (ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE):
             return Failed(where, flight)
         records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
-        named = range(1) if fate is Retry.TOO_LARGE else [i for i, _ in answer.records]
+        named = range(1) if meaning is ErrorMeaning.TOO_LARGE else [i for i, _ in answer.records]
         why = f"{where} ({answer.message or 'no message'}){records}"
         return Refused(why, refused_outgoing(outgoing, named, why) if outgoing.count else None, flight=flight)

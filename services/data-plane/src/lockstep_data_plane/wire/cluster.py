@@ -6,7 +6,7 @@ import asyncio
 import base64
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,9 @@ CONSUMER, DEBUGGING = -1, -2
 """Replica ids of offset requests: a consumer gets replicated offsets, a debugger all (`kafka-wire.md` §2)."""
 
 BUFFERS = {"receive.buffer.bytes": socket.SO_RCVBUF, "send.buffer.bytes": socket.SO_SNDBUF}
+UNKNOWN_TOPIC = (KafkaErrorCode.NONE, 0, None)
+"""What is known of a topic that no metadata answer has named."""
+
 SYSTEMS_CHOICE = "-1"
 """The system sizes a socket's buffers itself, as the line asks for it. Java's clients have 64 and 128 KiB by default,
 which is too little for a far broker."""
@@ -105,9 +108,8 @@ class ClusterClient:
         self._answered: tuple[str, int] | None = None
         self._brokers: dict[int, tuple[str, int]] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
-        self._errors: dict[str, int] = {}
-        self._counts: dict[str, int] = {}
-        self._ids: dict[str, UUID | None] = {}
+        self._topics: dict[str, tuple[int, int, UUID | None]] = {}
+        """By the last metadata answer about it: its error code, its number of partitions, its id."""
         self._produce_connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
@@ -145,15 +147,11 @@ class ClusterClient:
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
         for topic in answer.topics:
             name = str(topic.name)
-            self._errors[name] = int(topic.error_code)
-            known = [tp for tp in self._leaders if tp[0] == name]
-            for tp in known:
+            known = topic.error_code == KafkaErrorCode.NONE
+            self._topics[name] = int(topic.error_code), len(topic.partitions), topic.topic_id if known else None
+            for tp in [tp for tp in self._leaders if tp[0] == name]:
                 del self._leaders[tp]
-            self._counts[name] = len(topic.partitions)
-            self._ids[name] = None if topic.error_code != KafkaErrorCode.NONE else topic.topic_id
-            if topic.error_code != KafkaErrorCode.NONE:
-                continue
-            for p in topic.partitions:
+            for p in topic.partitions if known else ():
                 if int(p.leader_id) >= 0:
                     self._leaders[name, int(p.partition_index)] = PartitionLeader(
                         int(p.leader_id), int(p.leader_epoch), topic.topic_id
@@ -168,9 +166,10 @@ class ClusterClient:
         leader = self._leaders.get(tp)
         if leader is None:
             # The metadata hides who leads what we may not describe.
-            if self._errors.get(tp[0]) == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            trouble = self.trouble(tp[0])
+            if trouble == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise TopicDeletedError(self.alias, tp[0])
-            hidden = self._errors.get(tp[0]) == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
+            hidden = trouble == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
             needs = ("topic", tp[0], "Describe") if hidden else None
             raise BrokerUnreachable(f"{tp[0]}-{tp[1]} has no leader", self.alias, needs)
         return leader
@@ -198,17 +197,17 @@ class ClusterClient:
 
     def partitions(self, topic: str) -> int:
         """How many partitions the topic had in the last metadata answer; 0 where the topic is not known."""
-        return self._counts.get(topic, 0)
+        return self._topics.get(topic, UNKNOWN_TOPIC)[1]
 
     def topic_id(self, tp: TopicPartition) -> str:
         """The id of the partition's topic as Kafka prints it, as the metadata said last; "" where that is not
         known."""
-        topic_id = self._ids.get(tp[0])
+        topic_id = self._topics.get(tp[0], UNKNOWN_TOPIC)[2]
         return "" if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
     def trouble(self, topic: str) -> int:
         """The error code of the topic in the last metadata answer; 0: none."""
-        return self._errors.get(topic, KafkaErrorCode.NONE)
+        return self._topics.get(topic, UNKNOWN_TOPIC)[0]
 
     async def connection(self, broker: int, produce_connection: str) -> Connection:
         """The open connection of this lane to a broker; each lane is a connection of its own. Raises
@@ -262,37 +261,46 @@ class ClusterClient:
         return await self._offset(tp, -1, DEBUGGING)
 
     async def _offset(self, tp: TopicPartition, timestamp: int, replica_id: int) -> int:
-        leader = self.leader_of(tp)
-        connection = await self.connection(leader.broker, "ask")
-        version = connection.version("list_offsets")
-        m = message("list_offsets", version, "request")
-        partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
-        topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-        answer = await connection.call(m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,)))
-        found = answer.topics[0].partitions[0]
-        if found.error_code != KafkaErrorCode.NONE:
-            about = f"cluster {self.alias}: offsets of {tp[0]}-{tp[1]}"
-            raise self.refused(tp, int(found.error_code), about, "Describe")
-        return int(found.offset)
+        def request(m: Any, _: PartitionLeader) -> Any:
+            partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
+            topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
+            return m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,))
+
+        return int((await self.ask_leader(tp, "list_offsets", request, "offsets")).offset)
 
     async def epoch_end(self, tp: TopicPartition, leader_epoch: int) -> int:
         """Where the records of this leader epoch and all before it end in the partition's log, as its leader says.
         (OffsetForLeaderEpoch, KIP-101, KIP-320.) -1 if the leader does not know. Raises KafkaProtocolError,
         BrokerUnreachable."""
+
+        def request(m: Any, leader: PartitionLeader) -> Any:
+            # The epoch that is fetched at afterwards, so that no other leader has been there between.
+            partition = m.OffsetForLeaderPartition(
+                partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
+            )
+            topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
+            return m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,))
+
+        return int((await self.ask_leader(tp, "offset_for_leader_epoch", request, "leader epochs")).end_offset)
+
+    async def ask_leader(
+        self,
+        tp: TopicPartition,
+        api: str,
+        request: Callable[[Any, PartitionLeader], Any],
+        what: str,
+        needs: str = "Describe",
+    ) -> Any:
+        """What the partition's leader answers to a request about it alone, which is made with kio's module of the
+        version. `needs`: the operation on the topic. Raises KafkaProtocolError, BrokerUnreachable."""
         leader = self.leader_of(tp)
         connection = await self.connection(leader.broker, "ask")
-        m = message("offset_for_leader_epoch", connection.version("offset_for_leader_epoch"), "request")
-        # The epoch that is fetched at afterwards, so that no other leader has been there between.
-        partition = m.OffsetForLeaderPartition(
-            partition=tp[1], current_leader_epoch=leader.epoch, leader_epoch=leader_epoch
-        )
-        topic = m.OffsetForLeaderTopic(topic=tp[0], partitions=(partition,))
-        answer = await connection.call(m.OffsetForLeaderEpochRequest(replica_id=-1, topics=(topic,)))
+        answer = await connection.call(request(message(api, connection.version(api), "request"), leader))
         found = answer.topics[0].partitions[0]
         if found.error_code != KafkaErrorCode.NONE:
-            about = f"cluster {self.alias}: leader epochs of {tp[0]}-{tp[1]}"
-            raise self.refused(tp, int(found.error_code), about, "Describe")
-        return int(found.end_offset)
+            about = f"cluster {self.alias}: {what} of {tp[0]}-{tp[1]}"
+            raise self.refused(tp, int(found.error_code), about, needs)
+        return found
 
 
 def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -> ClusterClient:

@@ -13,15 +13,16 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from io import BytesIO
 from typing import Any, NamedTuple
 
 from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from kio.serial import entity_reader, entity_writer
 
-from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol, RequestBody
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
 from lockstep_protocol.errors import RetriableError
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
@@ -81,32 +82,18 @@ def message(api: str, version: int, side: str) -> Any:
     return import_module(f"kio.schema.{api}.v{version}.{side}")
 
 
-@cache
-def _writer(key: int, version: int) -> Callable[[RequestBody, Any], None]:
-    api = NAMES[key]
-    write: Callable[[Any, Any], None] = entity_writer(
-        getattr(message(api, version, "request"), _entity_name(api, "request"))
-    )
-    return write
-
-
 def encoded(entity: Any) -> EncodedRequest:
     """A message of kio's as it is sent."""
-    key, version = int(entity.__api_key__), int(entity.__version__)
-    body = RequestBody()
-    _writer(key, version)(body, entity)
-    return EncodedRequest(key, version, body.parts)
-
-
-def _entity_name(api: str, side: str) -> str:
-    return "".join(part.title() for part in api.split("_")) + side.title()
+    body = BytesIO()
+    entity_writer(type(entity))(body, entity)
+    return EncodedRequest(int(entity.__api_key__), int(entity.__version__), [body.getvalue()])
 
 
 @cache
 def _reader(key: int, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-    api = NAMES[key]
+    name = "".join(part.title() for part in NAMES[key].split("_"))
     read: Callable[[memoryview, int], tuple[Any, int]] = entity_reader(
-        getattr(message(api, version, "response"), _entity_name(api, "response"))
+        getattr(message(NAMES[key], version, "response"), f"{name}Response")
     )
     return read
 
@@ -166,7 +153,10 @@ class Connection(SessionConnection):
             raise BrokerUnreachable(f"{host}:{port}: {connection._why(exc)}") from exc
         for option, size in (buffers or {}).items():
             connection._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, size)
-        connection._leave_the_stream()
+        # From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment.
+        connection._read_task.cancel()
+        on_lost = partial(connection.close, CloseReason.CONNECTION_BROKEN)
+        connection._writer.transport.set_protocol(FrameProtocol(connection._protocol, connection._answered, on_lost))
         return connection
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -174,11 +164,6 @@ class Connection(SessionConnection):
         self._held = deque()
         client = self._client_id.encode()
         self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
-
-    def _leave_the_stream(self) -> None:
-        """From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment."""
-        self._read_task.cancel()
-        self._writer.transport.set_protocol(FrameProtocol(self._protocol, self._answered, self._lost))
 
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
@@ -200,9 +185,6 @@ class Connection(SessionConnection):
             future.set_exception(exc)
         else:
             future.set_result(entity)
-
-    def _lost(self, cause: Exception | None) -> None:
-        self.close(CloseReason.CONNECTION_BROKEN, cause)
 
     async def _do_version_lookup(self) -> None:
         asked_at = time.monotonic()

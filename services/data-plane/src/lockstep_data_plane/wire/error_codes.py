@@ -3,30 +3,16 @@ exceptions pass while a slot tries again."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from aiokafka.errors import KafkaError
 
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean, meaning_of, sentence_of
 from lockstep_protocol.kafka_errors import KafkaErrorCode as Code
 
-
-class Retry(Enum):
-    """PASSING: look again, the log will tell. REFUSED: this data, or this position, will never do. TOO_LARGE: smaller
-    may do."""
-
-    PASSING = "passing"
-    REFUSED = "refused"
-    TOO_LARGE = "too large"
-
-
 DIVERGED = -2
 """Not a code of Kafka's: an answer without an error that names a diverging epoch."""
 
 _DIVERGED = "the log does not hold what was fetched before the position (diverging epoch)"
-
-RETRIES = {ErrorMeaning.REFUSED: Retry.REFUSED, ErrorMeaning.TOO_LARGE: Retry.TOO_LARGE}
 
 NO_TOPIC = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
 """Of a fetch."""
@@ -46,11 +32,10 @@ LED_ELSEWHERE = frozenset(
 """The broker is not the leader of the partition, or does not know it yet."""
 
 
-def retry_for(code: int) -> tuple[Retry, str]:
-    """What to make of an error code, and a sentence for people. Codes not listed pass: asking again is always safe
-    here, for an append is a compare-and-swap and a fetch changes nothing."""
-    sentence = _DIVERGED if code == DIVERGED else sentence_of(code)
-    return RETRIES.get(meaning_of(code), Retry.PASSING), sentence
+def explain(code: int) -> tuple[ErrorMeaning, str]:
+    """What an error code means, and a sentence for people. All but REFUSED and TOO_LARGE pass: asking again is always
+    safe here, for an append is a compare-and-swap and a fetch changes nothing."""
+    return meaning_of(code), _DIVERGED if code == DIVERGED else sentence_of(code)
 
 
 RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)

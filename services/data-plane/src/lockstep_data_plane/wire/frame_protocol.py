@@ -88,12 +88,6 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._on_lost(exc)
         self._before.connection_lost(exc)
 
-    def pause_writing(self) -> None:
-        self._before.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._before.resume_writing()
-
 
 class EncodedRequest(NamedTuple):
     """A request whose bytes, all but its header, are put together already."""
@@ -101,13 +95,3 @@ class EncodedRequest(NamedTuple):
     api_key: int
     version: int
     parts: Parts
-
-
-class RequestBody:
-    """Takes what kio writes of a request, so that it can be joined at once."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, part: bytes) -> None:
-        self.parts.append(part)
