@@ -134,7 +134,7 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 1000  # whoever reads it line by line wants whole lines
+        console.width = 1000  # readers of single lines want whole lines
     for part in _as_tables(file, found, everything):
         console.print(part)
 

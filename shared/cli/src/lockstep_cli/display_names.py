@@ -28,7 +28,7 @@ def in_a_cell(name: str) -> str:
 
 
 def without_name(why: str, kind: str, name: str) -> str:
-    """A reason without what stands before it anyhow: the name of what it is about."""
+    """A reason without the prefix that is shown anyhow: the name of its subject."""
     for before in (f"{kind} {name}: ", f"{name}: "):
         if why.startswith(before):
             return why.removeprefix(before)

@@ -100,8 +100,8 @@ def _unread(
 
 
 def not_drained(held: MigrationState) -> str:
-    """Why the rows may not be the last word yet, as a sentence; "" when they are, or waiting would not help: every slot
-    has ended, and has written down what the target's log says."""
+    """Why the rows may not be final yet, as a sentence. "" when they are, or waiting would not help: every slot has
+    ended, and has written down what the target's log says."""
     rows = held.progress()
     why = _awaited(held, _unread(held, rows, [tp for tp, row in rows.items() if _is_gone(held.rows, row)]))
     return "" if why and _failed(held) else why

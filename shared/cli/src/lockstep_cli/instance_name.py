@@ -1,9 +1,8 @@
 """The name under which a run's services join their groups: `<host>-<n>`.
 
 Static members keep their place while their name stays the same, so the number is the lowest that no other run on this
-host holds:
-a run that is started again has the name of the one before and takes over its places without waiting for a session to
-time out, and two runs beside each other never share a name.
+host holds. A run that is started again has the name of the one before. It takes over its places without waiting for a
+session to time out. Two runs beside each other never share a name.
 """
 
 from __future__ import annotations

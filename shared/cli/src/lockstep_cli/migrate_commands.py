@@ -121,7 +121,7 @@ class Consent:
         return True
 
     def end(self, plan: TakeoverPlan | HandBack, done_text: str = "") -> int:
-        """`done_text`: what people are told when it is done."""
+        """`done_text`: the message when it is done."""
         if self.output == "json":
             echo_json({**plan.as_json(), "done": bool(done_text)})
         for refusal in plan.refusals:

@@ -41,9 +41,9 @@ def offset_location(
     connector: str | None = None,
     group: str | None = None,
 ) -> OffsetLocation:
-    """Where an MM2 of this kind keeps its progress, unless told otherwise. `group_id`: the target's `group.id` in the
-    file; `own_topic`: the topic of offsets that the file says, which is a dedicated MM2's as well. Raises CannotUse
-    where a Connect cluster's names are needed."""
+    """Where an MM2 of this kind keeps its progress by default. `group_id`: the target's `group.id` in the file.
+    `own_topic`: the topic of offsets that the file names, which is a dedicated MM2's as well. Raises CannotUse where a
+    Connect cluster's names are needed."""
     source = Connector.SOURCE.value
     if origin == CONNECT and not (topic and connector and group):
         raise CannotUse(

@@ -76,8 +76,8 @@ def echo_json(body: Any) -> None:
 
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Options that make one value: the command takes `name`, a dataclass with a field for each of them, and perhaps
-    for some that the command has anyhow."""
+    """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
+    some that the command has anyhow."""
 
     def add(command: Callable[..., Any]) -> Any:
         @wraps(command)
@@ -94,7 +94,7 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Those of whoever runs services in this terminal: where their pages are, `--log-level`, `--log-format`."""
+    """Options of commands that run services in this terminal: where their pages are, `--log-level`, `--log-format`."""
     level = click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),

@@ -40,7 +40,7 @@ class RunOutput:
         self._write(LogLine(_now(), level, RUN, flow, message))
 
     def add_line(self, service: str, text: str) -> str | None:
-        """A line that a service wrote. Returns its pages' address (`http://host:port`, or `https`) when the line tells
+        """A line that a service wrote. Returns its pages' address (`http://host:port`, or `https`) when the line has
         it."""
         if not text.strip():
             return None

@@ -20,7 +20,7 @@ from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, Partiti
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
 MOVES_WITHIN_MS = 10_000
-"""A partition that is behind, whose row is older than this, and that did not move between two looks is stalled."""
+"""A partition that is behind, whose row is older than this, and that did not move between two checks is stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ def judged(
 
 
 def is_conclusive(rows: Iterable[Row], at_ms: int, logs: LogOffsets) -> bool:
-    """Whether each row that is behind the source is recent: else one look cannot tell rest from standing still."""
+    """Whether each row that is behind the source is recent. If one is not, one check cannot distinguish an idle
+    partition from a stalled one."""
     return all(
         at_ms - row.at_ms <= WRITES_WITHIN_MS
         or row.phase != COPYING

@@ -43,8 +43,8 @@ def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
 def missing_permissions(
     grants: Iterable[Grant], held: HeldPermissions, every: Iterable[str]
 ) -> tuple[MissingPermission, ...]:
-    """What of the grants is missing, in their order. Create counts where either the cluster or the topic has it; what
-    cannot be asked for (transactional ids, topics that are not there yet) is not missing."""
+    """Which of the grants are missing, in their order. Create counts where either the cluster or the topic has it.
+    Grants that cannot be checked (transactional ids, topics that are not there yet) are not missing."""
     missing = []
     for grant in grants:
         operation = _upper(grant.operation)

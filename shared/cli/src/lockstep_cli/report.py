@@ -12,12 +12,12 @@ NOT_BEGUN = "not begun"
 COPYING = "copying"
 
 UNASSIGNED, SILENT, STALLED, UNKNOWN = "unassigned", "silent", "stalled", "unknown"
-"""Why a partition whose row says `copying` may not be copied: no slot that has started has it; that slot has not been
-heard lately; the source has more and the copy does not move; what both logs hold is not known."""
+"""Why a partition whose row says `copying` may not be copied. No slot that has started has it. That slot has not
+reported lately. The source has more and the copy does not move. What both logs hold is not known."""
 
 
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
-"""What a group is whose offset on the target lies beyond its place."""
+"""The state of a group whose offset on the target is beyond its place."""
 
 IN_USE, REFUSED = "in use on target", "refused"
 """What a group is that nobody moves: it has members there, the target does not take it."""
@@ -130,8 +130,8 @@ class SlotLine:
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A consumer group: `exact`, `behind`, `waiting` count its partitions; `records`: how many are read again at most,
-    where that is known; `why`: the commonest reason for waiting."""
+    """A consumer group: `exact`, `behind`, `waiting` count its partitions. `records`: how many are read again at most,
+    where that is known. `why`: the commonest reason for waiting."""
 
     group: str
     phase: str
@@ -143,7 +143,7 @@ class GroupLine:
     why: str = ""
     trouble: str = ""
     ahead_on_target: int = 0
-    """Partitions in which the target's group stands beyond its place: whoever goes on there skips records."""
+    """Partitions in which the target's group is beyond its place: a consumer that continues there skips records."""
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
@@ -162,7 +162,7 @@ class GroupLine:
 
     @property
     def held_back(self) -> str:
-        """Why the target's group is not where the translation says, in words; "" where nothing tells that."""
+        """Why the target's group is not where the translation says, in words; "" where that is unknown."""
         if self.rewound_on_source:
             return REWOUND_ON_SOURCE
         if self.ahead_on_target:
@@ -172,7 +172,7 @@ class GroupLine:
 
 @dataclass(frozen=True, slots=True)
 class AclLine:
-    """How ACL sync stands. `owned`: those on the target that are ours to take back, `revoked` those of them that the
+    """The state of ACL sync. `owned`: those on the target that are ours to take back, `revoked` those of them that the
     source has no more. `left_out_for`: (why, how many), `left_out_named`: (binding, why). `reason`: why the phase is
     what it is; `notes`: what an operator should know though nothing fails."""
 
@@ -257,6 +257,6 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Nothing is in trouble, every partition copies, it is known how far behind each is, and every group that is
-        moved stands at its place."""
+        """Nothing is in trouble, every partition copies, and it is known how far behind each is. Every group that is
+        moved is at its place."""
         return not (self.troubles or self.not_copying or self.lag_unknown or self.groups_held)

@@ -97,8 +97,8 @@ def _verdict(report: Report) -> Text:
 
 
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
-    """What a person is shown: the headline, the sections asked for (none named: what they come to, and those that are
-    short), and what is in trouble."""
+    """The report for a person: the headline, the sections asked for, and what is in trouble. If none is named, it has
+    the total of each section, and those that are short."""
     yield _headline(report)
     if not sections and not only_trouble:
         yield _services(report, report.services)

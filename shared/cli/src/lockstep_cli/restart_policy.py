@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 BAD_CONFIGURATION = 2
-"""The exit code by which a service says that its configuration cannot be used, so that starting it again cannot help;
-unless it could before: then somebody is replacing a file just now."""
+"""The exit code of a service whose configuration cannot be used. Starting it again cannot help, unless an earlier start
+could use it. Then a file is being replaced just now."""
 
 SHUTDOWN_REQUESTED = 3
 """The exit code by which a service says that its configuration asks the whole run to end
@@ -21,8 +21,8 @@ STEADY = timedelta(minutes=1)
 """A service that lived so long had started well: its next crash is counted from the beginning."""
 
 EARNS_BACK = timedelta(seconds=10)
-"""Each time that a service worked so long, one crash is forgotten: what is killed from outside every half minute comes
-back at once every time, and what ends by itself before or soon after it is ready waits longer and longer."""
+"""Each time that a service worked so long, one crash is forgotten. A service killed from outside every half minute
+comes back at once every time. One that ends by itself before or soon after it is ready waits longer and longer."""
 
 
 @dataclass(frozen=True, slots=True)

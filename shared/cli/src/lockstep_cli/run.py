@@ -21,7 +21,7 @@ from lockstep_runtime.util.java import missing_java
 
 
 class CannotStart(Exception):
-    """Something stands in the way that starting again would not mend; the message says what to do, line by line."""
+    """An obstacle that starting again would not remove; the message says what to do, line by line."""
 
 
 def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
@@ -80,7 +80,7 @@ def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None
 
 
 def run_or_say(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
-    """`run` for a command: what stands against a start is on standard error, and the exit code is 2."""
+    """`run` for a command: what prevents a start is on standard error, and the exit code is 2."""
     try:
         return run(file, access=access, log_level=log_level, log_format=log_format)
     except CannotStart as exc:

@@ -1,6 +1,6 @@
 """One service as a child process: started, read, asked whether it is ready, ended. It never outlives the run.
 
-A child leads a session of its own, so that the terminal's Ctrl-C reaches only the run, and so that everything it has
+A child leads a session of its own, so that the terminal's Ctrl-C reaches only the run. So everything that it has
 started itself (Spark's JVM and workers) can be found and ended with it.
 """
 
@@ -86,7 +86,7 @@ async def answers_ready(address: str) -> bool:
     """
     scheme, _, place = address.rstrip("/").partition("://")
     host, _, port = place.rpartition(":")
-    # Whose certificate it is does not matter: it is our own child on this machine, and nothing is told it.
+    # Whose certificate it is does not matter: it is our own child on this machine, and gets no secret.
     tls = ssl._create_unverified_context() if scheme == "https" else None  # noqa: S323
     try:
         async with asyncio.timeout(2):

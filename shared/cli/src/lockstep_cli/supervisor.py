@@ -26,14 +26,14 @@ _LAST_WORDS = timedelta(seconds=3)
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
 _NEXT_AFTER = timedelta(seconds=3)
-"""How long a service may keep the next one waiting at the start. All at once, they and Spark's JVM would only fight
-over the cores; one after the other, as soon as each has spoken, all are there sooner."""
+"""How long a service may keep the next one waiting at the start. All at once, they and Spark's JVM would only compete
+for the cores. One after the other, as soon as each has spoken, all are there sooner."""
 
 Say = Callable[[str, str], None]
 """(level, message): one event of the run itself."""
 
 Hear = Callable[[str, str], str | None]
-"""(service, line): takes a line that a service wrote; returns the service's address when the line tells it."""
+"""(service, line): takes a line that a service wrote; returns the service's address when the line has it."""
 
 
 class Supervisor:
@@ -46,7 +46,7 @@ class Supervisor:
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
         self._served: set[str] = set()
-        """Services that told an address: they could use their configuration."""
+        """Services that reported an address: they could use their configuration."""
         self._spoke = {name: asyncio.Event() for name in commands}
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()

@@ -1,9 +1,9 @@
 """Taking a flow over from MirrorMaker 2 where it left off: what was found becomes a plan, or reasons for none. Pure.
 
-MM2 keeps, in Connect's topic of offsets on the target, the offset of the last record copied of each source partition
-under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there where it has nothing of
-its own yet, reading the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. Where that is
-MM2's place too nothing has to be written; else the offsets are written down once more, in our place.
+MM2 keeps the offset of the last record copied of each source partition in Connect's topic of offsets on the target. It
+is under the name of its source connector (`mm2-behaviour.md` §1.7). The data plane begins there where it has nothing of
+its own yet, reading the flow's own place: `offset.storage.topic` under `lockstep.progress.connector`. If that is MM2's
+place too, nothing has to be written; else the offsets are written down once more, in our place.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class TakeoverPlan(MigrationPlan):
     found: TakeoverState
     topics: tuple[TopicPlan, ...]
     alters: tuple[tuple[TopicPartition, int], ...]
-    """Offsets to alter by a command: of partitions where the flow has rows of its own, which count more than what lies
-    in its place."""
+    """Offsets to alter by a command: of partitions where the flow has rows of its own. These count more than its
+    place."""
     resume: bool
     """An operator stopped the source connector: it has to be resumed."""
 

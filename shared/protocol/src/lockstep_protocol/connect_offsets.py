@@ -58,12 +58,12 @@ class OffsetChange:
 
 
 class OffsetFold:
-    """The topic of offsets, as Connect reads it: it compares the keys' bytes, the last record of a key counts, and a
+    """The topic of offsets, as Connect reads it. It compares the keys' bytes, the last record of a key counts, and a
     reset forgets it (`mm2-behaviour.md` §1.7). The records of a key have to come in log order."""
 
     def __init__(self) -> None:
         self.known: dict[str, dict[bytes, OffsetChange]] = {}
-        """What is not reset, by the connector's name and the key as it lies there."""
+        """What is not reset, by the connector's name and the key as in the topic."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
         """Fold a record. A value without an offset is a reset; what is no record of Connect's changes nothing."""
@@ -71,7 +71,7 @@ class OffsetFold:
             found = json.loads(key or b"")
             body = None if value is None else json.loads(value)
         except (ValueError, RecursionError):
-            return  # whoever shares the topic writes what they like
+            return  # every user of a shared topic writes what they like
         match found:
             case [str(connector), partition] if key is not None and (partition is None or isinstance(partition, dict)):
                 offset = body.get("offset") if isinstance(body, dict) else None

@@ -115,8 +115,8 @@ def should_replicate_topic(
     also_source: bool = False,
     one_cluster: bool = False,
 ) -> bool:
-    """Whether `topic` of the flow's source is mirrored, as far as its name tells. For `also_source` and `one_cluster`
-    see `came_from`; on one cluster a topic that keeps its name would be mirrored into itself, and is not."""
+    """Whether `topic` of the flow's source is mirrored, as far as its name shows. For `also_source` and `one_cluster`
+    see `came_from`. On one cluster a topic that keeps its name would be mirrored into itself, and is not."""
     if one_cluster and policy.format_remote_topic(flow.source, topic) == topic:
         return False
     return passes_selection(
@@ -132,7 +132,7 @@ def passes_selection(topic: str, *, topics: Names, policy: ReplicationPolicy, he
 
 
 def should_replicate_group(group: str, groups: Names) -> bool:
-    """Whether `group` of the flow's source is followed, as far as its name tells. Lockstep's own never are."""
+    """Whether `group` of the flow's source is followed, as far as its name shows. Lockstep's own never are."""
     return not group.startswith(OUR_GROUPS) and groups.matches(group)
 
 

@@ -1,7 +1,7 @@
 """How many offsets of a source partition a reader of the target cannot read yet, as far as that is known. Pure.
 
-`lockstep status` and the data plane's metrics both ask here. The number is never less than what the reader lacks: where
-nobody can tell, it is None, and never 0.
+`lockstep status` and the data plane's metrics both ask here. The number is never less than what the reader lacks: if
+that is unknown, it is None, and never 0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LogRange:
 
 
 def is_of_another_log(row: PartitionProgress, topic: MirroredTopic | None) -> bool:
-    """Whether the row tells of a topic that was deleted since, and created again under the same name."""
+    """Whether the row is about a topic that was deleted since, and created again under the same name."""
     if row.case in NEW_LOG:
         return True
     if topic is None:

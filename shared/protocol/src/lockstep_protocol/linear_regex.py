@@ -1,9 +1,9 @@
 """Regular expressions that take no longer on one name than on another.
 
-Python's `re`, as Java's, tries one way after another; for `(a+)+b` there are more ways than anybody can wait for, and a
-topic named `aaaa...` would stop a service. Patterns in which something that may repeat stands in something that may
-repeat, or many such follow each other, are therefore matched step by step instead, with all ways at once. That is as
-exact, and slower only where `re` would be fast.
+Python's `re`, as Java's, tries one way after another. For `(a+)+b` there are too many ways, and a topic named `aaaa...`
+would stop a service. Two kinds of patterns are therefore matched step by step instead, with all ways at once. In the
+first, something that may repeat is inside something that may repeat. In the second, many such follow each other. That
+is as exact, and slower only where `re` would be fast.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def matcher_of(pattern: str) -> Matcher:
 
 
 def _choices(nodes: Iterable[Any]) -> int:
-    """How many choices follow each other at most; FEW_CHOICES or more, if one stands in what is repeated."""
+    """How many choices follow each other at most; FEW_CHOICES or more, if one is in what is repeated."""
     count = 0
     for operator, argument in nodes:
         match str(operator):

@@ -1,7 +1,7 @@
 """MM2's records as bytes, byte for byte as MM2 4.3 writes them (`mm2-behaviour.md` §1.2 to 1.7).
 
-Every decoder raises MalformedRecord, with what was wrong, for bytes that are no such record (a tombstone included:
-MM2 writes none into these topics), and ignores trailing bytes. Every encoder raises ValueError for what the format
+Every decoder raises MalformedRecord, with what was wrong, for bytes that are no such record, and ignores trailing
+bytes. That includes a tombstone: MM2 writes none into these topics. Every encoder raises ValueError for what the format
 cannot hold.
 """
 
@@ -116,9 +116,8 @@ def encode_source_progress(
 ) -> tuple[bytes, bytes]:
     """Key and value with which Connect keeps the offset of the last replicated record of a source partition.
 
-    Connect finds its offsets by the key's raw bytes, so the order of the fields is Java's, and it chooses the
-    partition by murmur2 of the key. Raises ValueError for what Connect's own `alterOffsets` refuses: a negative
-    partition or offset.
+    Connect finds its offsets by the key's raw bytes, so the order of the fields is Java's. It chooses the partition by
+    murmur2 of the key. Raises ValueError for what Connect's own `alterOffsets` refuses: a negative partition or offset.
     """
     if offset < 0:
         raise ValueError(f"progress of {topic}-{partition} cannot be {offset}: offsets begin at 0")

@@ -22,7 +22,7 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Group `group`, committed at `upstream` on the source, stands at `downstream` on the target.
+    """Group `group`, committed at `upstream` on the source, is at `downstream` on the target.
 
     `topic` is the target's name; `metadata` is what the group committed beside its offset.
     """

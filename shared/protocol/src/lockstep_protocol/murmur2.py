@@ -1,4 +1,4 @@
-"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must land where MM2 looks
+"""The hash by which Kafka's Java clients choose a partition; Connect's offsets must be where MM2 reads them
 (`mm2-behaviour.md` §1.7)."""
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 (`architecture.md` §5, `kafka-wire.md` §5).
 
 A run is a stretch of records along which downstream minus upstream is constant. Within a generation (an epoch of our
-chain) records are only ever appended, so a run that was true stays true, and both ends of a partition's runs rise
-together. From that follows what every reader may rely on: **any** subset of the runs ever written translates a position
-exactly or to an earlier place, never beyond the records that a reader at that position still has to see. Rows that come
-twice, late, out of order or not at all cost exactness, never records.
+append sequence) records are only ever appended. So a run that was true stays true, and both ends of a partition's runs
+rise together. From that follows a guarantee for every reader. **Any** subset of the runs ever written translates a
+position exactly or to an earlier place. It never leads beyond the records that a reader at that position still has to
+see. Rows that come twice, late, out of order or not at all cost exactness, never records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 
 class Run(NamedTuple):
-    """`length` records: the one at `upstream` + i stands at `downstream` + i."""
+    """`length` records: the one at `upstream` + i is at `downstream` + i."""
 
     upstream: int
     downstream: int
@@ -50,18 +50,18 @@ class Translation(NamedTuple):
 
 
 class BackTranslation(NamedTuple):
-    """Where a position downstream stands upstream."""
+    """The upstream position for a position downstream."""
 
     upstream: UpstreamOffset
     behind: bool
     """The position is beyond what the runs tell of (or behind markers at their end): there may be more for it."""
     reread: int
-    """So many upstream offsets of which the runs do not tell lie between here and the next record of which they do; 0:
-    none, or there is no such record. Where they hold records, those were passed over and are nowhere downstream."""
+    """So many upstream offsets outside of the runs are between here and the next record within them; 0: none, or there
+    is no such record. Where they hold records, those were passed over and are nowhere downstream."""
 
 
 def encode_runs(runs: Sequence[Run]) -> tuple[tuple[int, int, int], ...]:
-    """As `OffsetRuns.runs` has them: the first begins at the row's own offsets, each tells how far it is from the one
+    """As `OffsetRuns.runs` has them: the first begins at the row's own offsets, each has its distance from the one
     before."""
     steps: list[tuple[int, int, int]] = []
     for index, run in enumerate(runs):
@@ -80,8 +80,8 @@ def decode_runs(row: OffsetRuns) -> Iterator[Run]:
 
 
 def union(*several: Iterable[Run]) -> tuple[Run, ...]:
-    """Runs of one generation together, ascending. Those that overlap or meet along one line are one run: what one
-    writer knew in parts another may have known whole, and an earlier row knew the beginning."""
+    """Runs of one generation together, ascending. Those that overlap or meet along one line are one run. One writer may
+    have known in parts what another knew whole, and an earlier row knew the beginning."""
     together: list[Run] = []
     for run in sorted(run for runs in several for run in runs):
         last = together[-1] if together else None
@@ -97,7 +97,7 @@ def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) 
     """Where a group that reads `upstream` next stands downstream; None before the first run.
 
     `runs` ascend (`union`). Within the last run that begins at or before the position it is exact. Between two runs it
-    is the end of the earlier one: what lies between is read again rather than left out. Beyond the last run it is that
+    is the end of the earlier one: what is between is read again rather than left out. Beyond the last run it is that
     run's end, and behind, unless everything below the position was `decided` (`PartitionProgress.upstream`). Does not
     fall when `upstream` rises.
     """
@@ -114,11 +114,11 @@ def translate(runs: Sequence[Run], upstream: UpstreamOffset, decided: int = -1) 
 
 
 def translate_back(runs: Sequence[Run], downstream: DownstreamOffset) -> BackTranslation | None:
-    """Where a group that reads `downstream` next stands upstream; None before the first run.
+    """The next upstream position of a group that reads `downstream` next; None before the first run.
 
     `runs` ascend (`union`). Within a run it is exact. From the end of a run to the beginning of the next one it is the
-    upstream end of the first: who goes on there reads what was passed over, rather than leaving it out. Whatever part
-    of the runs is known, it never leads beyond a record that was not read downstream. Does not fall when `downstream`
+    upstream end of the first. A group that continues there reads what was passed over, rather than leaving it out. With
+    any part of the runs, it never leads beyond a record that was not read downstream. Does not fall when `downstream`
     rises.
     """
     index = bisect_left(runs, downstream, key=attrgetter("downstream")) - 1
@@ -138,7 +138,7 @@ def translate_back(runs: Sequence[Run], downstream: DownstreamOffset) -> BackTra
 class RunMap:
     """The fold of one partition's runs, for one pair of topics and one producer id: rows of others do not count.
 
-    Bounded by the ring of chunks. Folding a row twice changes nothing. Rows of one generation may come in any order; a
+    Bounded by the ring of chunks. Folding a row twice changes nothing. Rows of one generation may come in any order. A
     higher generation makes all that was known unknown (the writer writes again what still holds), a lower one does not
     count. So the result of any order is the same once every row of the highest generation is there.
     """

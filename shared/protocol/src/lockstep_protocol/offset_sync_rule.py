@@ -1,10 +1,10 @@
 """When an offset sync is due (`mm2-behaviour.md` §3.1): often enough that a translated offset is at most
 `offset.lag.max` behind.
 
-MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records: of the
-records at which MM2 would have emitted within the run it emits the first, without which a group inside the run would
-have no translation at all, and the newest. Those between are left out, as MM2 leaves them out when it has more syncs to
-send than it may have outstanding.
+MM2 decides at each acknowledged record. A data plane that acknowledges batches decides once a run of records. Of the
+records at which MM2 would have emitted within the run it emits two. These are the newest, and the first, without which
+a group inside the run would have no translation at all. Those between are left out, as MM2 leaves them out when it has
+more syncs to send than it may have outstanding.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class OffsetSyncRule:
     def acknowledged(
         self, upstream_first: UpstreamOffset, downstream_first: DownstreamOffset, count: int
     ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
-        """The syncs to emit, oldest first and at most two, now that `count` records are acknowledged: the one at
-        `upstream_first` + i stands at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises
+        """The syncs to emit, oldest first and at most two, now that `count` records are acknowledged. The one at
+        `upstream_first` + i is at `downstream_first` + i. Runs must come in the order of acknowledgement. Raises
         ValueError for an empty run.
         """
         if count < 1:
@@ -54,7 +54,7 @@ class OffsetSyncRule:
         return tuple(_pair(upstream_first + (at - downstream_first), at) for at in due)
 
     def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:
-        """The last acknowledged record, unless a sync told of it already; to be emitted at every offset flush
+        """The last acknowledged record, unless a sync has it already; to be emitted at every offset flush
         (KAFKA-15906)."""
         delayed, self._delayed = self._delayed, None
         return delayed

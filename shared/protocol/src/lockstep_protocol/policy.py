@@ -1,6 +1,6 @@
 """What a topic is called on the other side, and where it came from (`mm2-behaviour.md` §2.1 and §2.2).
 
-A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B); the identity
+A remote topic carries its history in its name under the default policy (`B.A.t`: from A, by way of B). The identity
 policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.
 """
 
@@ -20,8 +20,8 @@ KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_gr
 class ReplicationPolicy(Protocol):
     """The names of remote and internal topics. All methods are pure; None means "not a remote topic".
 
-    A policy of one's own inherits from this and says the first three; the others are then as in Java's interface:
-    internal topics have dots in their names, and are told by the rule of MM2 4.0 (KIP-1074).
+    A custom policy inherits from this and defines the first three. The others are then as in Java's interface: internal
+    topics have dots in their names, and are recognized by the rule of MM2 4.0 (KIP-1074).
     """
 
     __slots__ = ()
@@ -79,10 +79,11 @@ class ReplicationPolicy(Protocol):
 class DefaultReplicationPolicy(ReplicationPolicy):
     """Remote topics are prefixed with the alias they came from. MM2's default.
 
-    `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in
-    the names of internal topics. `narrow_internal` False is the rule before MM2 4.0: whatever ends in `.internal` is
-    MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds the separator
-    counts as remote: with an empty one, as Java takes names apart, any of two letters or more, its first the source.
+    `internal_separator` is `replication.policy.internal.topic.separator.enabled` (KIP-949): False keeps the dot in the
+    names of internal topics. `narrow_internal` False is the rule before MM2 4.0. Then every topic that ends in
+    `.internal` is MM2's own, and so is any topic of a Connect cluster named by its default. Any topic whose name holds
+    the separator counts as remote. With an empty separator, as Java splits names, that is any of two letters or more,
+    its first the source.
     """
 
     separator: str = "."
@@ -188,8 +189,8 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 @dataclass(frozen=True, slots=True, init=False)
 class LegacyReplicationPolicy(IdentityReplicationPolicy):
     """Names as MirrorMaker 1 leaves them: every topic keeps its own, heartbeats too. Internal is what no consumer of a
-    pattern reads, Kafka's own topics, and beyond MirrorMaker 1 those of MM2 and of remote log storage: copied ones
-    would be mistaken for the target's."""
+    pattern reads, Kafka's own topics. Beyond MirrorMaker 1, those of MM2 and of remote log storage are internal too:
+    copied ones would be mistaken for the target's."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return topic
@@ -205,7 +206,7 @@ class LegacyReplicationPolicy(IdentityReplicationPolicy):
 
 
 def keeps_names(policy: ReplicationPolicy, source_alias: str = "alias") -> bool:
-    """Whether topics have the same name on both sides, so that names do not tell where a record came from. The default
+    """Whether topics have the same name on both sides, so that names do not show where a record came from. The default
     policy keeps them where both its separator and the source's alias are empty.
 
     A policy that keeps some names and changes others says so by an attribute `keeps_names`; the others are asked for
@@ -225,16 +226,16 @@ def is_cycle(
 def came_from(
     policy: ReplicationPolicy, topic: str, flow: Flow, *, also_source: bool = False, one_cluster: bool = False
 ) -> Iterator[tuple[str, str | None]]:
-    """Where the name of `topic`, found on the flow's source, says that it has been before: the target's alias and the
-    name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
+    """Where the name of `topic`, found on the flow's source, says that it has been before. That is the target's alias
+    and the name it had there (None: the policy does not know). `flow` has the aliases that names are made of.
 
-    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It
-    has no effect on a policy that keeps names, under which every topic has. `one_cluster`: both aliases lead to one
-    cluster, so that each copy lies on the source at once; each name that a flow made of its source's alias counts
-    then, under any policy.
+    `also_source` is the rule of MM2 4.4 (KAFKA-9914): a topic that has been on the source before counts too. It has no
+    effect on a policy that keeps names, under which every topic has. `one_cluster`: both aliases lead to one cluster,
+    so that each copy is on the source at once. Each name that a flow made of its source's alias counts then, under any
+    policy.
 
-    An alias that holds the separator is found as well: MM2 takes a name apart at each separator, does not see
-    `cluster-1` in `cluster-1-orders`, and mirrors that back and forth for ever.
+    An alias that holds the separator is found as well. MM2 splits a name at each separator, does not see `cluster-1` in
+    `cluster-1-orders`, and mirrors that back and forth for ever.
     """
     been_on = {flow.target}
     if one_cluster or (also_source and not keeps_names(policy)):
@@ -256,7 +257,7 @@ def came_from(
         seen.add(name)
         source = policy.topic_source(name)
         upstream = None if source is None else policy.upstream_topic(name)
-        # A name that is kept does not tell that a flow made it.
+        # A name that is kept does not show that a flow made it.
         if source == flow.target or (source in been_on and upstream != name):
             yield source, upstream
         name = upstream

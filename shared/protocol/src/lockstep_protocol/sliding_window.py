@@ -97,7 +97,7 @@ class Window:
 
 
 class Rate:
-    """How much came a second in the last 30 to 60 seconds; as in Kafka, a window that has just begun counts as 30
+    """How much came a second in the last 30 to 60 seconds. As in Kafka, a window that has just begun counts as 30
     seconds long."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """What the names of a cluster's topics say about the clusters behind it (`mm2-behaviour.md` §3.8). No I/O.
 
-Heartbeats are mirrored like any topic and named after each cluster they came through: `B.A.heartbeats` on C says that
-C mirrors B, and B mirrors A.
+Heartbeats are mirrored like any topic and named after each cluster they came through. `B.A.heartbeats` on C says that C
+mirrors B, and B mirrors A.
 """
 
 from __future__ import annotations

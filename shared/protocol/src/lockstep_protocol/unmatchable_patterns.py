@@ -18,9 +18,9 @@ LEGAL = frozenset(string.ascii_letters + string.digits + "._-")
 
 
 def needed_but_illegal(pattern: str) -> tuple[str, ...]:
-    """Characters at least one of which each name that a Java pattern matches must have, and no topic's name has, in the
-    order of the pattern; a class is told by one of its members (an empty text where none is
-    usual). Empty: some name may match.
+    """Sets of characters, in the order of the pattern, that no topic's name has. Each name that a Java pattern matches
+    must have one of each set. A class is named by one of its members (an empty text where none is usual). Empty: some
+    name may match.
 
     Certain where it answers: what depends on places (`a^b`) or on what a group matched before counts as possible.
     Raises UntranslatablePattern.

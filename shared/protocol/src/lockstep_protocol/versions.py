@@ -1,7 +1,7 @@
 """What differs between MirrorMaker 2's versions, as far as it decides anything here (`mm2-behaviour.md` §0.1).
 
-A version is not a build of ours: it chooses the rules, so that Lockstep can stand beside an MM2 of that version, or
-take its place, without mirroring other topics than it did.
+A version is not a build of ours: it chooses the rules. So Lockstep can run beside an MM2 of that version, or take its
+place, without mirroring other topics than it did.
 """
 
 from __future__ import annotations

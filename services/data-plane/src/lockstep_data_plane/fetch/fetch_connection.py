@@ -1,9 +1,9 @@
 """What one connection fetches from one broker: question, answer, delivery, and the next question.
 
-As soon as a large answer is in, the next request is out, and only then are the batches judged: so the broker never
-waits for us. A small answer's records go on their way first, as soon as they are read from the socket. They would
-otherwise wait for the next request and for a turn of the event loop. That takes as long as the answer itself. Single
-records that come by the thousand are fetched a few at a time, over one connection (`small_batch_pacer.py`)."""
+As soon as a large answer is in, the next request is out. Only then are the batches judged: so the broker never waits
+for us. A small answer's records go on their way first, as soon as they are read from the socket. They would otherwise
+wait for the next request and for a turn of the event loop. That takes as long as the answer itself. Single records that
+come by the thousand are fetched a few at a time, over one connection (`small_batch_pacer.py`)."""
 
 from __future__ import annotations
 

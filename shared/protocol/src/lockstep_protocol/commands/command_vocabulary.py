@@ -1,7 +1,7 @@
 """What an operator may ask for: verbs, what they are about, and which service answers. Pure.
 
 A command's `subject` is a scope: "" or `flow`, `connector:NAME` by MM2's names, `slot:N`, `topic:T`, `partition:T-N`,
-`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here; what is wanted of it stands in rows of
+`group:G`. MM2's source connector is topic-sync, acl-sync and data-plane here. What is wanted of it is in rows of
 topic-sync, for the data plane may have no replica while it is stopped.
 """
 
@@ -58,8 +58,8 @@ class ScopeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a command is about; prints as it stands in a command. `name` is the connector, topic or group, `number` the
-    slot or partition."""
+    """The scope of a command; prints as in a command. `name` is the connector, topic or group, `number` the slot or
+    partition."""
 
     kind: ScopeKind
     name: str = ""

@@ -40,7 +40,8 @@ UNICODE_CATEGORIES = frozenset(
 
 @functools.cache
 def category_ranges(category: str) -> str:
-    """The code points of a general category. The first call for a category looks at all of Unicode (about 0.1 s)."""
+    """The code points of a general category. The first call for a category goes through all of Unicode (about 0.1
+    s)."""
     ranges: list[str] = []
     first: int | None = None
     for point in range(sys.maxunicode + 2):

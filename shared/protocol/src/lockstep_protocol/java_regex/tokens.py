@@ -56,14 +56,14 @@ class Tokens:
         return char
 
     def pop_until(self, end: str, missing: str) -> str:
-        """What stands before the next `end`, which is taken too."""
+        """The text before the next `end`, which is consumed too."""
         collected = ""
         while not self.pop_if(end):
             collected += self.pop(missing).char
         return collected
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise UntranslatablePattern with where the reading stands."""
+        """Raise UntranslatablePattern with the present position."""
         at = self.tokens[min(self.next, len(self.tokens)) - 1].at if self.tokens and self.next else 0
         raise UntranslatablePattern(self.pattern, f"{why}, at character {at + 1}")
 

@@ -1,9 +1,10 @@
 """Java's regular expressions in Python: the same names match in full, or the pattern is refused with a sentence.
 
-MM2's `topics`, `groups` and excludes are `java.util.regex` patterns. What means something else in Python is spelled
-out (`.`, `$`, `\\Z`, `\\h`, POSIX classes, unions and intersections of classes, inline flags, `\\Q..\\E`); what has
-no counterpart raises UntranslatablePattern. Defaults are Java's: `\\w`, `\\d`, `\\s` and `(?i)` are about ASCII, and
-`\\b` is as in Java 19 and later (before, it knew letters of all scripts; no topic name holds such a letter).
+MM2's `topics`, `groups` and excludes are `java.util.regex` patterns. A construct that means something else in Python is
+spelled out (`.`, `$`, `\\Z`, `\\h`, POSIX classes, unions and intersections of classes, inline flags, `\\Q..\\E`). A
+construct without a counterpart raises UntranslatablePattern. Defaults are Java's. `\\w`, `\\d`, `\\s` and `(?i)` are
+about ASCII, and `\\b` is as in Java 19 and later. (Before, it knew letters of all scripts; no topic name holds such a
+letter.)
 """
 
 from __future__ import annotations

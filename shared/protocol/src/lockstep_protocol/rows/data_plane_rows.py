@@ -27,8 +27,9 @@ class PartitionProgress(Row):
     topic: str
     partition: int
     phase: str = "copying"
-    """`copying` | `halted` (reason says why; nothing moves until somebody decides) | `paused` | `stopped` (an operator
-    wants it so: what flew has been acknowledged, nothing moves until it is resumed)."""
+    """`copying` | `halted` | `paused` | `stopped`. Halted: reason says why, and nothing moves until an operator
+    decides. Paused and stopped: an operator wants it so. Batches in flight have been acknowledged, and nothing moves
+    until it is resumed."""
     reason: str = ""
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
@@ -50,18 +51,19 @@ class PartitionProgress(Row):
     """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
     `upstream` is what is known to be committed."""
     left_epoch: int = -1
-    """While another producer id than the flow's own is used (transactions; releases that knew `lockstep.fence=marker`):
-    the epoch of the own one that was used here last; a chain that goes back to it begins behind."""
+    """The epoch of the flow's own producer id that was used here last, while another id than that is used. This is so
+    for transactions, and for releases that knew `lockstep.fence=marker`. A sequence that goes back to the own id begins
+    behind."""
     sequence: int = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
     others: tuple[tuple[int, int], ...] = ()
-    """(producer id, sequence of its last record) of records that came from elsewhere and are passed on under an id of
-    their origin's, in the same epoch; sorted. See `Origin`."""
+    """(producer id, sequence of its last record) of records that came from elsewhere, sorted. They are passed on under
+    an id of their origin's, in the same epoch. See `Origin`."""
     source_topic_id: str = ""
     target_topic_id: str = ""
     open_run: tuple[int, ...] = ()
-    """(first upstream, first downstream, records) of the run that the last record appended lies in; () when nothing was
-    appended in this epoch. See `OffsetRuns`."""
+    """(first upstream, first downstream, records) of the run of the last record appended; () when nothing was appended
+    in this epoch. See `OffsetRuns`."""
     source_end: int = -1
     """The source's high watermark when last fetched."""
     lag_records: int = 0
@@ -128,8 +130,9 @@ class PartitionProgress(Row):
     """The same from record timestamp to acknowledgement."""
     slot: int = -1
     located: bool = False
-    """Whether `upstream` is where the copy ends in the target's log: the partition is at rest, and the log was read, or
-    every append was acknowledged. False while it is copied, after a kill, and by releases that do not say it."""
+    """Whether `upstream` is where the copy ends in the target's log. Then the partition is at rest, and the log was
+    read, or every append was acknowledged. False while it is copied, after a kill, and by releases that do not say
+    it."""
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
     begins where the first one would)."""
@@ -148,14 +151,14 @@ class PartitionProgress(Row):
         )
 
     def is_outdated_by(self, known: PartitionProgress) -> bool:
-        """Whether it is of an earlier epoch of the same chain: the word of a slot that woke late, which was sure of
-        what no longer holds."""
+        """Whether it is of an earlier epoch of the same sequence. A slot that woke late wrote it, sure of what no
+        longer holds."""
         return self.continues(known) and self.producer_epoch < known.producer_epoch
 
     @property
     def has_end(self) -> bool:
-        """Whether it says where the copy ends: the target's log was asked since records were appended last, or an
-        operator has said where the copy begins."""
+        """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
+        operator has set where the copy begins."""
         return self.located or bool(self.begins)
 
 
@@ -166,7 +169,7 @@ class OffsetRuns(Row):
     plane (the slot). The one that still grows is the `open_run` of `PartitionProgress`. More in
     `docs/reference/offset-runs.md`.
 
-    Every run ever written stays true for its topics, producer id and generation, so a reader who misses some translates
+    Every run ever written stays true for its topics, producer id and generation. So a reader who misses some translates
     to an earlier place, never to one too far (`offset_runs.py`).
     """
 
@@ -182,7 +185,7 @@ class OffsetRuns(Row):
     source_topic_id: str = ""
     target_topic_id: str = ""
     upstream: int = 0
-    """First upstream offset of the first run; `downstream` is where it stands."""
+    """First upstream offset of the first run; `downstream` is its offset on the target."""
     downstream: int = 0
     runs: tuple[tuple[int, int, int], ...] = ()
     """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
@@ -236,11 +239,12 @@ class SlotStatus(Row):
 @row_kind("origin", "producer_id")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
-    """What a producer id in the target's log stands for. Owner: data plane (the driver; a slot where it passes records
-    of another origin on). Never deleted (`kafka-wire.md` §4). Acknowledged before the first batch that bears the id.
+    """The flow and the origin of a producer id in the target's log. Owner: data plane (the driver; a slot where it
+    passes records of another origin on). Never deleted (`kafka-wire.md` §4). Acknowledged before the first batch with
+    the id.
 
-    The flow's producer id for an origin is the one of the *first* such row in the log whose target cluster id is the
-    target's present one.
+    The flow's producer id for an origin is in the *first* such row in the log whose target cluster id is the target's
+    present one.
     """
 
     producer_id: int
@@ -262,7 +266,7 @@ class LegacyGroup(Row):
     phase: str
     reason: str = ""
     members: tuple[str, ...] = ()
-    """Client ids and hosts of who is in the group, some of them."""
+    """Client ids and hosts of the group's members, some of them."""
     partitions: int = 0
     """Those whose positions are committed."""
     committed_ms: int = 0

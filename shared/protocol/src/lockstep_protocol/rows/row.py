@@ -1,10 +1,10 @@
-"""What every row of the state topic has in common: a key, a version, JSON (`architecture.md` §3). The rows stand in
+"""What every row of the state topic has in common: a key, a version, JSON (`architecture.md` §3). The rows are in
 `state_rows.py`.
 
 Rows travel as JSON objects with a `version`; a fold keeps the last row of each key and may see any row twice. A reader
-ignores fields it does not know and stops with `NewerVersion` on a row whose version it was not built for: such a row
-may mean something else. Fields are added with a default and without a new version; a kind gets a new version when what
-an earlier release would make of it is wrong. What each kind holds, for other programs: `schemas`.
+ignores fields it does not know. It stops with `NewerVersion` on a row whose version it was not built for: such a row
+may mean something else. Fields are added with a default and without a new version. A kind gets a new version when an
+earlier release would misread it. What each kind holds, for other programs: `schemas`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ControlRecord:
     version: ClassVar[int] = 1
 
     def encode_value(self) -> bytes:
-        """The value as it lies in the topic. The same record always gives the same bytes."""
+        """The value as in the topic. The same record always gives the same bytes."""
         body = {"version": self.version, **asdict(self)}
         return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 

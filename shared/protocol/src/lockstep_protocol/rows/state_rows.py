@@ -49,10 +49,10 @@ __all__ = [
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
 
-    phase: `mirrored` (both exist, and all but `missing` partitions have a place on the target, or keys choose one) |
-    `failed` (reason says why; tried again) | `deleted` (gone on the source) | `excluded` (no longer selected) |
-    `left-out` (selected, and not mirrored because its name says that it is a copy from the target; note says by which
-    rule). Topic ids are Kafka's own base64 text.
+    phase: `mirrored` | `failed` | `deleted` | `excluded` | `left-out`. Mirrored: both exist, and all but `missing`
+    partitions have a place on the target, or keys choose one. Failed: reason says why; tried again. Deleted: gone on
+    the source. Excluded: no longer selected. Left out: selected, and not mirrored because its name says that it is a
+    copy from the target; note says by which rule. Topic ids are Kafka's own base64 text.
     """
 
     source_topic: str
@@ -81,16 +81,16 @@ class MirroredTopic(Row):
         return self.phase not in ("deleted", "excluded", "left-out")
 
     def copied(self, *, by_key: bool) -> int:
-        """How many partitions of the source are copied: each into the one of the same number, or, where keys choose the
-        partition, into all that there are."""
+        """How many partitions of the source are copied: each into the one of the same number. If keys choose the
+        partition, they are copied into all that there are."""
         return self.partitions if by_key else min(self.partitions, self.target_partitions)
 
 
 @row_kind("acl")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclStatus(Row):
-    """How ACL sync stands. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` (a cluster
-    says who may do what in OAuth tokens, not in ACLs: there are no rules to copy) | `failing`."""
+    """The state of ACL sync. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` |
+    `failing`. OAuth: a cluster grants permissions in OAuth tokens, not in ACLs: there are no rules to copy."""
 
     phase: str
     reason: str = ""
@@ -145,7 +145,7 @@ class CopiedAcl(Row):
 @row_kind("group", "group")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
-    """Where a consumer group stands on the target. Owner: checkpoint. One row a group, all its partitions in it."""
+    """The position of a consumer group on the target. Owner: checkpoint. One row a group, all its partitions in it."""
 
     group: str
     phase: str
@@ -175,7 +175,7 @@ class GroupStatus(Row):
     more_ahead: int = 0
     """The same as `more_behind` of those that are ahead."""
     rewound: tuple[tuple[str, int, int], ...] = ()
-    """(target topic, partition, downstream): its checkpoint stood there before the group went back on the source."""
+    """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
 
 
 @row_kind("flow")
@@ -222,15 +222,15 @@ class Restarts(Row):
     """
 
     owner: str
-    """`Leader.service` of who starts it."""
+    """`Leader.service` of the service that starts it."""
     subject: str = "service"
     """`service`: its main loop; `slot:N`."""
     count: int = 0
     phase: str = "running"
     reason: str = ""
     asked: tuple[str, ...] = ()
-    """`Wanted.restart` of what it lies in, when it failed: with other ids somebody has asked for a new start since, and
-    it counts from none."""
+    """`Wanted.restart` of its scopes, when it failed. Other ids mean that a new start was requested since, and it
+    counts from none."""
 
 
 @row_kind("handover")

@@ -1,5 +1,5 @@
-"""JSON Schemas of the values in our control topics, one file for each kind of row and version, for programs that read
-them without this package.
+"""JSON Schemas of the values in our control topics, one file for each kind of row and version. Programs can read rows
+with them, without this package.
 
 `NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event` or `command`. They say what this
 release writes. Fields that are not listed are to be ignored; at a version that it does not know a reader stops.

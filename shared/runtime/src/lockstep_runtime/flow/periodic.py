@@ -105,7 +105,7 @@ class PeriodicTasks:
             await asyncio.gather(*futures)
 
     def reset(self) -> None:
-        """We stood down: no task works on rounds any more."""
+        """We gave up the leadership: no task works on rounds any more."""
         for futures in self._waiting.values():
             for future in futures:
                 future.cancel()

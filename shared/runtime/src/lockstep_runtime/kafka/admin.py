@@ -1,8 +1,8 @@
 """One cluster's administration: asyncio around librdkafka's AdminClient.
 
-Every method raises `ClusterUnreachable` when no broker answered, `NotPermitted` when the call as a whole was denied and
-`RequestRefused` when the cluster refused it as a whole. If a call is about many resources, the result of each is in the
-`Outcome`. Nothing is retried here: callers retry in rounds.
+Every method raises `ClusterUnreachable` when no broker answered. It raises `NotPermitted` when the call as a whole was
+denied, and `RequestRefused` when the cluster refused it as a whole. If a call is about many resources, the result of
+each is in the `Outcome`. Nothing is retried here: callers retry in rounds.
 """
 
 from __future__ import annotations

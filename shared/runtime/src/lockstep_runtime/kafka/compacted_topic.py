@@ -1,8 +1,8 @@
 """Follow one compacted topic of a cluster, and keep a fold of it that can be trusted.
 
-The topic is read from its beginning and folded anew whenever it is not the same log any more: truncated, deleted, or
-re-created under the same name. The topic id shows the last case, even when the new log is already longer than the old
-one was. While it is missing or cannot be read there is no fold, and `trouble` has the reason.
+The topic is read from its beginning and folded anew whenever it is another log: truncated, deleted, or re-created under
+the same name. The topic id shows the last case, even when the new log is already longer than the old one was. While it
+is missing or cannot be read there is no fold, and `trouble` has the reason.
 """
 
 from __future__ import annotations

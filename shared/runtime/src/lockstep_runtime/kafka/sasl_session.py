@@ -1,6 +1,6 @@
 """Connections that log in again before their session ends (KIP-368), which aiokafka's own do not.
 
-A broker says with each login how long the session lasts, and ends the connection when a request comes after that; a
+A broker says with each login how long the session lasts. It ends the connection when a request comes after that; a
 login is always taken. So when most of the session is over, new requests are held back, and those under way are awaited.
 Then the same login is done once more on the same connection. Then the held requests go out, in their order: nothing is
 lost, doubled or overtaken, and a late login does no harm.
