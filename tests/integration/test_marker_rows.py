@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_data_plane.admin.offset_alteration import with_position
+from lockstep_data_plane.admin.offset_admin import with_position
 from lockstep_data_plane.wire.transaction_coordinator import Producer, TransactionCoordinators
 from lockstep_protocol.names import state_topic, transactional_id
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress

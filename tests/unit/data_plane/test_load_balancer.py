@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.assignment import assign
 from lockstep_data_plane.driver.load_balancer import (
     GAIN,
     HALF_LIFE_S,
@@ -16,6 +15,7 @@ from lockstep_data_plane.driver.load_balancer import (
     ByteRates,
     CountedBytes,
     LoadBalancer,
+    assign,
     count_bytes,
     evened,
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
-from lockstep_data_plane.admin.offset_alteration import (
+from lockstep_data_plane.admin.offset_admin import (
     altered_rows,
     connect_entry,
     not_located,

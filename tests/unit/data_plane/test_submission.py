@@ -9,13 +9,14 @@ import pytest
 from lockstep_config import load
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.app import start_spark
-from lockstep_data_plane.spark.conf import Pod, settings_for
-from lockstep_data_plane.spark.submission import (
+from lockstep_data_plane.spark.conf import (
     ADDRESS,
     PROPERTIES,
     InvalidSubmission,
+    Pod,
     Submission,
     join_conf,
+    settings_for,
     submitted_to,
 )
 

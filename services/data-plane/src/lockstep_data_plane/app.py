@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.driver.driver import Driver, slot_count
+from lockstep_data_plane.spark.conf import InvalidSubmission, join_conf, submitted_to
 from lockstep_data_plane.spark.session import SparkSession
-from lockstep_data_plane.spark.submission import InvalidSubmission, join_conf, submitted_to
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log import JsonLines
 from lockstep_runtime.util.java import missing_java

@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from lockstep_config.flow.model import LegacySettings
-from lockstep_data_plane.admin.offset_alteration import ALTERED, with_position
+from lockstep_data_plane.admin.offset_admin import ALTERED, with_position
 from lockstep_protocol.connect_offsets import RefusedOffsets
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition

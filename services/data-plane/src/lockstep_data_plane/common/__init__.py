@@ -1,1 +1,1 @@
-"""Small parts that know nothing of Kafka or Spark: back-off, time-outs, timers, assignment of partitions to slots."""
+"""Small parts that know nothing of Kafka or Spark: time-outs, sizes of windows, work that is done once."""

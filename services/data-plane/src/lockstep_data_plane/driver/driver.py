@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
-from lockstep_data_plane.common.assignment import assign
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
-from lockstep_data_plane.driver.load_balancer import ByteRates, LoadBalancer
+from lockstep_data_plane.driver.load_balancer import ByteRates, LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_data_plane.admin.offset_alteration import RESET
+from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence

@@ -1,10 +1,10 @@
-"""How long a partition in trouble is left alone (`backoff.py`)."""
+"""How long a partition in trouble is left alone (`PartitionBackoff`)."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from lockstep_data_plane.common.backoff import PartitionBackoff
+from lockstep_data_plane.slot.partition_task import PartitionBackoff
 
 LONGEST_S = 30.0
 
