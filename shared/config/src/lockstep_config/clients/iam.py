@@ -38,7 +38,7 @@ class IamSettings:
     """Whose credentials sign, and for which region. A value: equal settings may share a token.
 
     A `profile` counts before a `role_arn`, as in AWS's library; without both the usual chain is asked: environment, web
-    identity, shared files, container, instance. `region` is None where no broker's name tells it.
+    identity, shared files, container, instance. `region` is None if no broker's name has it.
     """
 
     region: str | None = None
@@ -56,8 +56,8 @@ class IamSettings:
 def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSettings:
     """Read the options of a JAAS line with AWS's names. Raises `Untranslatable`.
 
-    AWS's library ignores what it does not know, and then logs in as somebody else: a name close to a known one is
-    refused, any other is ignored.
+    AWS's library ignores unknown options, and then logs in as another user. So a name close to a known one is refused,
+    and any other is ignored.
     """
     for name in options:
         near = difflib.get_close_matches(name.lower(), [one.lower() for one in _OPTIONS], 1, 0.85)

@@ -111,7 +111,7 @@ def _relations(settings: dict[str, str], kind: ClientKind) -> None:
             settings[most] = str(max(int(settings[least]), int(settings.get(most, "1000"))))
         elif most in settings:
             settings[least] = str(min(int(settings[most]), 100))
-    # Left alone librdkafka comes to wait ten seconds until it looks again whether a broker is back, Java one.
+    # Left alone librdkafka comes to wait ten seconds until it checks again whether a broker is back, Java one.
     settings.setdefault("reconnect.backoff.max.ms", "1000")
     if kind == "consumer" and "fetch.max.bytes" in settings:
         fetched = int(settings["fetch.max.bytes"])

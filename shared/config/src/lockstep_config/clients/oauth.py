@@ -1,8 +1,7 @@
 """Where access tokens for SASL/OAUTHBEARER come from, read from Java's properties.
 
-Three spellings are known: Kafka's own (KIP-768, KIP-1139), whose keys are properties and JAAS options, that of
-Strimzi's `JaasClientOauthLoginCallbackHandler`, whose keys are JAAS options that begin with `oauth.`, and AWS's, for
-which `iam` has the options.
+Three spellings are known. Kafka's own (KIP-768, KIP-1139) has properties and JAAS options as keys. That of Strimzi's
+`JaasClientOauthLoginCallbackHandler` has JAAS options that begin with `oauth.`. For AWS's, `iam` has the options.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ SYSTEMS_TRUST = TlsSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSettings:
-    """One source of tokens. With `token` or `token_file` the token is there already; with `iam` it is signed here;
-    otherwise `endpoint` is asked with the fields of `form`, whose values may come from files (`form_files`), as
-    `client_id` where there is a secret.
+    """One source of tokens. With `token` or `token_file` the token is there already. With `iam` it is signed here.
+    Otherwise `endpoint` is asked with the fields of `form`, whose values may come from files (`form_files`). The
+    request is made as `client_id` if there is a secret.
 
     A value: equal settings may share a token. `retry_for_s` bounds the time in which a question that failed is asked
     again, `retries` their number; None: no such bound. Pauses double from `retry_first_s` to `retry_longest_s`.

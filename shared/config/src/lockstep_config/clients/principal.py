@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def principal_of(properties: Mapping[str, str]) -> str | None:
-    """`User:NAME` for who logs in with these Java properties; None where they do not tell, or no token is at hand yet.
-    Reads the keystore where there is one, once for each change of it; asks nobody."""
+    """`User:NAME` of a client with these Java properties; None if they do not show it, or no token is at hand yet.
+    Reads the keystore where there is one, once for each change of it; sends no request."""
     try:
         name = login_of(properties).principal_name() if uses_sasl(properties) else _subject(properties)
     except (Untranslatable, OSError):

@@ -121,7 +121,7 @@ def material_of(settings: TlsSettings) -> TlsMaterial:
 
 
 def normalised_pem(text: str) -> str:
-    """PEM as OpenSSL wants it. In a properties file it may stand on one line, with blanks where its line ends were."""
+    """PEM as OpenSSL wants it. In a properties file it may be on one line, with blanks where its line ends were."""
     blocks = []
     for label, body in _BLOCK.findall(text):
         packed = "".join(body.split())
@@ -165,7 +165,7 @@ def remark_on(key: str, value: str) -> str | None:
 
 
 def _type(given: Mapping[str, str], store: str) -> str:
-    """The store's type; what cannot stand beside it is refused."""
+    """The store's type; options that exclude it are refused."""
     inline = ("ssl.truststore.certificates" if store == "truststore" else "ssl.keystore.key") in given
     key = f"ssl.{store}.type"
     kind = given.get(key, "PEM" if inline else "JKS").upper()

@@ -11,7 +11,7 @@ from typing import Any
 from lockstep_config.clients.oauth import RefreshRule
 
 UNKNOWN_LIFE_S = 3600.0
-"""For a token that does not say how long it lives: it is looked at again after so long at most."""
+"""For a token that does not say how long it lives: it is checked again after so long at most."""
 
 LONGEST_PAUSE_S = 10.0
 """As Java: a login that failed is tried again after ten seconds."""
@@ -29,8 +29,8 @@ class AccessToken:
 def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
     """The moment from which on a new token is to be asked for; `chance` is a random number from 0 to 1.
 
-    Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`): after a part of its life, not within `min_period_s` of
-    its beginning nor of `buffer_s` before its end; where it lives too short for both, these are ignored.
+    Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of its life, not within
+    `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, these are ignored.
     """
     part = rule.window_factor + rule.window_jitter * chance
     at = token.since + (token.until - token.since) * part
@@ -44,9 +44,9 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 
 
 def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
-    """The end of a token to give librdkafka, which asks for another by it and for nothing else: so that it asks when
-    there is one, from `due_commits` on. Before that it would be given the same again, and come back when that has a
-    twenty-fifth of its life left: sessions as short as that can hardly be renewed in time."""
+    """The end of a token for librdkafka, which asks for another by it and by nothing else. It is set so that librdkafka
+    asks when there is one, from `due_commits` on. Before that it would get the same token again, and come back when
+    that has a twenty-fifth of its life left. Sessions as short as that can hardly be renewed in time."""
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 
 

@@ -194,7 +194,7 @@ class TokenSource:
     def _signed(self, iam: IamSettings) -> AccessToken:
         if (missing := signer_missing()) is not None:
             raise _Refused(missing)
-        from lockstep_config.clients.iam_signer import signed  # AWS's packages: not for who has no use for them
+        from lockstep_config.clients.iam_signer import signed  # AWS's packages: only loaded where they are used
 
         text, until = signed(iam)
         return self._bounded(AccessToken(text, self._clock(), until))

@@ -14,8 +14,7 @@ from lockstep_protocol.names import Flow
 
 
 def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """The flows, each with `acl_sync.shared`. Filters are not looked at: they are compared with names, not with each
-    other."""
+    """The flows, each with `acl_sync.shared`. Filters are not compared with each other: they only match names."""
     keeping = [s.flow for s in flows if _keeps_names(s)]
     return tuple(
         replace(s, acl_sync=replace(s.acl_sync, shared=_shared(s.flow, keeping))) if _keeps_names(s) else s

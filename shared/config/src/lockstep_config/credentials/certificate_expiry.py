@@ -29,7 +29,7 @@ class CertificateEnds:
 
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
-    """Of both clusters of a flow, as the stores hold them now; nothing for a use without certificates of its own (the
+    """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
     system's are its own matter). Raises OSError, whose text names the file (`tls.material_of`)."""
     found: dict[tuple[str, str], set[float]] = {}
     for side in SIDES:
@@ -40,9 +40,9 @@ def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
 
 
 def first_end(ends: CertificateEnds, now: float) -> float:
-    """When something stops to be accepted. Of what we show every certificate has to be good, so it is the earliest. Of
-    what we trust one may serve in the place of another, as while an authority changes: those that have ended already
-    count only when all have."""
+    """When certificates stop to be accepted. Every certificate that we present has to be good, so it is the earliest.
+    Of the trusted ones one may serve in the place of another, as while an authority changes. Those that have ended
+    already count only when all have."""
     if ends.use == KEYSTORE:
         return ends.at[0]
     return next((at for at in ends.at if at > now), ends.at[-1])
@@ -68,7 +68,7 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import load_pem_x509_certificate  # not for who has no TLS: see `material_of`
+    from cryptography.x509 import load_pem_x509_certificate  # not for a client without TLS: see `material_of`
 
     for block in _CERTIFICATE.findall(pem):
         try:

@@ -1,8 +1,8 @@
 """Which permissions a flow's users need on its two clusters, each with the feature that needs it.
 
-One declaration: the tests' brokers grant exactly these, `acls-needed.md` lists them, and who is refused something
-says from here why it was needed. Words are those of `kafka-acls`; what Kafka grants along with another operation
-(Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs) is not listed beside it.
+One declaration with three uses. The tests' brokers grant exactly these, and `acls-needed.md` lists them. The error of a
+refused request says from here why it was needed. Words are those of `kafka-acls`. What Kafka grants along with another
+operation is not listed beside it (Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LITERAL, PREFIXED = "literal", "prefixed"
 EVERY = "*"
 THE_CLUSTER = "kafka-cluster"
 UNKNOWN_PRINCIPAL = "User:OURS"
-"""Stands for our principal where nothing tells it (`principal_of`)."""
+"""The placeholder of our principal where it is unknown (`principal_of`)."""
 
 IMPLIED: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Read", "Write", "Delete", "Alter"}),
@@ -81,7 +81,7 @@ class Access:
 
     @property
     def principal(self) -> str:
-        """As it is now: a token tells only when it is there, and a certificate may be replaced."""
+        """As it is now: a token shows it only when it is there, and a certificate may be replaced."""
         return principal_of(self.login) or UNKNOWN_PRINCIPAL
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:

@@ -1,16 +1,16 @@
 """Settings for the clients of a flow: confluent-kafka's (librdkafka) and aiokafka's connections.
 
-Each function returns a new dict, for clients may write into what they are given, and reads the cluster's key- and
-truststores now, so that renewed certificates count from the next call; it raises `StoresUnusable` where they do not
-serve: they did when the configuration was loaded, so somebody is replacing them just now, one after the other. All
-values are texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
+Each function returns a new dict, for clients may write into what they are given. It reads the cluster's key- and
+truststores now, so that renewed certificates count from the next call. It raises `StoresUnusable` for unusable stores.
+They were usable when the configuration was loaded, so they are just being replaced, one after the other. All values are
+texts but one, `oauth_cb` under OAUTHBEARER, which cannot be pickled: call these where the client is made.
 
-`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of our own; it ends the
+`role` is one of MM2's (`mm2-behaviour.md` §5.4), such as `replication-consumer`, or a name of our own. It ends the
 `client.id`, so that brokers' logs and quotas see the same names as under MirrorMaker.
 
-None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers who coordinates that
-group, over and over while they refuse: those on the target name one that the flow's user may read (`permissions`).
-Those on the source have none, for there is none that they surely may.
+None of the consumers is in a group. librdkafka wants a `group.id` all the same and asks brokers for the group's
+coordinator, over and over while they refuse. Consumers of the target name a group that the flow's user may read
+(`permissions`). Those of the source have none, for there is none that they surely may.
 """
 
 from __future__ import annotations

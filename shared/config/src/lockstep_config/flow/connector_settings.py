@@ -37,7 +37,7 @@ class AclSyncSettings:
 
     `prefixed`, `groups`: such bindings too. `delete`: also take back what we added and the source revoked, unless it is
     more than `delete_max` bindings in a round. `shared` are the file's other flows that may bring the same binding to
-    the target where it keeps its name, or back to the source: what keeps its name is not taken back then.
+    the target where it keeps its name, or back to the source. What keeps its name is not taken back then.
     """
 
     enabled: bool = True
@@ -54,8 +54,8 @@ class CheckpointSettings:
     """Group positions translated and, when asked, written to the target (`mm2-behaviour.md` §3).
 
     `enabled` is `emit.checkpoints.enabled`; False also where the flow itself is not enabled. `tasks_max` None: not set.
-    `opposite` is the state topic, on the source, of the flow from the target to the source, by which groups that fail
-    back are translated; None: there is no such flow.
+    `opposite` is the state topic, on the source, of the flow from the target to the source. Groups that fail back are
+    translated by it; None: there is no such flow.
     """
 
     enabled: bool = True

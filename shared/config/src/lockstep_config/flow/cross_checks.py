@@ -138,7 +138,7 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
 
 
 def _kept_in(settings: FlowSettings) -> Iterator[tuple[str, str, str, str]]:
-    """What, on which cluster, in which topic, and what to do so that it lies in another."""
+    """What, on which cluster, in which topic, and what to do so that it is in another."""
     if not settings.checkpoint.enabled:
         return
     flow, off = settings.flow, f"or set {settings.flow}.emit.checkpoints.enabled=false"

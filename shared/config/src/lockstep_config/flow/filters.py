@@ -50,7 +50,7 @@ class Filters:
 
 
 def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
-    """Of one flow. Where a class cannot be used, that is a problem and MM2's own stands in its place."""
+    """Of one flow. If a class cannot be used, that is a problem and MM2's own replaces it."""
     separator = of.text("replication.policy.separator")
     alias = precedence.aliases(layers, of.flow).source
     internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
@@ -110,7 +110,7 @@ def _own(
 
 
 def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics) -> None:
-    """Names are how a topic that goes round is seen, where no producer id tells."""
+    """Without a producer id, only names show that a topic goes round."""
     found = of.found(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):
         return

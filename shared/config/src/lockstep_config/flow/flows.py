@@ -112,7 +112,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
 
 
 def _runs(connector: Reader) -> bool:
-    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters; a connector's
+    """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
     own is about whether it takes part where the flow runs."""
     own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
     return own is None or values.is_true(own.value)

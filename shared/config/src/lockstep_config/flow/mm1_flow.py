@@ -1,7 +1,7 @@
 """A legacy flow: one that takes the place of a MirrorMaker 1 (`docs/guides/migrate-from-mm1.md`). Pure.
 
-`lockstep.legacy.group` makes a flow one. What MirrorMaker 1 does not do is then off unless the file turns it on, topics
-keep their names, and the first copy begins at the end, as a consumer's without positions does.
+`lockstep.legacy.group` makes a flow one. Features that MirrorMaker 1 lacks are then off unless the file turns them on.
+Topics keep their names, and the first copy begins at the end, as a consumer's without positions does.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def check_legacy(of: Reader, findings: Diagnostics) -> None:
 
 
 def _check_by_key(of: Reader, findings: Diagnostics) -> None:
-    """Where keys choose the partitions, an offset of the source stands nowhere in particular on the target."""
+    """If keys choose the partitions, an offset of the source has no certain place on the target."""
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
         found = of.found(key)
         if found is not None and of.boolean(key):

@@ -96,16 +96,15 @@ class DataPlaneSettings(CopySettings):
     """How records move (`mm2-behaviour.md` §3.1, §4.7, `architecture.md` §5).
 
     `enabled` is the flow's own. `tasks_max` is the upper limit of slots; None means one per core, unlike MM2's 1.
-    `compression_type` is the target producer's when somebody set one; None passes batches as they are.
+    `compression_type` is the target producer's if the file sets one; None passes batches as they are.
     `auto_offset_reset` is where the first copy of a topic begins without a `start_timestamp` (Unix milliseconds).
-    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is
-    what the file says. `max_in_flight_bytes`
-    bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole flow, the others each topic that
-    matches. The values of `on_*` are the choices of `our_keys`. `provenance` None: topics are renamed, so that names
-    tell where a record came from; where they are not, `feeding` has the state topics, on the source, of the file's
-    flows into it. `exactly_once`: records and progress go in transactions, each of which ends after
-    `transaction_interval`, or as soon as it can (None).
-    `spark` is the same for all flows of a file. `legacy` None: the flow takes no MirrorMaker 1's place.
+    `offset_flush_every` is never longer than a second, so that a crash re-reads little; `mm2_flushes_every` is what the
+    file says. `max_in_flight_bytes` bounds what a slot holds in memory. `max_bytes_per_s`: its default limits the whole
+    flow, the others each topic that matches. The values of `on_*` are the choices of `our_keys`. `provenance` None:
+    topics are renamed, so that names show where a record came from. If they are not, `feeding` has the state topics, on
+    the source, of the file's flows into it. `exactly_once`: records and progress go in transactions, each of which ends
+    after `transaction_interval`, or as soon as it can (None). `spark` is the same for all flows of a file. `legacy`
+    None: the flow takes no MirrorMaker 1's place.
     """
 
     enabled: bool = True
@@ -247,7 +246,7 @@ class FlowSettings:
         return self.policy.format_remote_topic(self.aliases.source, topic)
 
     def replicates(self, topic: str, *, one_cluster: bool = False) -> bool:
-        """Whether a topic of the source is mirrored, as far as its name tells. `one_cluster`: source and target have
+        """Whether a topic of the source is mirrored, as far as its name shows. `one_cluster`: source and target have
         turned out to be one."""
         return should_replicate_topic(
             topic,
@@ -264,11 +263,11 @@ class FlowSettings:
 class Configuration:
     """One file, read and checked.
 
-    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source
-    then target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason;
-    `notes` are other things worth a warning (a key written twice). Both are in the order of the file and meant to be
-    shown once. `log` says how much is logged where no command line does. `sources` is what it was made of, for who
-    looks whether that has changed (`lockstep_config.flow.rotation`).
+    `clusters` keeps the order of the file's `clusters`. `flows` are the ordered pairs that run anything, by source then
+    target in that order. `unused` are the keys that MM2 knows and that have no effect here, with the reason. `notes`
+    are other things worth a warning (a key written twice). Both are in the order of the file and meant to be shown
+    once. `log` says how much is logged where no command line does. `sources` are its files, for the check whether they
+    have changed (`lockstep_config.flow.rotation`).
     """
 
     path: Path

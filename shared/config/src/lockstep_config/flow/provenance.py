@@ -38,8 +38,8 @@ def with_provenance(
     """The flows with what they copy where topics keep their names. A file by which a record could reach a cluster twice
     is a problem, named with both ways.
 
-    Where topics come back to their source, only one of the flows between two clusters changes configs of topics that
-    are there: the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
+    If topics come back to their source, only one of the flows between two clusters changes configs of topics that are
+    there. It is the one from the cluster that `clusters` names first. Both would undo each other's changes for ever.
     """
     links = [Link(s.flow, s.topics) for s in flows if s.enabled and s.keeps_names]
     stated = _stated(layers, flows, [link.flow for link in links], findings)
@@ -80,8 +80,8 @@ def _one_id_only(
     modes: dict[Flow, Mode],
     findings: Diagnostics,
 ) -> None:
-    """A transactional id has one producer id, which cannot stand for several origins. Where nothing comes back nobody
-    asks."""
+    """A transactional id has one producer id, which cannot identify several origins. If nothing comes back, the origin
+    is not needed."""
     flow = settings.flow
     if flow not in stated and not leads_back(Link(flow, settings.topics), links):
         del modes[flow]

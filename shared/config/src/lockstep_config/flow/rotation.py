@@ -1,7 +1,7 @@
 """What becomes of a configuration whose files changed while somebody runs with it (decision 0030). Pure.
 
-What proves to a broker who we are (`ssl.*` and `sasl.*` of a connection, and the files they name) is taken up while the
-service runs, each side of a flow by itself. Everything else holds from the next start.
+Our credentials are replaced while the service runs, each side of a flow by itself. They are `ssl.*` and `sasl.*` of a
+connection, and the files they name. Everything else holds from the next start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_credential(name: str) -> bool:
 
 
 def differing_keys(before: Iterable[Entry], now: Iterable[Entry], aliases: Iterable[str]) -> tuple[str, ...]:
-    """The keys that a restart is needed for, as their author knows them, in the order of the alphabet: those that have
+    """The keys that a restart is needed for, as their author knows them, in the order of the alphabet. They have
     another value, came or went, credentials apart."""
     old, new = ({entry.key: entry for entry in entries} for entries in (before, now))
     known = tuple(aliases)
@@ -57,7 +57,7 @@ def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
 
 
 def identity(settings: FlowSettings, side: Side, content: Mapping[Path, str]) -> Identity:
-    """`content` tells one content of a file from another; files that are not in it are not looked at."""
+    """`content` distinguishes one content of a file from another; files that are not in it are not checked."""
     return (
         *(
             tuple(sorted(_credentials(properties).items()))

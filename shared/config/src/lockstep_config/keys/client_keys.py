@@ -1,8 +1,8 @@
 """Java's client properties: which there are, and what librdkafka calls them.
 
-`CONNECTION` is the set K of `mm2-behaviour.md` §5.4: what may stand for a whole cluster. `CLIENT` are the properties
-that may stand behind `consumer.`, `producer.` and `admin.`; those of K may stand there too. What a property of TLS or
-SASL means is in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared here.
+`CONNECTION` is the set K of `mm2-behaviour.md` §5.4: the properties of a whole cluster. `CLIENT` are the properties
+that are allowed behind `consumer.`, `producer.` and `admin.`; those of K are allowed there too. What a property of TLS
+or SASL means is in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class ClientKey:
     """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for
     whole numbers.
 
-    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. Where there
-    is no name in librdkafka, the limits are Java's, and a number beyond them is a mistake.
-    `choices` are the values it may have here, of a refused one those that say what is so anyway; `why` says why it is
-    without effect, or refused; `records` says what it does to the mirrored records, which librdkafka never sees, and
-    `not_records` why it does nothing to them, where it counts for all other traffic only. Admin clients carry none.
+    A number beyond librdkafka's limits that Java would take is brought to the nearest limit, under a note. If there is
+    no name in librdkafka, the limits are Java's, and a number beyond them is a mistake. `choices` are the values it may
+    have here; of a refused one, those that name what is so anyway. `why` says why it is without effect, or refused.
+    `records` says what it does to the mirrored records, which librdkafka never sees. `not_records` says why it does
+    nothing to them, where it counts for all other traffic only. Admin clients carry none.
     """
 
     name: str

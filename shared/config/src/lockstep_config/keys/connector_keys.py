@@ -88,7 +88,7 @@ def readers_of(key: str) -> tuple[ConnectorName, ...]:
 
 
 def prefix_of(connector: ConnectorName) -> str:
-    """What stands before a key that is this connector's alone, behind the flow."""
+    """The prefix of a key that is this connector's alone, behind the flow."""
     return f"{PREFIX}{connector}."
 
 

@@ -1,4 +1,4 @@
-"""What a property is: where it may stand, what it is made of, what becomes of it. The properties themselves: `keys`,
+"""What a property is: where it is allowed, what it is made of, what becomes of it. The properties themselves: `keys`,
 `client_keys`."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ALIAS_OF_CLUSTER = "alias"
 
 
 class KeyLevel(Enum):
-    """Where in the file a key may stand; the value is how it is written there."""
+    """Where in the file a key is allowed; the value is how it is written there."""
 
     TOP = "KEY"
     CLUSTER = "ALIAS.KEY"

@@ -1,4 +1,4 @@
-"""Our own properties, `lockstep.*`: type, default, meaning, where each may stand."""
+"""Our own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
 from __future__ import annotations
 

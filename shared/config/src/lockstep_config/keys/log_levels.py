@@ -79,7 +79,7 @@ def level_key(subject: str) -> str:
 
 
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
-    """What a log4j.properties, a log4j2.properties or a resource's inline loggers mean here; then the loggers that
+    """The levels of a log4j.properties, a log4j2.properties or a resource's inline loggers here. Then the loggers that
     have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels."""
     root, wrong = "", []
     loggers: dict[str, str] = {}

@@ -1,5 +1,5 @@
-"""MirrorMaker 1's words, whoever reads them: the flow that takes its place, its lists of topics, keys of its files that
-no Kafka client of today knows, with what is said of them. Pure."""
+"""MirrorMaker 1's words, for all their readers: the flow that takes its place, and its lists of topics. Also keys of
+its files that no Kafka client of today knows, with the message on them. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EVERY_TOPIC = ".*"
 
 
 def included(text: str) -> str:
-    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do
-    not count; `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
+    """MirrorMaker 1's list of topics as a list of ours: commas separate expressions, blanks and quotes around it do not
+    count. `*` alone is every topic, which MirrorMaker 1 itself refuses and Strimzi promises."""
     bare = text.strip().replace(" ", "").strip("\"'")
     if bare == "*":
         return EVERY_TOPIC
@@ -25,8 +25,8 @@ def included(text: str) -> str:
 
 
 def names_of(name: str, flow: Flow) -> Mapping[str, str]:
-    """Every such flow has the same aliases, so what it writes down on its target is named after its group, or as
-    somebody says: the lines that make it so, by key."""
+    """Every such flow has the same aliases, so its progress on the target is named after its group, or as the file
+    says. These are the lines that make it so, by key."""
     legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)
     if legal != name:
         legal += f"-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"

@@ -1,8 +1,8 @@
-"""Every property of MM2 and every one of ours: type, default, meaning, where it may stand, what becomes of it here.
+"""Every property of MM2 and every one of ours: type, default, meaning, where it is allowed, what becomes of it here.
 
 One table drives validation, the nearest known key in a message, and the documentation. Client properties (behind
 `consumer.`, `producer.`, `admin.`) and connection properties have tables of their own in `client_keys`. The source is
-`mm2-behaviour.md` §5; defaults are written as they would stand in the file.
+`mm2-behaviour.md` §5; defaults are written as in the file.
 """
 
 from __future__ import annotations

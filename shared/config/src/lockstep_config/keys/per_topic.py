@@ -1,6 +1,6 @@
 """A setting that may differ by topic: `halt, orders.*=skip`.
 
-One element without `=` holds for every topic; the others are a Java regular expression and the value of the topics
+One element without `=` holds for every topic. The others are a Java regular expression and the value of the topics
 whose whole name it matches. The first that matches counts."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PerTopic(Generic[V]):
 
 
 def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
-    """`text` as it stands in a file; `default` where it has no element for every topic.
+    """`text` as in a file; `default` where it has no element for every topic.
 
     Raises BadValue, also what `value` raises, and UntranslatablePattern."""
     others: list[tuple[NameFilter, V]] = []

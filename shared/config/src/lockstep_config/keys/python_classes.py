@@ -1,7 +1,7 @@
 """Filters and replication policies of somebody's own, in Python: `lockstep.topic.filter.class=package.module:Class`.
 
-A class is imported and made when a file is read, and again wherever its settings travel (Spark's workers); what a file
-says of it travels, not the object. What it answers, or fails with, is checked at each call.
+A class is imported and made when a file is read, and again wherever its settings travel (Spark's workers). The lines of
+the file travel, not the object. Its answers and errors are checked at each call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PYTHON_KEYS = {
     "lockstep.group.filter.class": "group.filter.class",
     "lockstep.config.property.filter.class": "config.property.filter.class",
 }
-"""Our keys, each with the one of MM2 whose Java class the Python class stands in for."""
+"""Our keys, each with the one of MM2 whose Java class the Python class replaces."""
 
 JAVA_KEYS = {java: ours for ours, java in PYTHON_KEYS.items()}
 

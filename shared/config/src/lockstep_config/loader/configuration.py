@@ -62,9 +62,9 @@ def load(path: Path, environment: Mapping[str, str]) -> Configuration:
 
 
 def read(path: Path, environment: Mapping[str, str], document: str = "") -> PropertiesText:
-    """The lines of a file, as they stand there, those of a resource as the lines they mean, and on top those of the
-    settings that the environment names. Of several resources, `document` names the one that is meant. Raises
-    `ConfigurationError` where a file cannot be read at all; what is wrong with the lines is in what is returned."""
+    """The lines of a file unchanged, those of a resource as the lines they mean. On top of these are the settings that
+    the environment names. Of several resources, `document` names the one that is meant. Raises `ConfigurationError`
+    where a file cannot be read at all; what is wrong with the lines is in what is returned."""
     return settled(_read(path, document), environment)
 
 
@@ -72,7 +72,7 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
     """Lines with those of the settings that the environment names, if it does, on top. Raises `ConfigurationError`
     where that file cannot be read."""
     named = environment.get(SETTINGS_VARIABLE, "").strip()
-    if not named or (text.problems and not text.entries):  # what cannot be read at all is told alone
+    if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
         return text
     file = Path(named)
     return with_settings(text, read_properties(bytes_of(file), file), file)
@@ -99,9 +99,9 @@ def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) 
 def configured(
     text: PropertiesText, path: Path, environment: Mapping[str, str], *, alone: bool = False
 ) -> Configuration:
-    """The same of lines that were read already, whatever they were read from; `path` is what a mistake without a line
-    is told about. With `alone`, what stands elsewhere is not looked at, nor judged what depends on it: that is for
-    telling mistakes, not for running. Raises as `load`."""
+    """The same of lines that were read already, from any form; `path` is the place of a mistake without a line. With
+    `alone`, other files are not read, and lines that depend on them are not judged. That is for reporting mistakes, not
+    for running. Raises as `load`."""
     text, outside = by_itself(text, path) if alone else (text, frozenset[str]())
     findings = Diagnostics(path, [*text.problems, *_still_lacking(text)], list(text.unused), list(text.notes))
     if findings.problems and not text.entries:
@@ -152,12 +152,12 @@ def configured(
 
 def _still_lacking(text: PropertiesText) -> list[Problem]:
     keys = {entry.key for entry in text.entries}
-    # What a cluster's worker may say may stand at the top too.
+    # A worker's keys are allowed at the top too.
     return [lack for lack in text.lacking if keys.isdisjoint((lack.key, lack.key.partition(".")[2]))]
 
 
 def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
-    """What somebody asks for goes before what the file says. A word that is none is told with its line."""
+    """An explicit option goes before the file. A word that is no level is reported with its line."""
     line = layers.top.get(UNKNOWN_KEYS)
     word = environment.get(UNKNOWN_VARIABLE, "").strip() or (line.value.strip() if line else "")
     return word.lower() if word.lower() in KEYS[UNKNOWN_KEYS].choices else ""

@@ -1,7 +1,7 @@
 """MirrorMaker 1's two property files and its options as the lines of a legacy flow (`docs/guides/migrate-from-mm1.md`).
 
-The consumer's file says what the source is, the producer's what the target is. What a line is called here and where it
-stands is kept, so that a mistake is told in its author's words. Each line goes through the checks of mm2.properties.
+The consumer's file describes the source, the producer's the target. Each line keeps its key and its place here, so that
+a mistake is reported in its author's words. Each line goes through the checks of mm2.properties.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A file of settings on top of the configuration: an mm2.properties of what the configuration itself cannot say.
 
-A Strimzi resource has no place for keys that stand at the top of an mm2.properties, as where Spark runs; who deploys it
-unchanged writes them beside it. Pure.
+A Strimzi resource has no place for keys at the top of an mm2.properties, as where Spark runs. If the resource is
+deployed unchanged, they are written beside it. Pure.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ _NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 
 
 def by_itself(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozenset[str]]:
-    """The text without the lines that cannot be judged without what stands elsewhere, with a note on each, and the keys
-    of those."""
+    """The text without the lines that cannot be judged without other files, with a note on each, and the keys of
+    those."""
     named = {key for entry in text.entries if (key := _last(entry.key, PYTHON_KEYS))}
     out = [entry for entry in text.entries if _is_outside(entry, named)]
     why = "is not checked: it names what is elsewhere"

@@ -53,7 +53,7 @@ class View:
 
 
 def view(text: PropertiesText, layers: Layers, path: Path, flows: Iterable[FlowSettings]) -> View:
-    """`text` are the lines as they stand in the file at `path`, `layers` the same with references resolved."""
+    """`text` are the lines as in the file at `path`, `layers` the same with references resolved."""
     raw = {entry.key: entry for entry in text.entries}
     shown = _Shown(raw, path)
     flows = tuple(flows)

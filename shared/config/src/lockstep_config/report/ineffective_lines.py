@@ -30,7 +30,7 @@ def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics)
 
 
 def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
-    """`S->T.consumer.x` stands below `S.consumer.x`, which people expect the other way round."""
+    """`S->T.consumer.x` ranks below `S.consumer.x`, which people expect the other way round."""
     flow, of_source = settings.flow, layers.of_cluster(settings.flow.source)
     for key, entry in layers.of_flow(flow).items():
         above = of_source.get(key)

@@ -25,10 +25,10 @@ class Diagnostics:
     stated: frozenset[str] = frozenset()
     """Every key of the file."""
     unknown_keys: str = ""
-    """`error` or `warn`: what each key is that nobody knows; else `unknown_key` is told."""
+    """`error` or `warn`: what each unknown key is; else `unknown_key` gets it."""
 
     def problem(self, about: Entry | str, message: str) -> None:
-        """Of a line, with the slip of writing by which its value came to be wrong, if it has one; or of a key that has
+        """Of a line, with the slip of writing by which its value came to be wrong, if it has one. Or of a key that has
         no line."""
         why = ""
         if isinstance(about, Entry) and not about.referenced:
@@ -62,7 +62,7 @@ class Diagnostics:
 
 
 def _sentence(about: Entry | str, message: str) -> str:
-    """The message, unless it tells something that a config provider brought: that may be a secret, whatever the key."""
+    """The message, unless it shows something that a config provider brought: that may be a secret, under any key."""
     if isinstance(about, str) or not about.referenced:
         return message
     lowered = message.casefold()

@@ -1,7 +1,7 @@
 """What an unknown key was probably meant to be, and whether it is near a key that decides what is copied. Pure.
 
-A proposal is made only where following it does what was meant: for a slip of the pen (a letter or two, a plural, the
-order or the marks between words), or where a table says so (`older_names`).
+A proposal is made only where following it does what was meant. Either a table has it (`older_names`), or there is a
+slip of the pen: a letter or two, a plural, the order or the marks between words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BETWEEN = re.compile(r"(?:[^A-Za-z0-9]+(?:to|TO|2)?|to|TO|2)[^A-Za-z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class KeySuggestion:
-    """What is said of an unknown key. `keys`: what it was meant to be, as it is written in the same place; `matters`:
+    """The message on an unknown key. `keys`: what it was meant to be, as it is written in the same place. `matters`:
     that decides what is copied, where from, under which names, or how safely."""
 
     instead: str
@@ -44,7 +44,7 @@ class KeySuggestion:
 
 @cache
 def known_at(scope: KeyLevel) -> tuple[str, ...]:
-    """Every name that may stand there, without the alias or the flow in front."""
+    """Every name that is allowed there, without the alias or the flow in front."""
     names = [name for name, key in KEYS.items() if scope in key.scopes]
     match scope:
         case KeyLevel.TOP:
@@ -183,8 +183,8 @@ def near(name: str, candidates: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Names by what a slip leaves of them: their letters, or their words in any order; all words but one; all but the
-    last of at least three."""
+    """Names by what a slip leaves of them. That is their letters, or their words in any order; all words but one; all
+    but the last of at least three."""
 
     same: Mapping[str | tuple[str, ...], tuple[str, ...]]
     but_one: Mapping[tuple[int, tuple[str, ...], tuple[str, ...]], Sequence[tuple[str, str]]]

@@ -12,8 +12,8 @@ Three kinds of values, layered differently, the first that is set wins:
     of the producer of  S->T.producer.override.x   T.producer.x   K only: T.x   K only: x
     mirrored records
 
-(K: the connection properties.) So `consumer.x` at the top of a file counts for nothing, `S->T.source.cluster.x` only
-where neither `S.x` nor `x` is set, and a cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`: MM2's own rules,
+(K: the connection properties.) So `consumer.x` at the top of a file counts for nothing, and `S->T.source.cluster.x`
+only where neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the flow's `S->T.consumer.x`: MM2's own rules,
 to the letter.
 """
 
@@ -72,7 +72,7 @@ def parse_key(key: str, aliases: Iterable[str], top_level: Iterable[str] = ()) -
     """Take the prefix off a key. Names in `top_level` are never taken apart, though an alias may look like their
     beginning.
 
-    A flow is recognised by its arrow, whether its aliases are known or not: an alias has no dot, so the flow ends at
+    A flow is recognised by its arrow, whether its aliases are known or not. An alias has no dot, so the flow ends at
     the first dot behind the arrow.
     """
     if key in top_level:
@@ -108,9 +108,9 @@ def layered(entries: Iterable[Entry], aliases: Iterable[str], top_level: Iterabl
 
 
 def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None = None) -> Entry | None:
-    """A setting of the flow's connectors: the flow's own line, else the one at the top; before both, with `name`, the
+    """A setting of the flow's connectors: the flow's own line, else the one at the top. Before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
-    `target.cluster.alias` of those to it; it goes before the top."""
+    `target.cluster.alias` of those to it. It goes before the top."""
     own = _first(prefix_of(name) + key, layers.of_flow(flow)) if name else None
     own = own or _first(key, layers.of_flow(flow))
     if own is None and key in ALIAS_KEYS:

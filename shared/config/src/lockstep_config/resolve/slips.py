@@ -1,4 +1,4 @@
-"""Slips of writing in a value: a comment behind it, typographic quotes, a placeholder that nobody filled. Pure.
+"""Slips of writing in a value: a comment behind it, typographic quotes, a placeholder left unfilled. Pure.
 
 Each is the end of a sentence about a value that does not serve, or that serves otherwise than its author thinks.
 """
@@ -57,7 +57,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         try:
             options = entry_of(text).options
         except NotJaas:
-            return  # which is told with the connection that needs it
+            return  # which is reported with the connection that needs it
         for option, value in options.items():
             if what := likeness(value):
                 yield f"has a {option} that {what.removeprefix('it ')}"
@@ -69,8 +69,8 @@ def in_connection(name: str, text: str) -> Iterator[str]:
 
 
 def of_patterns(text: str, key: Key) -> Iterator[str]:
-    """Remarks on patterns that select nothing, or not what they seem to. A group may be called anything, so of its
-    patterns only what stands in them is told."""
+    """Remarks on patterns that select nothing, or not what they seem to. A group may be called anything, so only the
+    content of its patterns is reported."""
     if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
         yield (
             f"is {_shown(text.strip())}, which as a regular expression matches one character: write the names without "

@@ -1,5 +1,5 @@
-"""What is said of keys that neither MirrorMaker nor Lockstep knows, and of those of no cluster or flow of the file:
-a mistake, or a line without effect (`Diagnostics.unknown_key`)."""
+"""The messages on keys that neither MirrorMaker nor Lockstep knows, and on those of no cluster or flow of the file.
+Each is a mistake, or a line without effect (`Diagnostics.unknown_key`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IS_UNKNOWN = "is no key that MirrorMaker or Lockstep knows"
 
 
 def another_arrow(entry: Entry, aliases: Sequence[str], findings: Diagnostics) -> bool:
-    """Whether the key is one of a flow or of a cluster but for what stands around the alias, which is told."""
+    """Whether the key is one of a flow or of a cluster but for the text around the alias, which is reported."""
     if (meant_key := flow_meant(entry.key, aliases)) is not None:
         findings.unknown_key(entry, f"is no key of a flow as it is written; did you mean {meant_key}?", near=True)
     elif (meant_key := cluster_meant(entry.key, aliases)) is not None:
@@ -42,8 +42,8 @@ def unknown_alias(
 def unknown(
     entry: Entry, name: str, scope: KeyLevel, findings: Diagnostics, among: tuple[str, ...] | None = None
 ) -> None:
-    """`name` is what is not known of the entry's key: what stands behind its alias or flow, or with `among`, the names
-    that it may be, behind a longer prefix."""
+    """`name` is the unknown part of the entry's key: the part behind its alias or flow. With `among`, the names that it
+    may be, it is the part behind a longer prefix."""
     if why := placeholder(entry.shown):
         findings.unknown_key(entry, f"{IS_UNKNOWN}; {why}", near=True)
         return

@@ -1,4 +1,4 @@
-"""Each line of a file on its own: is the key known, may it stand there, is its value one it takes?
+"""Each line of a file on its own: is the key known, is it allowed there, is its value one it takes?
 
 Pure. What several lines must agree on is checked in `flows`.
 """
@@ -130,7 +130,7 @@ def _check_offset_syncs_producer(entry: Entry, place: KeyScope, name: str, findi
 
 
 def does_nothing(kind: str, name: str) -> str:
-    """Why a property of a client, or of a `cluster`, is without effect wherever it stands; empty where it is not."""
+    """Why a property of a client, or of a `cluster`, is without effect in every place; empty where it is not."""
     if name in CONNECTION:
         return CONNECTION_WITHOUT_EFFECT.get(name, "")
     key = CLIENT[kind].get(name) if kind in KINDS else None

@@ -1,7 +1,7 @@
 """How a cluster is reached: `tls` and `authentication` of a resource as Java's connection properties. Pure.
 
-Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`: what they say is read where all references are, and
-whoever reads them again when they change finds their files there.
+Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`. Their values are read where all references are, and a
+later check for changes finds their files there.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def add_connection(cluster: Part, alias: str, namespace: str, lines: Lines) -> N
 
 
 def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
-    """ "" where the secret is not said whole (which is a mistake that is told already)."""
+    """ "" where the secret is not complete (which is a mistake that is reported already)."""
     name, key = secret.text("secretName"), secret.text(name_of_key)
     place = f"{namespace}/{name}" if namespace else name
     return f"${{{STRIMZI_SECRETS}:{place}:{key}}}" if name and key else ""
@@ -177,5 +177,5 @@ def _add_custom(of: Part, alias: str, lines: Lines) -> None:
 
 
 def _quotable(value: str) -> str:
-    """As it stands between the quotes of a JAAS line."""
+    """As between the quotes of a JAAS line."""
     return value.replace("\\", "\\\\").replace('"', '\\"')

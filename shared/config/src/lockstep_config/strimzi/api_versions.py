@@ -27,8 +27,7 @@ API_VERSIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         for kind, versions in VERSIONS.items()
     }
 )
-"""What may stand under `apiVersion`, and the version of Strimzi whose fields it has. IBM's own v1beta1 came before
-v1beta2."""
+"""The values of `apiVersion`, and the version of Strimzi whose fields it has. IBM's own v1beta1 came before v1beta2."""
 
 OLD = frozenset({ALPHA, BETA1})
 BEFORE_V1 = frozenset({ALPHA, BETA})

@@ -1,8 +1,8 @@
 """MirrorMaker 2's connectors on a Kafka Connect of one's own, as the lines of an mm2.properties file. Pure.
 
 Connect's REST API takes and prints them as JSON (`{"name", "config"}`, the map of `config` alone, and a map of both by
-names); Strimzi has a `KafkaConnector` for each. Those with the same two aliases are one flow. What Connect's workers
-are told stands elsewhere: only a `KafkaConnect` beside them says it.
+names). Strimzi has a `KafkaConnector` for each. Those with the same two aliases are one flow. The settings of Connect's
+workers are elsewhere: only a `KafkaConnect` beside them has them.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _CLUSTER_LABELS = tuple(f"{group}/cluster" for group in ("strimzi.io", *IBMS))
 
 @dataclass(frozen=True, slots=True)
 class ConnectorResource:
-    """One of MM2's three, with the mapping that holds its `config`; `name` is what Connect calls it, `worker` the
-    KafkaConnect it belongs to, "" where nothing says it."""
+    """One of MM2's three, with the mapping that holds its `config`. `name` is what Connect calls it, `worker` the
+    KafkaConnect it belongs to, "" if unknown."""
 
     kind: ConnectorName
     part: Part
@@ -266,7 +266,7 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
 
 def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """A worker writes records to the cluster that it keeps its own topics on, unless the connector sends them
-    elsewhere; then its progress is not on the target."""
+    elsewhere. Then its progress is not on the target."""
     key = "producer.override.bootstrap.servers"
     servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
     if not servers:

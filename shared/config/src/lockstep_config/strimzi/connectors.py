@@ -1,8 +1,8 @@
 """A mirror's three connectors as the lines of one flow. Pure.
 
 In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts where a connector
-reads it, must say the same where several do, and is the connector's own (`lockstep.connector.NAME.KEY`) where they may
-differ.
+reads it, and must say the same where several do. If they may differ, it is the connector's own
+(`lockstep.connector.NAME.KEY`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def add_connectors(mirror: Part, flow: Flow, lines: Lines, aliases: AliasesOf = 
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
-    """The connectors of one flow, each as the mapping with its `config`; what they are `called`; which path tells of
+    """The connectors of one flow, each as the mapping with its `config`, and what they are `called`. Also the path for
     one that is absent, the line of them all, and whose aliases count."""
 
     present: Mapping[ConnectorName, Part]
@@ -110,7 +110,7 @@ def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
         lines.add_line(f"{own}lockstep.auto.restart.enabled", str(enabled).lower(), restart)
         if most and enabled:
             lines.add_line(f"{own}lockstep.auto.restart.max", str(most), restart.place("maxRestarts"))
-    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is told about as such
+    state = part.text("state") if part.text("state") in KEYS[STATE].choices else ""  # any other is reported as such
     if part.flag("pause") is not None and state:
         lines.without_effect(part.place("pause"), "state counts, as in Strimzi")
     if state:
@@ -136,7 +136,7 @@ def _add_patterns(mirror: Part, flow: Flow, lines: Lines) -> None:
 def _settings(
     name: ConnectorName, part: Part, connectors: Connectors, flow: Flow, lines: Lines
 ) -> Iterator[ConfigSetting]:
-    """What a connector's `config` says that it reads and that others may read too; the rest is added or told."""
+    """The keys of a connector's `config` that it reads and that others may read too; the rest is added or reported."""
     called = connectors.called
     for one in part.settings():
         key = one.key
@@ -196,7 +196,7 @@ def _is_client(key: str) -> bool:
 
 
 def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lines) -> None:
-    """A property of the connector's clients. The source connector's stand where mm2.properties has them."""
+    """A property of the connector's clients. The source connector's are where mm2.properties has them."""
     own = f"{flow}." if name == "source" else f"{flow}.{prefix_of(name)}"
     kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:

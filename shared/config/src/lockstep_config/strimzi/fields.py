@@ -41,8 +41,8 @@ class Field:
     """One field. `becomes` says for people what it turns into. `versions` empty: every API version has it.
 
     `fields` are those of a mapping, or of each element of a list; a list without them holds anything. A field that is
-    not `USED` is told about once: `why` is the reason. `choices` are the only values; limits are inclusive. `option`:
-    of Strimzi's own OAuth login, that the value of the field, or of the secret that it names, is.
+    not `USED` is reported once: `why` is the reason. `choices` are the only values; limits are inclusive. `option`: of
+    Strimzi's own OAuth login, that the value of the field, or of the secret that it names, is.
     """
 
     form: Form
@@ -166,7 +166,7 @@ def _is_empty(node: Node) -> bool:
 
 
 def _named(node: Node) -> str:
-    """What it is, never what it says: a password may stand where a reference to one should."""
+    """The kind of value, never its content: a password may be there instead of a reference to one."""
     if isinstance(node, ListNode):
         return "a list"
     if isinstance(node, MapNode):

@@ -23,7 +23,7 @@ def forbidden(key: str, prefixes: tuple[str, ...]) -> bool:
 
 
 def _text_of(leaf: Leaf) -> str:
-    """A value as it would stand in a properties file."""
+    """A value as in a properties file."""
     if isinstance(leaf.value, bool):
         return str(leaf.value).lower()
     return str(leaf.value) if isinstance(leaf.value, int) else leaf.text
@@ -48,13 +48,13 @@ class ConfigSetting:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping of the resource with its place. What has the wrong form counts as absent: its mistake is told."""
+    """A mapping of the resource with its place. What has the wrong form counts as absent: its mistake is reported."""
 
     node: MapNode
     path: str
     line: int
     config_at: str | None = None
-    """Where its settings stand, if not under `config`."""
+    """The place of its settings, if not `config`."""
 
     @classmethod
     def root(cls, node: MapNode) -> Part:
@@ -68,7 +68,7 @@ class Part:
         return Place(self.at(name), self.node.lines.get(name, self.line))
 
     def has(self, name: str) -> bool:
-        """Whether something stands there, be it empty."""
+        """Whether something is there, be it empty."""
         return name in self.node.items
 
     def leaf(self, name: str) -> Leaf | None:

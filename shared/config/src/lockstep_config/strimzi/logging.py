@@ -1,4 +1,4 @@
-"""`spec.logging` as lines: levels that stand in the resource, or the file that a ConfigMap is mounted as. Pure."""
+"""`spec.logging` as lines: levels in the resource, or the file that a ConfigMap is mounted as. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`KafkaMirrorMaker2` as the lines of an mm2.properties file. Pure.
 
-What Strimzi's operator makes of the resource: the target's `config` is the Connect worker's, a source's is its
-connection's, and each mirror has the connectors that it names. v1 says the target once and each mirror's source in the
-mirror; before it clusters had a list, and mirrors named them.
+The result of Strimzi's operator for the resource. The target's `config` is the Connect worker's, a source's is its
+connection's, and each mirror has the connectors that it names. v1 has the target once and each mirror's source in the
+mirror. Before it clusters had a list, and mirrors named them.
 """
 
 from __future__ import annotations

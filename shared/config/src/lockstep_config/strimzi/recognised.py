@@ -14,8 +14,8 @@ _JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|\[\s*[{\[\]])")
 
 
 def is_resource(data: bytes, file: Path) -> bool:
-    """Whether a file is to be read as YAML or JSON: by its suffix, because it begins as JSON does, or because it names
-    an apiVersion and a kind."""
+    """Whether a file is to be read as YAML or JSON. It is if its suffix says so, it begins as JSON does, or it names an
+    apiVersion and a kind."""
     return (
         file.suffix.lower() in (*YAML_SUFFIXES, ".json")
         or begins_as_json(data)

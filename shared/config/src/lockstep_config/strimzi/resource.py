@@ -46,9 +46,9 @@ _ANNOTATED_BY = ("strimzi.io", *IBMS)
 
 
 def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
-    """The one resource of the text as lines, each with the YAML path as what its author calls it; what is wrong with
-    it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all. Of several
-    resources, `document` is the name of the one that is meant."""
+    """The one resource of the text as lines, each with the YAML path as what its author calls it. Also what is wrong
+    with it, what is worth a warning, and what is without effect. No entries where it cannot be understood at all. Of
+    several resources, `document` is the name of the one that is meant."""
     documents, problems, form = _documents(data, file)
     lines = Lines(file, problems=list(problems))
     _add_documents(documents, lines, form, document)
@@ -120,7 +120,7 @@ def _several(ours: Sequence[Part]) -> str:
 
 
 def _names(ours: Sequence[Part]) -> list[str]:
-    """How each is told from the others: its name, with the namespace where the name alone does not tell."""
+    """How each is distinguished from the others: its name, with the namespace where the name alone is not unique."""
     names = [one.text("metadata", "name") for one in ours]
     return [_full_name(one) if names.count(name) > 1 else name for one, name in zip(ours, names, strict=True)]
 
@@ -216,7 +216,7 @@ def _add(root: Part, lines: Lines) -> None:
     else:
         add_mirror_maker(spec, namespace, lines)
     if "clusters" in lines.entries and not lines.entries["clusters"].value:
-        # No mirror can be understood: what is wrong was told, and everything else would be told in vain.
+        # No mirror can be understood: its mistake was reported, and all others would be useless.
         lines.entries.clear()
         if len(lines.problems) == before and not lines.problems:
             lines.problem(spec.place("mirrors"), "is empty: write at least one mirror")
@@ -231,7 +231,7 @@ def _version(root: Part, kind: str, lines: Lines) -> str:
     text = root.text("apiVersion")
     if text in known:
         return known[text]
-    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # that is told with the other fields
+    if not isinstance(root.node.items.get("apiVersion"), MapNode | ListNode):  # that is reported with the other fields
         what = f"is {text!r}" if text else "is missing"
         versions = ", ".join(f"{STRIMZI}/{one}" for one in VERSIONS[kind])
         message = f"{what}: {kind} has {versions}, and the same of {' and '.join(IBMS)}"

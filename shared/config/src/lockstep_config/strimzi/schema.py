@@ -1,7 +1,7 @@
 """Every field of Strimzi's `KafkaMirrorMaker2` and `KafkaMirrorMaker`, in each API version, and what it becomes here.
 
 After Strimzi's CRDs of 0.18 (v1alpha1, v1beta1), 0.45 and 0.49 (v1beta2) and 1.2 (v1). `strimzi.md` has this table
-as it stands here, and the messages about unknown fields come from it.
+unchanged, and the messages about unknown fields come from it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Values that stand elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers), and
+"""Values from elsewhere: `${file:PATH:KEY}`, `${env:NAME}`, `${dir:PATH:KEY}` (Kafka's config providers), and
 `${secrets:NAMESPACE/NAME:KEY}`, `${configmaps:NAMESPACE/NAME:KEY}` (Strimzi's).
 
 The providers are known by their class names; `config.providers` gives them the names used behind `${`. As in Kafka a
 value may hold several references and text around them, and what a reference brings in is not looked through again.
 
-Nothing here asks Kubernetes: secrets and config maps are the files that are mounted of them, under one folder
-(`MountedProvider`), so that the same file works outside of Kubernetes.
+Nothing here asks Kubernetes. Secrets and config maps are the files that are mounted of them, under one folder
+(`MountedProvider`). So the same file works outside of Kubernetes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Unresolvable(LookupError):
 
 
 class Provider(Protocol):
-    """Where values stand."""
+    """Where values are stored."""
 
     def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         """The value of `key` at `path`, and the files that have a say in it. Raises `Unresolvable`."""
@@ -197,7 +197,7 @@ def providers_of(
 
 
 def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tuple[Entry, list[Problem]]:
-    """The entry with every reference replaced; references that cannot be are left as they stand and are problems."""
+    """The entry with every reference replaced; references that cannot be are left as they are and are problems."""
     problems: list[Problem] = []
     read: dict[Path, None] = {}
     referenced = False
@@ -223,7 +223,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             return reference
         referenced = True
         read.update(dict.fromkeys(files))
-        # What stands in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
+        # Text in quotes of a JAAS line cannot go over a line end; certificates may as well have blanks.
         return value.replace("\r", "").replace("\n", " ") if in_jaas else value
 
     value = "".join(replaced(part) if is_reference else part for part, is_reference in _parts(entry.value))
@@ -268,8 +268,8 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
 
 
 def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
-    """The lines with those that declare the usual providers which the values of `used_in` (all lines) name, in front;
-    what the lines declare themselves stays as it is."""
+    """The lines, with declarations of the usual providers in front. These are the providers which the values of
+    `used_in` (all lines) name. The lines' own declarations stay as they are."""
     listed = entries.get(PROVIDERS_KEY)
     own = list_of(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]

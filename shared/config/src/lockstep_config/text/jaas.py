@@ -84,7 +84,7 @@ def entry_of(text: str) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Each token, and whether it stood in quotes."""
+    """Each token, and whether it was in quotes."""
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)

@@ -1,6 +1,6 @@
 """Java's own keystore format, `JKS`: a list of entries, each a private key with its chain or a trusted certificate.
 
-The layout is that of `sun.security.provider.JavaKeyStore`, the protection of keys that of its `KeyProtector`; both are
+The layout is that of `sun.security.provider.JavaKeyStore`, the protection of keys that of its `KeyProtector`. Both are
 SHA-1 over the password and are obfuscation rather than encryption, as Java itself says. What is read is certain: the
 digest at the end covers the whole file and the password.
 """
@@ -29,7 +29,7 @@ class BadStore(OSError):
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key and its certificates in DER, our own first. `protected` is as it lies in the store."""
+    """A private key and its certificates in DER, our own first. `protected` is as in the store."""
 
     alias: str
     chain: tuple[bytes, ...]

@@ -1,5 +1,5 @@
-"""JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may stand one behind the other,
-as `cat` puts them together."""
+"""JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may follow each other, as `cat`
+puts them together."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Reader:
         return found
 
     def _more(self, end: str, begun: bool) -> bool:
-        """Whether another element comes; what stands before it is read."""
+        """Whether another element comes; the text before it is read."""
         following = self._peek()
         if following == end:
             self._at += 1

@@ -1,6 +1,7 @@
 """Keystores and truststores as Java takes them, read into PEM: JKS, PKCS12, PEM.
 
-Since Java 9 a file is looked at and not only its declared type: `JKS` may be PKCS12 and the other way round. So here.
+Since Java 9 the content of a file counts and not only its declared type: `JKS` may be PKCS12 and the other way round.
+So here.
 """
 
 from __future__ import annotations

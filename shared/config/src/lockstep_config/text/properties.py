@@ -1,12 +1,12 @@
 """`java.util.Properties` text read into entries that know their line.
 
-The syntax is Java's: `#` and `!` comments, keys that end at the first unescaped `=`, `:` or blank, a backslash as
-escape (so `a\\.b` in the file is `a.b`, and `a\\\\.b` is the regular expression `a\\.b`), lines continued by a
-trailing backslash.
+The syntax is Java's. There are `#` and `!` comments, and keys end at the first unescaped `=`, `:` or blank. A backslash
+is an escape (so `a\\.b` in the file is `a.b`, and `a\\\\.b` is the regular expression `a\\.b`). A trailing backslash
+continues a line.
 
 Encoding. Java reads ISO-8859-1 with `\\uXXXX` for the rest. Editors write UTF-8. Bytes that are valid UTF-8 are
-therefore read as UTF-8, which is what their author saw, and a key or value in which that makes a difference is noted;
-all others are ISO-8859-1.
+therefore read as UTF-8, which is what their author saw. A key or value in which that makes a difference is noted; all
+others are ISO-8859-1.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Entry:
     """One key with its value, unescaped, and the line (from 1) on which the key begins.
 
     `referenced`: a config provider brought the value or a part of it, so it is not shown to people; `read`: the files
-    it was brought from. `file` and `written` are for inputs other than one mm2.properties file: the file that has the
-    line where there are several, and what the key is called there.
+    it was brought from. `file` and `written` are for inputs other than one mm2.properties file. `file` is the one of
+    several that has the line. `written` is what the key is called there.
     """
 
     key: str
@@ -49,9 +49,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesText:
-    """What a file says: the entries that count, by key, in the order of the file; what is wrong with it; what deserves
-    a warning; what is without effect, of inputs that know that before their lines are checked; and `lacking`, what is
-    wrong unless a line with that key comes from elsewhere."""
+    """The content of a file. The entries that count, by key, in the order of the file; what is wrong with it; what
+    deserves a warning. Inputs that know before their lines are checked also have what is without effect. `lacking` is
+    what is wrong unless a line with that key comes from elsewhere."""
 
     entries: tuple[Entry, ...]
     problems: tuple[Problem, ...] = ()
@@ -61,8 +61,8 @@ class PropertiesText:
 
 
 class _CountedLines:
-    """Text by its logical lines, that knows how many lines were read from it: javaproperties reads exactly the lines of
-    one entry before it yields, but puts continued lines together in a time that grows with their square."""
+    """Text by its logical lines, that knows how many lines were read from it. javaproperties reads exactly the lines of
+    one entry before it yields, but joins continued lines in a time that grows with their square."""
 
     def __init__(self, text: str) -> None:
         self._lines = io.StringIO(text, newline="")

@@ -1,7 +1,7 @@
 """Where a configuration came from: its lines with all references resolved, and the files that have a say in it. Pure.
 
 A certificate is named by a file, a password by a reference to one: both change without the configuration's own file.
-Files with access tokens are not among them: whoever asks for a token reads them each time (`token_source`).
+Files with access tokens are not among them: each request for a token reads them (`token_source`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def config_sources(path: Path, entries: Iterable[Entry]) -> Sources:
 
 
 def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
-    """The certificates, keys and stores that connection properties name, whatever prefix their keys bear."""
+    """The certificates, keys and stores that connection properties name, with any prefix of their keys."""
     found: set[str] = set()
     for key, value in properties.items():
         if _NAMES_A_FILE.search(key):

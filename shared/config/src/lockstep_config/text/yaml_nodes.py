@@ -49,7 +49,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A mapping, in the order of the file. `lines` are those on which the keys stand."""
+    """A mapping, in the order of the file. `lines` are those of the keys."""
 
     items: Mapping[str, Node]
     lines: Mapping[str, int]
@@ -74,8 +74,8 @@ def join_path(path: str, name: str) -> str:
 def read_yaml(data: bytes, file: Path) -> tuple[tuple[Node, ...], tuple[Problem, ...]]:
     """The documents of a YAML text (an empty one is left out), and what is wrong with it.
 
-    A text that is no YAML, or is too large or too deep to be meant, has one problem and no document; duplicate keys and
-    unknown tags are problems beside the documents, each with its line, and the first of duplicate keys counts.
+    A text that is no YAML, or is too large or too deep to be meant, has one problem and no document. Duplicate keys and
+    unknown tags are problems beside the documents, each with its line. The first of duplicate keys counts.
     """
     if len(data) > MOST_BYTES:
         message = f"has {len(data)} bytes: a resource has at most {MOST_BYTES}"
@@ -141,7 +141,7 @@ class _Loader(Composer, yaml.CSafeLoader):
         return node
 
 
-# Each plain scalar gets this tag: what it is, `_value` tells.
+# Each plain scalar gets this tag: `_value` decides what it is.
 _Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
@@ -191,7 +191,7 @@ class _Document:
                 self._problem(at, where, f"is set twice, first in line {lines[key]}: keep one")
             else:
                 items[key], lines[key] = value, at
-        # What stands there itself beats what is merged in; of several merged ones, the first.
+        # A mapping's own entries beat what is merged in; of several merged ones, the first.
         for other in merged:
             for key, value in other.items.items():
                 items.setdefault(key, value)
@@ -203,7 +203,7 @@ class _Document:
 
 
 def _value(text: str) -> str | int | float | bool | None:
-    """What a scalar is whose text stands there plain."""
+    """What a scalar is whose text is plain."""
     if text in _CONSTANTS or text in ("", "~"):
         return _CONSTANTS.get(text)
     # Longer ones are no numbers of anything here, and Python takes no more than 4,300 digits.
