@@ -35,7 +35,7 @@ from tools.demo.traffic import Traffic
 from tools.demo.verdict import Finding, GroupMove
 from tools.demo.watch import Watch
 
-LOOK_EVERY_SECONDS = 0.25
+SNAPSHOT_EVERY_SECONDS = 0.25
 FIRST_RECORD_WITHIN = 120.0
 OFFSETS_SETTLED_WITHIN = 60.0
 SETTLED_AFTER_SECONDS = 3.0
@@ -212,7 +212,7 @@ class Play:
                 return True
             if began >= deadline:
                 return False
-            time.sleep(max(0.0, began + LOOK_EVERY_SECONDS - time.monotonic()))
+            time.sleep(max(0.0, began + SNAPSHOT_EVERY_SECONDS - time.monotonic()))
 
     def _look(self) -> None:
         topics, flows = self._watch.look()

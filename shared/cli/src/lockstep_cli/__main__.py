@@ -52,7 +52,7 @@ def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
     within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either way: the next run continues where this
-    one stood.
+    one ended.
 
     Each service takes a free port for its pages and says which. No file is written: all state lives in Kafka.
 

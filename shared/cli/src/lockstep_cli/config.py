@@ -50,11 +50,11 @@ def command() -> None:
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
 def check(given: Given, alone: bool, output: str) -> None:
-    """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key; then
-    what deserves a second look, and which keys have no effect here and why.
+    """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key. Then
+    name what deserves a second look, and which keys have no effect here and why.
 
     References such as ${file:...} and ${env:...} are resolved, certificates are loaded, Python classes imported: what
-    would fail at the start fails here. With --alone nothing of it is looked at: each line with it is named, not judged.
+    would fail at the start fails here. With --alone none of these is read: each line with one is named, not judged.
 
     \b
       lockstep config check mm2.properties && lockstep run mm2.properties
@@ -99,8 +99,8 @@ def check(given: Given, alone: bool, output: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
 def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
-    """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled:
-    each value with the file, the line and the key that it comes from.
+    """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
+    Each value has the file, the line and the key that it comes from.
 
     What several lines say is decided as MirrorMaker 2 decides it. Secrets are never shown; what a config provider
     brings is shown as the reference to it. JSON always has the defaults.
@@ -154,20 +154,20 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
 )
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
 def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> None:
-    """Write FILE, whatever its form, as an mm2.properties file that means the same; a comment above each line says
-    where it came from. References such as ${file:...} stay references.
+    """Write FILE, in any form, as an mm2.properties file that means the same; a comment above each line says where it
+    came from. References such as ${file:...} stay references.
 
     \b
       lockstep config convert mirror.yaml --to mm2.properties
       lockstep config check mm2.properties
 
-    With --to resource it prints the KafkaMirrorMaker2 or KafkaMirrorMaker of FILE alone, without what stands beside it.
-    Helm needs that: of a values file it reads the first document and leaves out the others without a word.
+    With --to resource it prints the KafkaMirrorMaker2 or KafkaMirrorMaker of FILE alone, without the documents beside
+    it. Helm needs that: of a values file it reads the first document and leaves out the others without a word.
 
     \b
       lockstep config convert mirrors.yaml --to resource --document eu-to-us > values.yaml
 
-    A secret that is written out in FILE stops it, for it would be in the output: put it into a file of its own and
+    A secret that is written out in FILE stops it, for it would be in the output. Put it into a file of its own and
     refer to it, or say --with-secrets (a file is then readable by you alone).
     """
     from lockstep_config import ConfigurationError

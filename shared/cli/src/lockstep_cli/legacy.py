@@ -23,10 +23,10 @@ write
 
 Topics keep their names. The copy begins at the committed offsets of the consumer file's group.id, and commits to
 that group as MirrorMaker 1 did: tools that show lag continue to work, and MirrorMaker 1 can continue where this
-ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and this goes on by itself.
+ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and the copy begins by itself.
 
-Records keep their partitions. MirrorMaker 2's and Lockstep's own keys may stand in both files: what is not
-MirrorMaker 1's business, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
+Records keep their partitions. MirrorMaker 2's and Lockstep's own keys are allowed in both files. What MirrorMaker 1
+does not do, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.
 
 More in docs/guides/migrate-from-mm1.md: moving over in five steps, and back.
 """

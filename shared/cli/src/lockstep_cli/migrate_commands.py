@@ -151,8 +151,8 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
     """Go on where a stopped MirrorMaker 2 left off. No record is lost; none is copied again where it was stopped, not
     killed.
 
-    Shows first what it would do: where each topic goes on, how many records are still to be copied, what has no offset
-    and begins anew. Refuses while that MirrorMaker 2 runs. Afterwards start Lockstep.
+    Shows first what it would do: where each topic continues, how many records are still to be copied, and which
+    partitions begin anew. Refuses while that MirrorMaker 2 runs. Afterwards start Lockstep.
 
     \b
     Examples:

@@ -84,8 +84,8 @@ offsets_options = gathered(
 
 @click.group(name="offsets", short_help="List, alter or reset where a flow goes on.")
 def command() -> None:
-    """Where a flow's connectors go on: the offset of the last record that was copied, for each source partition, as
-    Connect's REST API has it (GET, PATCH and DELETE /connectors/NAME/offsets).
+    """Where a flow's connectors continue: the offset of the last record that was copied, for each source partition. The
+    format is that of Connect's REST API (GET, PATCH and DELETE /connectors/NAME/offsets).
 
     They are changed only while the connector is stopped:
 
@@ -170,7 +170,7 @@ def alter(
 @offsets_options
 @dry_run_option
 def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_run: bool) -> None:
-    """Forget offsets, all of the connector's or that of one partition: it then begins where its first copy would
+    """Forget offsets, all of the connector's or that of one partition. It then begins where its first copy would
     (lockstep.start.timestamp, auto.offset.reset), and doubles what is there already.
 
     \b

@@ -25,7 +25,7 @@ WITHIN_S = 20.0
 @click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="The node that the pod runs on.")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The file to write: one line, rack=RACK.")
 def command(topology_key: str, node: str, to: Path) -> None:
-    """Ask the API server of the Kubernetes cluster that this runs in for a label of a node, and write it to a file for
+    """Ask the API server of this pod's Kubernetes cluster for a label of a node, and write it to a file for
     ${file:FILE:rack}. It needs a service account that may get nodes, and nothing else.
 
     \b

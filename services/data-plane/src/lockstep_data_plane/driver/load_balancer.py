@@ -1,5 +1,5 @@
-"""Partitions to slots: sticky, so that a new topic disturbs nobody, and even, by what each partition moves lately; when
-that is uneven enough to move a partition for (no I/O, no clock)."""
+"""Partitions to slots: sticky, so that a new topic moves no other, and even, by what each partition moves lately. Also
+decides when that is uneven enough to move a partition (no I/O, no clock)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an unknown key was probably meant to be, and whether it is near a key that decides what is copied. Pure.
 
 A proposal is made only where following it does what was meant. Either a table has it (`older_names`), or there is a
-slip of the pen: a letter or two, a plural, the order or the marks between words.
+slip of the pen. A slip is a letter or two, a plural, the order or the marks between words.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Entry:
     """One key with its value, unescaped, and the line (from 1) on which the key begins.
 
-    `referenced`: a config provider brought the value or a part of it, so it is not shown to people; `read`: the files
+    `referenced`: a config provider brought the value or a part of it, so it is not shown to people. `read`: the files
     it was brought from. `file` and `written` are for inputs other than one mm2.properties file. `file` is the one of
     several that has the line. `written` is what the key is called there.
     """
