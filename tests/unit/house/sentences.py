@@ -1,6 +1,10 @@
-"""The sentences of a Markdown page with their lines: of paragraphs, items and table cells, not of blocks of code."""
+"""The sentences of a Markdown page with their lines: of paragraphs, items and table cells, not of blocks of code. The
+docstrings and comments of a module are such pages too."""
 
+import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 FENCE = re.compile(r"^([ >]*)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
@@ -14,6 +18,9 @@ CELL = re.compile(r"(?<!\\)\|")
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 TAG = re.compile(r"<[^>]+>")
+VERBATIM = re.compile(r"^ *\x08\n(?:.+\n)*|^ {4,}.*$", re.MULTILINE)
+"""What click prints unwrapped, and what is indented as code in a docstring."""
+
 END = re.compile(r"(?<=[.!?])[)*_\"]*\s+")
 
 VERB = re.compile(
@@ -74,3 +81,31 @@ def misused_verbs(page: str) -> list[str]:
         for line, sentence in sentences(page)
         for found in VERB.finditer(sentence)
     ]
+
+
+def source_texts(source: str) -> Iterator[str]:
+    """Each docstring and comment of a module as a page, with as many empty lines before it as the module has lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield "\n" * (node.lineno - 1) + _unindented(node.value.value, node.col_offset)
+    yield from _comments(source)
+
+
+def _unindented(docstring: str, columns: int) -> str:
+    lines = (line.removeprefix(" " * columns) for line in docstring.split("\n"))
+    return VERBATIM.sub(_blank, "\n".join(lines))
+
+
+def _comments(source: str) -> Iterator[str]:
+    gathered, last = "", 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            line, text = token.start[0], token.string.lstrip("# ")
+            alone = not token.line[: token.start[1]].strip()
+            if gathered and (line != last + 1 or not alone):
+                yield gathered
+                gathered = ""
+            gathered = f"{gathered}\n{text}" if gathered else "\n" * (line - 1) + text
+            last = line
+    if gathered:
+        yield gathered

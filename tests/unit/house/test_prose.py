@@ -1,16 +1,19 @@
-"""Pages have the plain sentences that CONTRIBUTING.md asks for, as far as a pattern can tell."""
+"""Pages, docstrings and comments have the plain sentences that CONTRIBUTING.md asks for, as far as a pattern finds."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.unit.house.sentences import long_sentences, misused_verbs
+from tests.unit.house.sentences import long_sentences, misused_verbs, source_texts
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"
 PAGES = [*sorted(REPOSITORY.glob("*.md")), CHART, *sorted((REPOSITORY / "docs").rglob("*.md"))]
 WITHOUT_DECISIONS = [page for page in PAGES if page.parent.name != "decisions"]
+
+SOURCES = sorted(REPOSITORY.glob("s[eh]*/*/src/**/*.py"))
+"""The modules of `services/` and `shared/`."""
 
 WHO_FIRST = re.compile(r"(?:^|[.:;|*]) *Who(?:ever)?\b", re.MULTILINE)
 RIDDLE = re.compile(r"\bfor who\b|\bwhoever\b|\bbears?\b|\b(?:is|are) told of\b", re.IGNORECASE)
@@ -26,6 +29,9 @@ def faults(text: str) -> list[str]:
     return [f"line {text.count(chr(10), 0, match.end()) + 1}: {match[0].strip()}" for match in found]
 
 
+CHECKS = (faults, long_sentences, misused_verbs)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page_has_plain_sentences(page: Path) -> None:
     assert not faults(page.read_text("utf-8"))
@@ -39,6 +45,50 @@ def test_page_has_no_sentence_over_25_words(page: Path) -> None:
 @pytest.mark.parametrize("page", WITHOUT_DECISIONS, ids=name_of)
 def test_page_has_the_verbs_of_the_field(page: Path) -> None:
     assert not misused_verbs(page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=name_of)
+def test_docstrings_and_comments_have_plain_sentences(source: Path) -> None:
+    texts = list(source_texts(source.read_text("utf-8")))
+    assert [found for text in texts for check in CHECKS for found in check(text)] == []
+
+
+def test_source_texts_are_docstrings_and_comments_on_their_lines() -> None:
+    source = '''"""One.
+
+    code of any length
+Two."""
+x = 1  # three
+"""Four."""
+
+
+def f() -> None:
+    """Five
+
+    \\b
+      as printed
+
+    six."""
+    # seven
+    # eight
+    x = "nine"
+'''
+    numbered = [
+        (number, line)
+        for text in source_texts(source)
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip()
+    ]
+    assert sorted(numbered) == [
+        (1, "One."),
+        (4, "Two."),
+        (5, "three"),
+        (6, "Four."),
+        (10, "Five"),
+        (15, "six."),
+        (16, "seven"),
+        (17, "eight"),
+    ]
 
 
 def test_faults_are_found_with_their_lines() -> None:
