@@ -1,4 +1,4 @@
-"""What partitions move lately; and that only what is uneven much and for long moves one of them."""
+"""Only what is uneven much and for long moves a partition."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.driver.load_balancer import (
     GAIN,
-    HALF_LIFE_S,
     PATIENCE_S,
     UNEVEN,
     WORTH_BYTES_PER_S,
-    ByteRates,
-    CountedBytes,
     LoadBalancer,
     assign,
-    count_bytes,
     evened,
 )
 from lockstep_protocol.offsets import TopicPartition
@@ -30,48 +26,6 @@ speeds = st.lists(st.sampled_from([0.0, 1.0, 900.0, MB, 3 * MB, 50 * MB]), min_s
 
 def moved(held: dict[int, list[TopicPartition]], after: dict[int, list[TopicPartition]]) -> set[TopicPartition]:
     return {tp for slot, now in after.items() for tp in now if tp not in held[slot]}
-
-
-def test_a_steady_rate_is_found() -> None:
-    at = count_bytes(None, 5_000, 0.0)
-    for second in range(1, 601):
-        at = count_bytes(at, 5_000 + second * 700, float(second))
-    assert at.rate == pytest.approx(700, rel=0.01)
-
-
-def test_load_rate_of_the_first_sample_is_zero() -> None:
-    assert count_bytes(None, 10**12, 5.0) == CountedBytes(0.0, 10**12, 5.0)
-
-
-def test_load_rate_decays_with_its_half_life() -> None:
-    at = CountedBytes(800.0, 10, 0.0)
-    assert count_bytes(at, 10, HALF_LIFE_S).rate == pytest.approx(400)
-    assert count_bytes(at, 10, 20 * HALF_LIFE_S).rate == pytest.approx(0, abs=0.01)
-
-
-@given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
-def test_load_rate_is_independent_of_the_sampling(waits: list[float]) -> None:
-    once, often, now = CountedBytes(0.0, 0, 0.0), CountedBytes(0.0, 0, 0.0), 0.0
-    for wait in waits:
-        now += wait
-        often = count_bytes(often, round(now * 1_000_000), now)
-    assert count_bytes(once, round(now * 1_000_000), now).rate == pytest.approx(often.rate, rel=1e-3)
-
-
-def test_a_counter_that_begins_again_is_no_step_back() -> None:
-    assert count_bytes(CountedBytes(0.0, 1_000_000, 0.0), 600, 60.0).rate == pytest.approx(5)
-
-
-def test_the_same_moment_twice_changes_nothing() -> None:
-    at = CountedBytes(3.0, 10, 7.0)
-    assert count_bytes(at, 99, 7.0) == at
-
-
-def test_partitions_that_are_gone_are_forgotten() -> None:
-    load = ByteRates()
-    load.update({T[0]: 0, T[1]: 0}, 0.0)
-    load.update({T[1]: 600}, 60.0)
-    assert load.rates() == {T[1]: pytest.approx(5)}
 
 
 @given(partitions, st.integers(1, 5), speeds)

@@ -77,8 +77,12 @@ class TestCounts:
         driver = copying(records=600, bytes=6000, counts_since=1)
         assert driver.value("kafka_connect_mirror_mirrorsourceconnector_record_rate") == 20
         assert driver.value("kafka_connect_mirror_mirrorsourceconnector_byte_rate") == 200
+        assert driver.collector.byte_rates() == {("t", 0): 200}
         driver.now += 60_000
         assert driver.value("kafka_connect_mirror_mirrorsourceconnector_record_rate") == 0
+        assert driver.collector.byte_rates() == {("t", 0): 0}
+        driver.assign(("t", 1))
+        assert driver.collector.byte_rates() == {("t", 1): 0}
 
     def test_gaps_of_the_flow_add_up_by_case(self) -> None:
         driver = Driver()

@@ -13,7 +13,7 @@ def row(upstream: int, phase: str = "copying") -> PartitionProgress:
 
 
 def test_stall_detector_names_a_partition_once_and_when_it_moves() -> None:
-    dog = CopyStallDetector(60)
+    dog = CopyStallDetector()
     assert dog.check([row(9)], {TP: 20}, 0) == ([], [])
     assert dog.check([row(9)], {TP: 30}, 59) == ([], [])
     assert dog.check([row(9)], {TP: 40}, 61) == ([StalledPartition(TP, 9, 40, 61)], [])
@@ -24,13 +24,13 @@ def test_stall_detector_names_a_partition_once_and_when_it_moves() -> None:
 
 
 def test_stall_detector_ignores_a_slow_partition() -> None:
-    dog = CopyStallDetector(60)
+    dog = CopyStallDetector()
     for second in range(0, 600, 50):
         assert dog.check([row(second)], {TP: 10_000}, second) == ([], [])
 
 
 def test_stall_detector_counts_an_idle_partition_from_its_first_lag() -> None:
-    dog = CopyStallDetector(60)
+    dog = CopyStallDetector()
     assert dog.check([row(9)], {TP: 10}, 0) == ([], [])
     assert dog.check([row(9)], {TP: 10}, 500) == ([], [])
     assert dog.check([row(9)], {TP: 11}, 510) == ([], [])
@@ -39,7 +39,7 @@ def test_stall_detector_counts_an_idle_partition_from_its_first_lag() -> None:
 
 
 def test_stall_detector_counts_a_paused_partition_from_its_resume() -> None:
-    dog = CopyStallDetector(60)
+    dog = CopyStallDetector()
     dog.check([row(9)], {TP: 20}, 0)
     assert dog.check([row(9, "paused")], {TP: 20}, 100, {TP}) == ([], [])
     assert dog.check([row(9, "paused")], {TP: 20}, 150) == ([], [])
@@ -47,7 +47,7 @@ def test_stall_detector_counts_a_paused_partition_from_its_resume() -> None:
 
 
 def test_stall_detector_ignores_a_halted_partition_and_a_missing_answer() -> None:
-    dog = CopyStallDetector(60)
+    dog = CopyStallDetector()
     dog.check([row(9)], {TP: 20}, 0)
     assert dog.check([row(9)], {}, 100) == ([], [])
     assert dog.check([row(9, "halted")], {TP: 20}, 110) == ([], [])

@@ -14,7 +14,7 @@ from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
-from lockstep_data_plane.driver.load_balancer import ByteRates, LoadBalancer, assign
+from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
@@ -74,7 +74,7 @@ class Driver:
         self._placing = OffsetAdmin(ctx)
         self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
-        self._load, self._balance = ByteRates(), LoadBalancer()
+        self._balance = LoadBalancer()
         self._weighed_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
         self._group = None if legacy is None else LegacyGroupFollower(ctx, legacy)
@@ -251,7 +251,7 @@ class Driver:
         self._collector.follow(wanted)
         held = {row.slot: row.partitions for row in rows} if present is None else present
         closed = closed_slots(ctx.state.rows, self._limit)
-        plan = assign(wanted, self._limit, held, self._load.rates(), closed)
+        plan = assign(wanted, self._limit, held, self._collector.byte_rates(), closed)
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
             stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
@@ -281,10 +281,9 @@ class Driver:
         if now - self._weighed_at < WEIGH_EVERY_S:
             return
         self._weighed_at = now
-        self._load.update({(p.topic, p.partition): p.bytes for p in ctx.state.all(PartitionProgress)}, now)
         closed = closed_slots(ctx.state.rows, self._limit)
         held = {slot: self._assignment(slot).partitions for slot in range(self._limit) if slot not in closed}
-        if better := self._balance.plan(held, self._load.rates(), now):
+        if better := self._balance.plan(held, self._collector.byte_rates(), now):
             moved = sorted(tp for slot, partitions in better.items() for tp in partitions if tp not in held[slot])
             ctx.log.info("slots evened out", f"{', '.join(f'{topic}-{number}' for topic, number in moved)} change over")
             await self._plan({slot: self._assignment(slot).partitions for slot in closed} | dict(better))

@@ -33,14 +33,6 @@ class ObservedPartition:
     target_end: int | None = NOT_ASKED
 
 
-@dataclass(frozen=True, slots=True)
-class _Behind:
-    """The copy has been at `upstream` since the check that first saw more in the source, at `since`."""
-
-    upstream: int
-    since: float
-
-
 class LagEstimator:
     """Remembers the results of the driver's checks, and when rows came. Times are seconds of a clock that does not go
     back, but for rows, which have Unix milliseconds."""
@@ -50,7 +42,8 @@ class LagEstimator:
         self._checked_at = float("-inf")
         self._asked_at = float("inf")
         self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
-        self._behind: dict[TopicPartition, _Behind] = {}
+        self._behind: dict[TopicPartition, tuple[int, float]] = {}
+        """The upstream offset of a copy, and when a check first saw more in the source behind it."""
 
     def on_row(self, row: PartitionProgress, now: float) -> None:
         """A row has come. One that is only written again, as when a window of figures ends, says nothing new of the
@@ -66,7 +59,7 @@ class LagEstimator:
 
     def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
-        behind_since: dict[TopicPartition, _Behind] = {}
+        behind_since: dict[TopicPartition, tuple[int, float]] = {}
         for tp, one in seen.items():
             upstream = -1 if one.row is None else one.row.upstream
             before = self._behind.get(tp)
@@ -74,8 +67,7 @@ class LagEstimator:
                 if before is not None:
                     behind_since[tp] = before
             elif one.source.end > max(one.source.start, upstream + 1):
-                same = before is not None and before.upstream == upstream
-                behind_since[tp] = before if same and before is not None else _Behind(upstream, now)
+                behind_since[tp] = before if before is not None and before[0] == upstream else (upstream, now)
         self._seen, self._checked_at, self._behind = seen, now, behind_since
         self._asked_at = float("inf")
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
@@ -100,7 +92,7 @@ class LagEstimator:
         since = self._behind.get(tp)
         if row is not None and (row.lag_records or since is None):
             return Lag(records, (row.lag_ms + max(0, wall_ms - row.at_ms)) / 1000)
-        return Lag(records, 0.0 if since is None else max(0.0, now - since.since))
+        return Lag(records, 0.0 if since is None else max(0.0, now - since[1]))
 
     def _records(
         self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float

@@ -72,14 +72,11 @@ class LeaderlessSlots:
             if others or ctx.clock.monotonic() - led_since > LED_AT_ONCE_S:
                 self._ending = True
                 try:
-                    await self._let_end(slots)
+                    for running in slots.values():
+                        running.stop()
+                    await asyncio.wait({running.task for running in slots.values()}, timeout=LEAVE_WITHIN_S)
+                    await self._drain()
                 finally:
                     self._ending = False
                 return
             await asyncio.sleep(to_next_tick(CHECK_INTERVAL_S))
-
-    async def _let_end(self, slots: Mapping[int, SlotSupervisor]) -> None:
-        for running in slots.values():
-            running.stop()
-        await asyncio.wait({running.task for running in slots.values()}, timeout=LEAVE_WITHIN_S)
-        await self._drain()

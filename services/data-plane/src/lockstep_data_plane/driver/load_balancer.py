@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 from lockstep_protocol.offsets import TopicPartition
@@ -95,9 +94,6 @@ def _even_out(
         heapreplace(least, (had + 1, taker))
 
 
-HALF_LIFE_S = 60.0
-"""After so long, what was moved before counts half."""
-
 UNEVEN = 1.5
 """A slot is too heavy that moves so many times what slots move on average."""
 
@@ -111,43 +107,6 @@ PATIENCE_S = 120.0
 """Uneven for so long without a break, and it is no burst."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedBytes:
-    """A partition's bytes a second as of `at` (seconds of a clock that does not go back), and the counter then."""
-
-    rate: float
-    total: int
-    at: float
-
-
-def count_bytes(before: CountedBytes | None, total: int, now: float) -> CountedBytes:
-    """The rate with what was counted since `before`, older bytes weighing less and less. `total` is a counter that
-    begins at zero with each run of a slot; the first look at one says nothing about a rate."""
-    if before is None:
-        return CountedBytes(0.0, total, now)
-    passed = now - before.at
-    if passed <= 0:
-        return before
-    moved = total - before.total if total >= before.total else total
-    kept = 0.5 ** (passed / HALF_LIFE_S)
-    return CountedBytes(before.rate * kept + moved / passed * (1 - kept), total, now)
-
-
-class ByteRates:
-    """The rates of all partitions, by what their rows say from time to time."""
-
-    def __init__(self) -> None:
-        self._counted: dict[TopicPartition, CountedBytes] = {}
-
-    def update(self, totals: Mapping[TopicPartition, int], now: float) -> None:
-        """Take the counters as they are at `now`. A partition that is not among them is forgotten."""
-        self._counted = {tp: count_bytes(self._counted.get(tp), total, now) for tp, total in totals.items()}
-
-    def rates(self) -> dict[TopicPartition, float]:
-        """Bytes a second."""
-        return {tp: each.rate for tp, each in self._counted.items()}
-
-
 Held = Mapping[int, Sequence[TopicPartition]]
 """Which slot has which partitions."""
 
@@ -155,8 +114,7 @@ Held = Mapping[int, Sequence[TopicPartition]]
 class LoadBalancer:
     """Remembers since when the slots are uneven; a burst that passes moves nobody."""
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        self._patience_s = patience_s
+    def __init__(self) -> None:
         self._since: float | None = None
 
     def plan(self, held: Held, rates: Mapping[TopicPartition, float], now: float) -> dict[int, list[TopicPartition]]:
@@ -167,7 +125,7 @@ class LoadBalancer:
             return {}
         if self._since is None:
             self._since = now
-        if now - self._since < self._patience_s:
+        if now - self._since < PATIENCE_S:
             return {}
         self._since = None
         return evened(held, rates)

@@ -131,7 +131,7 @@ class MetricsCollector:
             tally = self._tallies.get((row.topic, row.partition))
             if tally is not None and (row.topic, row.partition) in self._followed:
                 self._count(tally, row)
-        elif isinstance(row, SlotStatus) and self._run_of(row.slot) == row.run:
+        elif isinstance(row, SlotStatus) and (kept := self._slots().get(row.slot)) is not None and kept.run == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
             self._of_slots[row.slot].update(row)
 
@@ -148,9 +148,10 @@ class MetricsCollector:
             if case in tally.gaps:
                 self._gaps[case] += tally.gaps[case].update(row.producer_id, times)
 
-    def _run_of(self, slot: int) -> str | None:
-        kept = self._slots().get(slot)
-        return None if kept is None else kept.run
+    def byte_rates(self) -> dict[TopicPartition, float]:
+        """Bytes a second that were copied of each followed partition, over the last minute."""
+        now = self._ctx.clock.wall_ms()
+        return {tp: tally.byte_rate.per_second(now) for tp, tally in self._tallies.items()}
 
     # -- for /metrics --------------------------------------------------------------------------------------------------
 
@@ -262,13 +263,10 @@ class MetricsCollector:
         wanted = self._ctx.wanted.slot(slot)
         if wanted is DesiredPhase.STOPPED:
             return "stopped"
-        if wanted is DesiredPhase.PAUSED and self._speaks(slot, kept) is not None:
-            return "paused"
         if self._speaks(slot, kept) is not None:
-            return "running"
-        if has_failed(self._ctx.state.rows, slot):
-            return "failed"
-        return "failed" if kept is not None and kept.restarts else "unassigned"
+            return "paused" if wanted is DesiredPhase.PAUSED else "running"
+        failed = has_failed(self._ctx.state.rows, slot) or (kept is not None and kept.restarts)
+        return "failed" if failed else "unassigned"
 
     def _slots_together(self, slots: Mapping[int, int], kept: Mapping[int, SlotRun]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)

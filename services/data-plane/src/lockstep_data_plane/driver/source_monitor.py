@@ -31,8 +31,7 @@ class StalledPartition:
 class CopyStallDetector:
     """Remembers since when each partition stands still with something to copy."""
 
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
+    def __init__(self) -> None:
         self._since: dict[TopicPartition, tuple[int, float]] = {}
         self.stuck: dict[TopicPartition, StalledPartition] = {}
         """Those that were named and have not moved since."""
@@ -62,7 +61,7 @@ class CopyStallDetector:
                     over.append(tp)
                 continue
             self._since[tp] = (upstream, since)
-            if now - since >= self._patience_s and tp not in self.stuck:
+            if now - since >= STUCK_AFTER_S and tp not in self.stuck:
                 self.stuck[tp] = StalledPartition(tp, upstream, ends[tp], now - since)
                 found.append(self.stuck[tp])
         return found, over
@@ -89,7 +88,7 @@ class SourceMonitor:
         self._ctx = ctx
         self._collector = collector
         self._slots = slots
-        self._stall_detector = CopyStallDetector(STUCK_AFTER_S)
+        self._stall_detector = CopyStallDetector()
         self._probed_at = self._checked_at = float("-inf")
         self._checks_after_s = 0.0
 
