@@ -78,25 +78,25 @@ def test_plan_start_counts_another_mark_as_foreign() -> None:
 
 
 def test_due_commits_have_acknowledged_offsets() -> None:
-    found = due_commits([ROW], {TP: GroupOffset(60, MARK)}, MARK)
-    assert found.writes == {TP: GroupOffset(100, MARK)}
-    assert not found.foreign
+    writes, foreign = due_commits([ROW], {TP: GroupOffset(60, MARK)}, MARK)
+    assert writes == {TP: GroupOffset(100, MARK)}
+    assert not foreign
 
 
 def test_due_commits_skip_committed_offsets_and_repeat_forgotten_ones() -> None:
-    assert not due_commits([ROW], {TP: GroupOffset(100, MARK)}, MARK).writes
-    assert due_commits([ROW], {}, MARK).writes == {TP: GroupOffset(100, MARK)}
+    assert not due_commits([ROW], {TP: GroupOffset(100, MARK)}, MARK)[0]
+    assert due_commits([ROW], {}, MARK)[0] == {TP: GroupOffset(100, MARK)}
 
 
 def test_due_commits_without_a_copy_have_the_beginning() -> None:
-    assert due_commits([replace(ROW, upstream=-1)], {}, MARK).writes == {TP: GroupOffset(0, MARK)}
+    assert due_commits([replace(ROW, upstream=-1)], {}, MARK)[0] == {TP: GroupOffset(0, MARK)}
 
 
 def test_due_commits_skip_a_row_that_is_not_applied_yet() -> None:
-    assert not due_commits([replace(ROW, begins="altered")], {}, MARK).writes
+    assert not due_commits([replace(ROW, begins="altered")], {}, MARK)[0]
 
 
 def test_due_commits_replace_a_foreign_reset_and_report_it() -> None:
-    found = due_commits([ROW], {TP: GroupOffset(5)}, MARK)
-    assert found.writes == {TP: GroupOffset(100, MARK)}
-    assert found.foreign == {TP: (5, 100)}
+    writes, foreign = due_commits([ROW], {TP: GroupOffset(5)}, MARK)
+    assert writes == {TP: GroupOffset(100, MARK)}
+    assert foreign == {TP: (5, 100)}

@@ -58,31 +58,22 @@ def plan_start(partitions: Iterable[TopicPartition], rows: Rows, there: Position
             found.marks[tp] = GroupOffset(at.offset, mark)
         if row is None:
             found.rows.append(PartitionProgress(topic=tp[0], partition=tp[1], upstream=at.offset - 1, begins=ALTERED))
-        elif at.metadata != mark and (new := _following_group(row, at.offset)) != row:
+            continue
+        moves = at.metadata != mark and (row.begins or row.upstream + 1 != at.offset)
+        if moves and (new := with_position(row, at.offset - 1)) != row:
             found.rows.append(new)
             found.moved[tp] = (row.upstream + 1, at.offset)
     return found
 
 
-def _following_group(row: PartitionProgress, offset: int) -> PartitionProgress:
-    if row.upstream + 1 == offset and not row.begins:
-        return row
-    return with_position(row, offset - 1)
-
-
-@dataclass(slots=True)
-class DueCommits:
-    """What is to be committed. `foreign`: positions that somebody else committed while we copy, by partition: theirs,
-    and ours, by which they are replaced."""
-
-    writes: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
-    foreign: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-
-
-def due_commits(rows: Iterable[PartitionProgress], there: Positions, mark: str) -> DueCommits:
-    """`rows`: of the partitions that we copy. What the target has acknowledged counts, nothing else; what is there
-    already is left out, and what the broker has forgotten comes again."""
-    found = DueCommits()
+def due_commits(
+    rows: Iterable[PartitionProgress], there: Positions, mark: str
+) -> tuple[dict[TopicPartition, GroupOffset], dict[TopicPartition, tuple[int, int]]]:
+    """What is to be committed, and positions that another client committed while we copy: its own, and ours, by which
+    they are replaced. `rows`: of the partitions that we copy. What the target has acknowledged counts, nothing else;
+    what is there already is left out, and what the broker has forgotten comes again."""
+    writes: dict[TopicPartition, GroupOffset] = {}
+    foreign: dict[TopicPartition, tuple[int, int]] = {}
     for row in rows:
         if row.begins:
             continue  # its position has not been determined yet
@@ -90,10 +81,10 @@ def due_commits(rows: Iterable[PartitionProgress], there: Positions, mark: str) 
         at, wanted = there.get(tp), GroupOffset(row.upstream + 1, mark)
         if at == wanted:
             continue
-        found.writes[tp] = wanted
+        writes[tp] = wanted
         if at is not None and at.metadata != mark and at.offset != wanted.offset:
-            found.foreign[tp] = (at.offset, wanted.offset)
-    return found
+            foreign[tp] = (at.offset, wanted.offset)
+    return writes, foreign
 
 
 CHECK_INTERVAL_S = 3.0
@@ -292,16 +283,16 @@ class LegacyGroupFollower:
         ctx = self._ctx
         there = await ctx.source.group_offsets(self._legacy.group)
         rows = [row for tp, row in self._progress().items() if tp in self._placed and tp in self._followed]
-        found = due_commits(rows, there, self._mark)
-        for tp, (theirs, ours) in sorted(found.foreign.items())[:NAMED]:
+        writes, foreign = due_commits(rows, there, self._mark)
+        for tp, (theirs, ours) in sorted(foreign.items())[:NAMED]:
             name = f"{tp[0]}-{tp[1]}"
             text = (
                 f"{name}: another client committed offset {theirs} for {self._named} during the copy; Lockstep "
                 f"commits {ours} again. To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
             )
             await ctx.event("GroupPositionOverwritten", name, text, loud=True, theirs=theirs, ours=ours)
-        if await self._commit(found.writes):
-            at_ms = ctx.clock.wall_ms() if found.writes else self._row.committed_ms
+        if await self._commit(writes):
+            at_ms = ctx.clock.wall_ms() if writes else self._row.committed_ms
             await self._log_position(replace(self._row, partitions=len(rows), committed_ms=at_ms))
 
     async def _commit(self, positions: Mapping[TopicPartition, GroupOffset]) -> bool:

@@ -131,12 +131,12 @@ class OffsetAdmin:
         self._offsets = ConnectOffsets(ctx, Connector.SOURCE)
         self._either = asyncio.Lock()
         """Slots are kept, or offsets are changed."""
-        self._retry_gate = 0
+        self._waiting_changes = 0
 
     @property
     def awaited(self) -> bool:
         """Whether a change of offsets waits for the slots to come to an end."""
-        return self._retry_gate > 0
+        return self._waiting_changes > 0
 
     @asynccontextmanager
     async def copying(self) -> AsyncIterator[None]:
@@ -164,16 +164,18 @@ class OffsetAdmin:
             return None
         ctx, source = self._ctx, self._ctx.settings.aliases.source
         changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
-        self._retry_gate += 1
+        self._waiting_changes += 1
         try:
             await self._alone(ENDED_WITHIN_S, "the slots")
         except TimeoutError as exc:
             raise ValueError(f"{exc}: ask again when they have") from exc
         finally:
-            self._retry_gate -= 1
+            self._waiting_changes -= 1
         try:
             await self._nobody_copies()
-            refuse_beyond(changes, source, await self._ends(changes))
+            # A source that is away says nothing, and hinders nobody: what is beyond its end halts when it is back.
+            ends = await ctx.source.end_offsets(partitions_to_check(changes, source, ctx.state.all(MirroredTopic)))
+            refuse_beyond(changes, source, ends)
             rows = ctx.state.all(PartitionProgress)
             # Rows first: where there is one it counts, whatever Connect's record says.
             if command.verb == OFFSETS_ALTER:
@@ -184,14 +186,6 @@ class OffsetAdmin:
             return offsets_answer(command.verb, await self._offsets.reset())
         finally:
             self._either.release()
-
-    async def _ends(self, changes: Sequence[OffsetChange]) -> dict[tuple[str, int], int]:
-        """Where the source ends, of what is altered. A source that is away says nothing, and hinders nobody: what is
-        beyond its end halts when it is back."""
-        ctx = self._ctx
-        return await ctx.source.end_offsets(
-            partitions_to_check(changes, ctx.settings.aliases.source, ctx.state.all(MirroredTopic))
-        )
 
     async def _listed(self) -> list[OffsetChange]:
         """By our rows, and by Connect's records of partitions without a row. While the flow is stopped, an offset is

@@ -21,14 +21,11 @@ class SingleFlight:
         asked = asyncio.get_running_loop().time()
         async with self._working:
             if self._begun <= asked:
-                await self._anew()
+                begun, failure = asyncio.get_running_loop().time(), None
+                try:
+                    await self._work()
+                except Exception as exc:  # noqa: BLE001  # raised for each who asked
+                    failure = exc
+                self._begun, self._failure = begun, failure
             if self._failure is not None:
                 raise self._failure.with_traceback(None)
-
-    async def _anew(self) -> None:
-        begun, failure = asyncio.get_running_loop().time(), None
-        try:
-            await self._work()
-        except Exception as exc:  # noqa: BLE001  # raised for each who asked
-            failure = exc
-        self._begun, self._failure = begun, failure

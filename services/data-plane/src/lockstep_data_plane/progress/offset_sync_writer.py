@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.offset_run_log import consecutive
@@ -88,9 +88,10 @@ class OffsetSyncWriter:
 
     async def _send_all(self) -> None:
         taken, self._pending = self._pending, {}
+        syncs = [OffsetSync(*tp, up, down) for tp, pairs in taken.items() for up, down in pairs]
         began = time.monotonic()
         try:
-            await self._log.append_all(_records(taken), partition=0)
+            await self._log.append_all(map(encode_offset_sync, syncs), partition=0)
         except ClusterError as trouble:
             # Some of them may be there: the newest again does no harm, an older one behind it would.
             self._pending = {tp: syncs[-1:] for tp, syncs in taken.items()} | self._pending
@@ -98,7 +99,7 @@ class OffsetSyncWriter:
                 self._failing = True
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")
         else:
-            self.sent += sum(map(len, taken.values()))
+            self.sent += len(syncs)
             self.latency.add(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
@@ -110,11 +111,3 @@ class OffsetSyncWriter:
             await asyncio.wait([self._sending], timeout=within_s)
             if self._sending is not None:
                 self._sending.cancel()
-
-
-def _records(syncs: Mapping[TopicPartition, Syncs]) -> list[tuple[bytes, bytes]]:
-    return [
-        encode_offset_sync(OffsetSync(topic, partition, up, down))
-        for (topic, partition), pairs in syncs.items()
-        for up, down in pairs
-    ]

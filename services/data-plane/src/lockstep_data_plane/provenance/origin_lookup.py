@@ -161,7 +161,10 @@ class OriginLookup:
             origins = origins_by_producer(self._there.rows, rule.source)
             for producer_id in unknown:
                 origin = origins.get(producer_id, rule.source)
-                self._known[producer_id] = await self._producer_under(origin, rule)
+                if not rule.copies(origin):
+                    self._known[producer_id] = None
+                else:
+                    self._known[producer_id] = OWN if origin == rule.source else await self._id_for(origin, rule)
 
     def _rule(self) -> ProvenanceRule:
         for cluster in (self._source, self._target):
@@ -171,24 +174,16 @@ class OriginLookup:
             mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id
         )
 
-    async def _producer_under(self, origin: str, rule: ProvenanceRule) -> int | None:
-        if not rule.copies(origin):
-            return None
-        return OWN if origin == rule.source else await self._id_for(origin, rule)
-
     async def _id_for(self, origin: str, rule: ProvenanceRule) -> int:
         """Our producer id for an origin, got and written down if there is none yet; of two that were written at once
         the first counts."""
         flow = self._settings.flow
-        await self._here.read()
-        found = origin_of(self._here.rows, flow, origin, rule.target)
-        while found is None:
-            await self._control_writer.write(
-                origin_row(await new_producer_id(self._settings), flow, origin, rule.target)
-            )
+        while True:
             await self._here.read()
-            found = origin_of(self._here.rows, flow, origin, rule.target)
-        return found.producer_id
+            if (found := origin_of(self._here.rows, flow, origin, rule.target)) is not None:
+                return found.producer_id
+            producer_id = await new_producer_id(self._settings)
+            await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
 
     async def own(self, producer_id: int) -> None:
         """Write down that this producer id is one of the flow's own records, unless that is known: transactions have
@@ -239,16 +234,13 @@ class OriginLookup:
         if partition not in self._held and not unknown:
             return False
         self._held.setdefault(partition, []).append(delivery)
-        self._ask(unknown)
+        self._wanted |= unknown
+        if self._task is None:
+            self._task = asyncio.create_task(self._resolve_origins(), name="look up origins")
         return True
 
     def _unknown(self, delivery: Delivery) -> set[int]:
         return batches_with_records(delivery.batches) - self._known.keys()
-
-    def _ask(self, producer_ids: set[int]) -> None:
-        self._wanted |= producer_ids
-        if self._task is None:
-            self._task = asyncio.create_task(self._resolve_origins(), name="look up origins")
 
     async def _resolve_origins(self) -> None:
         backoff = Backoff(limit=AWAY_AT_MOST_S)

@@ -63,8 +63,7 @@ async def flow_origin(ctx: FlowContext) -> Origin:
     """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
     Raises ClusterError."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
-    found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
-    while found is None:
+    while (found := origin_of(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
         try:
             producer_id = await new_producer_id(ctx.settings)
@@ -72,5 +71,4 @@ async def flow_origin(ctx: FlowContext) -> Origin:
             raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
         await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
         await ctx.state.changed(before)
-        found = origin_of(ctx.state.rows.values(), ctx.flow, *ids)
     return found

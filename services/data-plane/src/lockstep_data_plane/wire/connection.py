@@ -175,7 +175,12 @@ class Connection(SessionConnection):
         entity = asked.read(frame, correlation_id)
         self._requests.popleft()
         self._note_drained()
-        self._on_latency(asked.at, entity)
+        self._last_action = now = time.monotonic()
+        self.round_trip_s = min(self.round_trip_s, now - asked.at)
+        if (throttled_s := entity.throttle_time.total_seconds()) > 0:
+            self.resting_until = max(self.resting_until, now + throttled_s)
+            if self.on_throttled is not None:
+                self.on_throttled(throttled_s)
         if future.done():
             return
         try:
@@ -249,15 +254,6 @@ class Connection(SessionConnection):
             if not future.done():
                 future.set_exception(error)
         return super().close(reason, exc)
-
-    def _on_latency(self, asked_at: float, answer: Any) -> None:
-        self._last_action = now = time.monotonic()
-        self.round_trip_s = min(self.round_trip_s, now - asked_at)
-        throttled_s = answer.throttle_time.total_seconds()
-        if throttled_s > 0:
-            self.resting_until = max(self.resting_until, now + throttled_s)
-            if self.on_throttled is not None:
-                self.on_throttled(throttled_s)
 
     @property
     def throttled_for(self) -> float:

@@ -65,7 +65,10 @@ class FrameProtocol(asyncio.BufferedProtocol):
                 raise ConnectionError(f"the broker sent a frame that says it is {size} bytes long")
             if filled - at - SIZE.size < size:
                 if size > READ_BYTES - SIZE.size:
-                    self._begin(size, view[at + SIZE.size : filled])
+                    if len(self._large) < size:
+                        self._large = memoryview(bytearray(size))
+                    self._wanted, self._filled = size, filled - at - SIZE.size
+                    self._large[: self._filled] = view[at + SIZE.size : filled]
                     return
                 break
             at += SIZE.size
@@ -74,12 +77,6 @@ class FrameProtocol(asyncio.BufferedProtocol):
         self._filled = filled - at
         if at and self._filled:
             view[: self._filled] = bytes(view[at:filled])
-
-    def _begin(self, size: int, head: memoryview) -> None:
-        if len(self._large) < size:
-            self._large = memoryview(bytearray(size))
-        self._large[: len(head)] = head
-        self._wanted, self._filled = size, len(head)
 
     def eof_received(self) -> None:
         self._on_lost(None)

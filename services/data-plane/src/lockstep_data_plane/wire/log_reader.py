@@ -12,13 +12,11 @@ from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
+from lockstep_data_plane.wire.fetch_session import UNSAID
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 
 AT_ONCE = FetchSettings(max_wait_ms=0, max_bytes=16 * 1024 * 1024, max_partition_bytes=4 * 1024 * 1024)
-
-UNSAID = -1
-"""No leader epoch."""
 
 ENOUGH, AGAIN_MS = 3, 200
 """An answer may be empty although there are records. A new leader does not know yet what is replicated, or a remote
