@@ -277,7 +277,7 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
 async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     made, stream = connection()
     told: list[float] = []
-    made.on_throttled = told.append
+    made.on_throttled = lambda seconds, _: told.append(seconds)
     made.ask(describe("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
     assert (made.throttled_for, told) == (0, [])

@@ -135,18 +135,13 @@ class Driver:
                 await self._drain()
         finally:
             self._collector.reset()
-            if self._continues_leaderless:
+            if not ctx.acting and self._group is None:
+                # We lost the lead. A legacy flow's slots end then: only its driver sees when others join the group.
                 self._leaderless.start()
             else:
                 await self._drain()
             if self._group is not None:
                 await self._group.last_commit()
-
-    @property
-    def _continues_leaderless(self) -> bool:
-        """Whether it is our place in the group that ended the main loop. A legacy flow's slots end with it: only its
-        driver sees when others join the group whose topics they copy."""
-        return not self.ctx.acting and self._group is None
 
     async def _keep_slots(self) -> None:
         """For ever; of a legacy flow until somebody is in its group. Raises ShutdownRequested."""

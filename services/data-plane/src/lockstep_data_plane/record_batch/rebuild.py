@@ -79,7 +79,7 @@ def _read(batch: Batch) -> Iterator[PlainRecord]:
     read_so_far = 0
     try:
         for r in _messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):
-            yield _record(r)
+            yield PlainRecord(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
             read_so_far += 1
     except UnicodeDecodeError:
         yield from islice(pure_python_codec.records_of(batch), read_so_far, None)
@@ -87,10 +87,6 @@ def _read(batch: Batch) -> Iterator[PlainRecord]:
         raise
     except UNREADABLE as exc:
         raise ValueError(f"its records cannot be decompressed ({exc})") from exc
-
-
-def _record(r: Any) -> PlainRecord:
-    return PlainRecord(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
 
 
 def rebuild(

@@ -19,7 +19,7 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, read_records
-from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -167,7 +167,7 @@ async def read_tail(target: ClusterClient, partition: PartitionMachine, row: Par
 async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids: Set[int]) -> None:
     if tail.is_short or tail.is_confirmed_by(producers := await remembered_by(target, tp, ids)):
         return
-    appended_to = await target.log_end(tp)
+    appended_to = await target.end_offset(tp, replica_id=DEBUGGING)
     tail.log_end = await target.end_offset(tp)
     offset = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
     try:

@@ -200,7 +200,11 @@ def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
             f"{MASTER} is {spark.master}, but this driver was submitted to Kubernetes ({submission.path}): "
             "leave the key out"
         )
-    taken = {key: value for key, value in submission.conf.items() if _is_for_the_driver(key)}
+    taken = {
+        key: value
+        for key, value in submission.conf.items()
+        if key.startswith("spark.") and key not in _ALSO and not key.startswith(_OF_THE_SUBMITTING)
+    }
     for key, value in taken.items():
         try:
             check_conf(key, value)
@@ -213,19 +217,9 @@ def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
             f"{CONF_PREFIX}{key} and what this driver was submitted with ({submission.path}) say different things: "
             "say it in one place only"
         )
-    at = _at(submission.address) if submission.address else {}
-    return replace(spark, master=spark.master or API, conf={**taken, **at, **spark.conf})
-
-
-def _at(address: str) -> dict[str, str]:
-    """Executors find the driver by its pod's address. The name that was submitted is that of a Service, which knows no
-    pod before it is ready, and slots start before that."""
-    return {
-        "spark.driver.host": address,
-        "spark.driver.bindAddress": address,
-        "spark.kubernetes.executor.useDriverPodIP": "true",
-    }
-
-
-def _is_for_the_driver(key: str) -> bool:
-    return key.startswith("spark.") and key not in _ALSO and not key.startswith(_OF_THE_SUBMITTING)
+    if submission.address:
+        # Executors find the driver by its pod's address. The name that was submitted is that of a Service, which knows
+        # no pod before it is ready, and slots start before that.
+        taken |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), submission.address)
+        taken["spark.kubernetes.executor.useDriverPodIP"] = "true"
+    return replace(spark, master=spark.master or API, conf={**taken, **spark.conf})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import socket
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -122,8 +121,9 @@ class ClusterClient:
         tried: list[str] = []
         last = [address for address in self._brokers.values() if address == self._answered]
         for address in [*dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap])]:
+            broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
             try:
-                connection = await self._lane_to(address)
+                connection = await self._open((broker, "metadata"), address)
                 self._learn(await connection.call(_metadata_request(connection, wanted)))
                 self._answered = address
                 return
@@ -137,10 +137,6 @@ class ClusterClient:
         connection = await self.any_connection()
         answer = await connection.call(_metadata_request(connection, None))
         return [str(topic.name) for topic in answer.topics if topic.name is not None]
-
-    async def _lane_to(self, address: tuple[str, int]) -> Connection:
-        broker = next((b for b, a in self._brokers.items() if a == address), -1 - hash(address) % 2**30)
-        return await self._open((broker, "metadata"), address)
 
     def _learn(self, answer: Any) -> None:
         self.cluster_id = answer.cluster_id or ""
@@ -235,13 +231,10 @@ class ClusterClient:
                     connection = await Connection.open(*address, self._settings, self._buffers)
                 except BrokerUnreachable as exc:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
-                connection.on_throttled = self._throttled
+                connection.on_throttled = self.quota.throttled
                 connection.question_s = self.timeouts.question_s
                 self._produce_connections[key] = connection
             return connection
-
-    def _throttled(self, seconds: float) -> None:
-        self.quota.throttled(seconds, time.monotonic())
 
     async def close(self) -> None:
         """Close every connection; outstanding questions fail."""
@@ -251,16 +244,11 @@ class ClusterClient:
             if done is not None:
                 await done
 
-    async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1) -> int:
-        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says
-        (read_uncommitted: the high watermark). Raises KafkaProtocolError, BrokerUnreachable."""
-        return await self._offset(tp, timestamp, CONSUMER)
+    async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1, replica_id: int = CONSUMER) -> int:
+        """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
+        The log end is the high watermark; for a DEBUGGING replica it is where the leader's own log ends. Raises
+        KafkaProtocolError, BrokerUnreachable."""
 
-    async def log_end(self, tp: TopicPartition) -> int:
-        """Where the leader's own log ends, beyond what is replicated. Raises as `end_offset`."""
-        return await self._offset(tp, -1, DEBUGGING)
-
-    async def _offset(self, tp: TopicPartition, timestamp: int, replica_id: int) -> int:
         def request(m: Any, _: PartitionLeader) -> Any:
             partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
             topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))

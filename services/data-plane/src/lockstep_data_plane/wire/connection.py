@@ -137,8 +137,8 @@ class Connection(SessionConnection):
     question_s = 30.0
     """How long `call` waits for an answer."""
 
-    on_throttled: Callable[[float], None] | None = None
-    """Called with the seconds that the broker wants us to stay away."""
+    on_throttled: Callable[[float, float], None] | None = None
+    """Called with the seconds that the broker wants us to stay away, and the moment (of `time.monotonic`)."""
 
     @classmethod
     async def open(
@@ -180,7 +180,7 @@ class Connection(SessionConnection):
         if (throttled_s := entity.throttle_time.total_seconds()) > 0:
             self.resting_until = max(self.resting_until, now + throttled_s)
             if self.on_throttled is not None:
-                self.on_throttled(throttled_s)
+                self.on_throttled(throttled_s, now)
         if future.done():
             return
         try:
