@@ -10,9 +10,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
-from lockstep_config.clients.tls import material_of, ssl_context, tls_of
+from lockstep_config.clients.tls import load_material, read_tls, ssl_context
 from lockstep_config.text.jks import BadStore, read_jks
-from lockstep_config.text.keystores import identity_of, identity_of_pem, trusted_of
+from lockstep_config.text.keystores import identity_of_pem, load_identity, load_trusted
 from tests.support.certificates import Authority, Certified, keytool
 
 pytestmark = pytest.mark.long  # each run of keytool is a JVM
@@ -77,7 +77,7 @@ def is_own(chain_pem: str, key_pem: str, own: Certified) -> bool:
 @pytest.mark.parametrize("declared", ["JKS", "PKCS12"])
 @pytest.mark.parametrize("kind", ["p12", "jks", "legacy"])
 def test_a_keystore_is_what_it_is_whatever_its_declared_type(stores: Stores, kind: str, declared: str) -> None:
-    found = identity_of(str(getattr(stores, kind)), declared, STORE, KEY if kind == "jks" else None)
+    found = load_identity(str(getattr(stores, kind)), declared, STORE, KEY if kind == "jks" else None)
     assert is_own(found.chain_pem, found.key_pem, stores.own)
     assert subjects(found.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
     assert "PRIVATE" not in repr(found)
@@ -85,24 +85,24 @@ def test_a_keystore_is_what_it_is_whatever_its_declared_type(stores: Stores, kin
 
 @pytest.mark.parametrize("kind", ["JKS", "PKCS12"])
 def test_every_certificate_of_a_truststore_is_trusted(stores: Stores, kind: str) -> None:
-    assert sorted(subjects(trusted_of(str(stores.trust(kind)), kind, STORE))) == ["CN=CA 0", "CN=CA 1", "CN=CA 2"]
+    assert sorted(subjects(load_trusted(str(stores.trust(kind)), kind, STORE))) == ["CN=CA 0", "CN=CA 1", "CN=CA 2"]
 
 
 def test_a_jks_truststore_opens_without_a_password_as_in_java(stores: Stores) -> None:
-    assert len(subjects(trusted_of(str(stores.trust("JKS")), "JKS", None))) == 3
+    assert len(subjects(load_trusted(str(stores.trust("JKS")), "JKS", None))) == 3
 
 
 def test_keystore_with_several_keys_gives_one_with_its_chain(stores: Stores) -> None:
-    found = identity_of(str(stores.both_jks), "JKS", STORE, KEY)
+    found = load_identity(str(stores.both_jks), "JKS", STORE, KEY)
     assert is_own(found.chain_pem, found.key_pem, stores.other)  # "a-other" comes before "b-own"
-    found = identity_of(str(stores.both_p12), "PKCS12", STORE, None)
+    found = load_identity(str(stores.both_p12), "PKCS12", STORE, None)
     assert is_own(found.chain_pem, found.key_pem, stores.own)  # the first of the file
     assert subjects(found.chain_pem) == ["CN=client-one", "CN=between", "CN=Lockstep test CA"]
 
 
 def test_a_truststore_may_be_a_keystore(stores: Stores) -> None:
-    assert subjects(trusted_of(str(stores.jks), "JKS", STORE)) == ["CN=client-one"]
-    assert "CN=client-one" in subjects(trusted_of(str(stores.p12), "PKCS12", STORE))
+    assert subjects(load_trusted(str(stores.jks), "JKS", STORE)) == ["CN=client-one"]
+    assert "CN=client-one" in subjects(load_trusted(str(stores.p12), "PKCS12", STORE))
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_wrong_keystore_password_is_named(
 ) -> None:
     file = getattr(stores, kind)
     with pytest.raises(BadStore) as raised:
-        identity_of(str(file), "JKS", password, key_password)
+        load_identity(str(file), "JKS", password, key_password)
     assert str(raised.value) == f"the keystore {file} {sentence}"
 
 
 def test_keystore_without_a_key_is_refused(stores: Stores) -> None:
     for kind in ("JKS", "PKCS12"):
         with pytest.raises(BadStore, match="holds no private key"):
-            identity_of(str(stores.trust(kind)), kind, STORE, None)
+            load_identity(str(stores.trust(kind)), kind, STORE, None)
 
 
 def test_a_jks_store_that_was_altered_or_cut_is_refused(stores: Stores, tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_a_jks_store_that_was_altered_or_cut_is_refused(stores: Stores, tmp_path
 def test_the_declared_type_and_pem_must_agree(stores: Stores, tmp_path: Path) -> None:
     pem = stores.own.pem(tmp_path / "own.pem")
     with pytest.raises(BadStore, match="is a PEM file, and its type is JKS: set the type to PEM"):
-        trusted_of(str(pem), "JKS", None)
+        load_trusted(str(pem), "JKS", None)
     with pytest.raises(BadStore, match="holds nothing in PEM, and its type is PEM"):
-        trusted_of(str(stores.p12), "PEM", None)
+        load_trusted(str(stores.p12), "PEM", None)
 
 
 def test_an_encrypted_key_in_pem_needs_its_password(stores: Stores) -> None:
@@ -175,9 +175,9 @@ def test_stores_make_a_context_that_shakes_hands(stores: Stores) -> None:
         "ssl.enabled.protocols": "TLSv1.2",
         "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
     }
-    settings = tls_of(properties)
+    settings = read_tls(properties)
     assert "secret" not in repr(settings)
-    assert material_of(settings).trusted_pem == stores.authority.pem
+    assert load_material(settings).trusted_pem == stores.authority.pem
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     both = stores.folder / "server.pem"
     server.load_cert_chain(stores.authority.server("broker.example").pem(both))

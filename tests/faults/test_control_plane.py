@@ -18,12 +18,12 @@ import psutil
 import pytest
 
 from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
+from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import commands_topic
 from lockstep_protocol.rows.state_rows import GroupStatus, Leader, Wanted
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.state.state_fold import owner_of
+from lockstep_runtime.state.state_fold import owner_label
 from tests.conftest import Pair
 from tests.faults.replicas import Replicas
 from tests.faults.subjects import SUBJECTS, Checkpoints, Subject, until
@@ -104,7 +104,7 @@ def test_command_of_a_leader_killed_before_its_answer_has_one_answer(subject: Su
     """`pause`: the act is a row, the answer an event. Where that row is another service's to write, `refresh`, and the
     act is what a round does."""
     assert subject.b.proxy is not None
-    scope = Scope.for_connector(connector_of(subject.service))
+    scope = Scope.for_connector(service_connector(subject.service))
     paused = scope.connector.owner == subject.service
     verb = "pause" if paused else "refresh"
     with Replicas(subject, tmp_path / "proxied", 2, proxied=True) as replicas:
@@ -169,7 +169,7 @@ def test_a_leader_that_wakes_changes_nothing(subject: Subject, tmp_path: Path) -
     term, newest = max(leaders), {row.service: at for at, row in leaders.items()}
     assert {leaders[at].instance for at in newest.values()} == {"new-0"}
     late = [
-        row for offset, row in subject.rows() if offset > term and 0 < row.term < newest.get(owner_of(row) or "", 0)
+        row for offset, row in subject.rows() if offset > term and 0 < row.term < newest.get(owner_label(row) or "", 0)
     ]
     assert late == [], "rows of a former term"
     told = [event for event in subject.events() if event.at_ms >= woken_ms and event.instance == "old-0" and event.term]

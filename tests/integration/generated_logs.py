@@ -173,7 +173,7 @@ class Writer:
         """Raw batches, one after the other. Raises AssertionError with the broker's words when one is refused."""
         if self._cluster.leader((topic, partition)) is None:
             await self._cluster.refresh([topic])
-        leader = self._cluster.leader_of((topic, partition))
+        leader = self._cluster.require_leader((topic, partition))
         connection = await self._cluster.connection(leader.broker, "raw")
         asked = []
         for batch in batches:

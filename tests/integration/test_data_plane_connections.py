@@ -326,7 +326,7 @@ async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
     topic = create_topic(broker_a.bootstrap)
     produce(broker_a.bootstrap, topic, [Record(value=b"1")])
     async with reading(broker_a.bootstrap, topic, monkeypatch) as told:
-        leader = told.cluster.leader_of((topic, 0))
+        leader = told.cluster.require_leader((topic, 0))
         assert leader.epoch >= 0
         partition = copying(topic)
         told.fetcher.attach(partition)

@@ -86,7 +86,7 @@ async def test_the_answer_to_a_duplicate_is_no_time_of_the_targets_own(there: Mi
 
     async def append_twice(topic: str) -> list[ProduceAnswer]:
         await cluster.refresh([topic])
-        leader = cluster.leader_of((topic, 0))
+        leader = cluster.require_leader((topic, 0))
         connection = await cluster.connection(leader.broker, "raw")
         stamped = stamp(piece.data, 4_000_000, 0, 0)
         request = produce_request(13, [((topic, 0), leader, stamped)], timedelta(seconds=30))

@@ -55,7 +55,7 @@ async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
 async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
     """A batch of these records under (id, epoch, sequence), as slots append."""
     content = [record(n, value, timestamp=at) for n, value in enumerate(values)]
-    leader = target.leader_of(tp)
+    leader = target.require_leader(tp)
     connection = await target.connection(leader.broker, "produce-0")
     batches = [(tp, leader, stamp(batch_bytes(content), *producer))]
     answer = await connection.call(produce_request(connection.version("produce"), batches, timedelta(seconds=10)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
-from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.sasl import read_login
 
 BROKERS = ",".join(f"b-{n}.orders.ab12cd.c2.kafka.eu-central-1.amazonaws.com:9098" for n in (1, 2))
 
@@ -30,7 +30,7 @@ def bearer(options: str = "", **more: str) -> dict[str, str]:
 
 
 def tokens_of(properties: dict[str, str]) -> TokenSettings:
-    found = login_of(properties).tokens
+    found = read_login(properties).tokens
     assert isinstance(found, TokenSettings)
     return found
 

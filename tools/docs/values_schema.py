@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lockstep_config.keys.connector_keys import CONNECTORS, readers_of
+from lockstep_config.keys.connector_keys import CONNECTORS, connectors_reading
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.strimzi.api_versions import API_VERSIONS
@@ -119,7 +119,7 @@ class _Made:
         typed = {
             key: of_key
             for key, known in KEYS.items()
-            if connector in readers_of(key) and (of_key := _of_key(known)) is not None
+            if connector in connectors_reading(key) and (of_key := _of_key(known)) is not None
         }
         self.defs[f"{PREFIX}settings-{connector}"] = {"type": ["object", "null"], "properties": typed}
         settings = {"allOf": [made["properties"]["config"], {"$ref": f"#/$defs/{PREFIX}settings-{connector}"}]}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from lockstep_cli.__main__ import main
 from lockstep_cli.command_request import REFUSED, CommandReply, command_request, exit_code
 from lockstep_cli.exit_codes import CannotUse, Exit
-from lockstep_cli.flow_selection import flows_of
+from lockstep_cli.flow_selection import choose_flows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import FLOW, Scope
 from lockstep_protocol.events import Event
@@ -117,15 +117,15 @@ def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
 
 
 def test_the_only_flow_need_not_be_named(file: File) -> None:
-    assert [str(one.flow) for one in flows_of(file(), [])] == ["A->B"]
+    assert [str(one.flow) for one in choose_flows(file(), [])] == ["A->B"]
 
 
 def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
     both = file("B->A.enabled = true")
     with pytest.raises(CannotUse, match="has 2 flows, 'A->B', 'B->A': say which one with --flow"):
-        flows_of(both, [])
-    assert [str(one.flow) for one in flows_of(both, ["B->A", "B->A"])] == ["B->A"]
-    assert [str(one.flow) for one in flows_of(both, [], every=True)] == ["A->B", "B->A"]
+        choose_flows(both, [])
+    assert [str(one.flow) for one in choose_flows(both, ["B->A", "B->A"])] == ["B->A"]
+    assert [str(one.flow) for one in choose_flows(both, [], every=True)] == ["A->B", "B->A"]
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_command_for_a_file_with_several_flows_needs_a_flow(file: File) -> None:
 )
 def test_flows_that_cannot_be_meant_are_refused(file: File, named: list[str], every: bool, words: str) -> None:
     with pytest.raises(CannotUse, match=words):
-        flows_of(file(), named, every)
+        choose_flows(file(), named, every)
 
 
 def test_a_file_without_an_enabled_flow_has_nothing_to_ask(tmp_path: Path) -> None:
     path = tmp_path / "mm2.properties"
     path.write_text("clusters = A, B\nA.bootstrap.servers = x:1\nB.bootstrap.servers = y:2\n")
     with pytest.raises(CannotUse, match="no flow is enabled"):
-        flows_of(path, [])
+        choose_flows(path, [])
 
 
 # -- as it is met -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from lockstep_cli import rack
 from lockstep_cli.__main__ import main
 from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.rack import rack_of
+from lockstep_cli.rack import read_rack
 from tests.support.certificates import Authority
 
 ZONE = "topology.kubernetes.io/zone"
@@ -55,7 +55,7 @@ def server(account: Path) -> Iterator[str]:
 
 
 def test_the_label_of_the_node_is_the_rack(server: str, account: Path) -> None:
-    assert rack_of(server, "node-1", ZONE, account) == "eu-1a"
+    assert read_rack(server, "node-1", ZONE, account) == "eu-1a"
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_the_label_of_the_node_is_the_rack(server: str, account: Path) -> None:
 )
 def test_rack_failure_is_one_sentence(server: str, account: Path, node: str, said: str) -> None:
     with pytest.raises(CannotUse) as raised:
-        rack_of(server, node, ZONE, account)
+        read_rack(server, node, ZONE, account)
     assert str(raised.value) == said
 
 
 def test_an_account_without_the_right_is_named(server: str, account: Path) -> None:
     (account / "token").write_text("another")
     with pytest.raises(CannotUse, match="the pod's service account may not get nodes"):
-        rack_of(server, "node-1", ZONE, account)
+        read_rack(server, "node-1", ZONE, account)
 
 
 def test_the_command_writes_the_file_that_a_reference_reads(

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from lockstep_config.clients.librdkafka import stores_translated, translated
-from lockstep_config.clients.tls import material_of, tls_of
+from lockstep_config.clients.tls import load_material, read_tls
 from lockstep_config.flow.client_settings import client_id
 from lockstep_config.flow.model import Configuration
 from lockstep_config.keys.client_keys import (
@@ -132,7 +132,7 @@ def test_translated_connection_key_has_the_value_of_the_table(name: str, tmp_pat
 def settings_of(properties: Mapping[str, str]) -> dict[str, str]:
     translation = translated(properties, "consumer")
     assert translation.refused == ()
-    return translation.settings | stores_translated(material_of(tls_of(properties)))
+    return translation.settings | stores_translated(load_material(read_tls(properties)))
 
 
 @pytest.mark.parametrize("name", sorted(CONNECTION_REFUSED))

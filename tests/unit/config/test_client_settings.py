@@ -10,7 +10,7 @@ import pytest
 from aiokafka.abc import AbstractTokenProvider
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients.sasl import Credentials, login_of
+from lockstep_config.clients.sasl import Credentials, read_login
 from lockstep_config.flow.client_settings import (
     aiokafka_connection,
     client_id,
@@ -208,7 +208,7 @@ def test_token_source_is_common_to_both_clients(load_text: LoadText, tmp_path: P
     ],
 )
 def test_a_jaas_line_is_read_as_java_reads_it(text: str, username: str, password: str) -> None:
-    credentials = login_of({"sasl.mechanism": "PLAIN", "sasl.jaas.config": text})
+    credentials = read_login({"sasl.mechanism": "PLAIN", "sasl.jaas.config": text})
     assert credentials == Credentials("PLAIN", username, password)
     assert "password" not in repr(credentials)
 

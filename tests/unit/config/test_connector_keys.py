@@ -9,7 +9,7 @@ import pytest
 from lockstep_cli.services import plan_services
 from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart, StatedPhase, StatedPhases
-from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, readers_of
+from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, connector_name, connectors_reading
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
@@ -29,8 +29,8 @@ def test_each_connector_has_a_name() -> None:
 
 def test_the_tables_know_only_keys_that_there_are() -> None:
     assert set(OWN_KEYS) <= set(KEYS)
-    assert readers_of("replication.factor") == ("source",)
-    assert readers_of("replication.policy.class") == CONNECTORS
+    assert connectors_reading("replication.factor") == ("source",)
+    assert connectors_reading("replication.policy.class") == CONNECTORS
 
 
 def test_a_connectors_own_line_beats_the_flows_and_the_files(load_text: LoadText) -> None:

@@ -11,7 +11,7 @@ import yaml
 from lockstep_config import ConfigurationError
 from lockstep_config.loader.configuration import configured
 from lockstep_config.strimzi.printing import as_yaml
-from lockstep_config.strimzi.resource import read_resource, resource_of
+from lockstep_config.strimzi.resource import find_resource, read_resource
 
 FILE = Path("mirrors.yaml")
 
@@ -103,7 +103,7 @@ spec:
 
 def test_printed_document_reads_the_same_here_and_in_helm() -> None:
     """Helm's numbers are 64-bit floats, so a number that it would change is a text."""
-    found = resource_of(TEXTS.encode(), FILE)
+    found = find_resource(TEXTS.encode(), FILE)
     assert found is not None
     printed = as_yaml(found)
     spec = yaml.safe_load(printed)["spec"]
@@ -127,13 +127,13 @@ def test_printed_document_reads_the_same_here_and_in_helm() -> None:
     assert spec["several"] == "one\ntwo # three\n"
     assert spec["anchored"] == spec["aliased"] == {"b": 1}
     assert "&" not in printed
-    again = resource_of(printed.encode(), FILE)
+    again = find_resource(printed.encode(), FILE)
     assert again is not None
     assert as_yaml(again) == printed
 
 
 def test_printed_document_is_the_named_one_of_two() -> None:
-    found = resource_of(TWO, FILE, "us")
+    found = find_resource(TWO, FILE, "us")
     assert found is not None
     assert flows(as_yaml(found).encode()) == ["US->B"]
-    assert resource_of(documents(USER), FILE) is None
+    assert find_resource(documents(USER), FILE) is None

@@ -15,10 +15,10 @@ from lockstep_config.clients.iam import (
     IAM_LOGIN_HANDLER,
     IAM_MODULE,
     IamSettings,
-    region_of,
+    broker_region,
 )
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
-from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS
@@ -28,7 +28,7 @@ from tests.unit.config.conftest import MistakesOf
 
 def why_not(properties: dict[str, str]) -> str:
     with pytest.raises(Untranslatable) as caught:
-        login_of(properties)
+        read_login(properties)
     return f"{caught.value.key}: {caught.value}"
 
 
@@ -118,7 +118,7 @@ def test_options_that_are_nobodys_are_ignored_as_in_java() -> None:
     ],
 )
 def test_iam_region_comes_from_the_broker_name(servers: str, region: str | None) -> None:
-    assert region_of(servers) == region
+    assert broker_region(servers) == region
 
 
 def test_iam_without_its_package_names_what_to_install(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.text.jaas import NotJaas, entry_of
+from lockstep_config.text.jaas import NotJaas, parse_jaas
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from lockstep_config.text.jaas import NotJaas, entry_of
     ],
 )  # fmt: skip  # a case a line
 def test_an_entry_has_a_module_and_options(text: str, options: dict[str, str]) -> None:
-    entry = entry_of(text)
+    entry = parse_jaas(text)
     assert entry.module == "m"
     assert entry.options == options
     assert "options" not in repr(entry)
@@ -50,7 +50,7 @@ def test_an_entry_has_a_module_and_options(text: str, options: dict[str, str]) -
 )
 def test_jaas_mistake_is_named_without_its_text(text: str, sentence: str) -> None:
     with pytest.raises(NotJaas) as raised:
-        entry_of(text)
+        parse_jaas(text)
     assert str(raised.value).startswith(sentence)
 
 
@@ -60,10 +60,10 @@ def test_every_text_survives_quoting(options: dict[str, str]) -> None:
         return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
     text = "m required " + " ".join(f'{name}="{quoted(value)}"' for name, value in options.items()) + ";"
-    assert entry_of(text).options == options
+    assert parse_jaas(text).options == options
 
 
 @given(st.text(alphabet="m required=;\"'\\/*ab\n", max_size=40))
 def test_any_text_is_an_entry_or_is_refused(text: str) -> None:
     with contextlib.suppress(NotJaas):
-        entry_of(text)
+        parse_jaas(text)

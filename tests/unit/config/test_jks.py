@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from lockstep_config.text.jks import BadStore, read_jks
-from lockstep_config.text.keystores import identity_of, trusted_of
+from lockstep_config.text.keystores import load_identity, load_trusted
 
 STORE, KEY = "store-secret", "key-secret"
 
@@ -48,7 +48,7 @@ def subjects(pem: str) -> list[str]:
 
 @pytest.mark.parametrize("declared", ["JKS", "PKCS12"])
 def test_a_keystore_is_what_it_is_whatever_its_declared_type(store: str, declared: str) -> None:
-    found = identity_of(store, declared, STORE, KEY)
+    found = load_identity(store, declared, STORE, KEY)
     assert subjects(found.chain_pem) == ["CN=own", "CN=CA"]
     assert load_pem_private_key(found.key_pem.encode(), None).key_size == 256  # type: ignore[union-attr]
     assert "PRIVATE" not in repr(found)
@@ -56,7 +56,7 @@ def test_a_keystore_is_what_it_is_whatever_its_declared_type(store: str, declare
 
 @pytest.mark.parametrize("password", [STORE, None])
 def test_a_truststore_opens_without_a_password_as_in_java(store: str, password: str | None) -> None:
-    assert subjects(trusted_of(store, "JKS", password)) == ["CN=CA", "CN=own"]
+    assert subjects(load_trusted(store, "JKS", password)) == ["CN=CA", "CN=own"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_truststore_opens_without_a_password_as_in_java(store: str, password: 
 )
 def test_jks_wrong_password_is_named(store: str, password: str, key_password: str | None, sentence: str) -> None:
     with pytest.raises(BadStore) as raised:
-        identity_of(store, "JKS", password, key_password)
+        load_identity(store, "JKS", password, key_password)
     assert str(raised.value) == f"the keystore {store} {sentence}"
 
 

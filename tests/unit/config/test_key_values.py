@@ -15,7 +15,7 @@ from lockstep_config.flow.connector_settings import (
 )
 from lockstep_config.flow.model import CompressionSettings, ControlSettings, DataPlaneSettings, LegacySettings
 from lockstep_config.keys.key_types import CONNECTOR, Key, Kind
-from lockstep_config.keys.key_values import keys_of, value_of
+from lockstep_config.keys.key_values import field_keys, parse_value
 from lockstep_config.keys.lockstep_keys import CopySettings
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.per_topic import PerTopic
@@ -29,13 +29,13 @@ SETTINGS = (
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_keys_of_settings_are_those_of_the_table(settings: type) -> None:
-    assert keys_of(settings)
-    assert [key.name for key in keys_of(settings).values() if KEYS.get(key.name) is not key] == []
+    assert field_keys(settings)
+    assert [key.name for key in field_keys(settings).values() if KEYS.get(key.name) is not key] == []
 
 
 def test_settings_without_a_file_have_the_defaults_of_their_keys() -> None:
     plane = DataPlaneSettings()
-    assert keys_of(DataPlaneSettings).items() > keys_of(CopySettings).items()
+    assert field_keys(DataPlaneSettings).items() > field_keys(CopySettings).items()
     assert plane.on_gap == PerTopic("halt")
     assert plane.start_timestamp == PerTopic(None)
     assert (plane.max_in_flight_bytes, plane.offset_lag_max, plane.tasks_max) == (67_108_864, 100, None)
@@ -48,9 +48,9 @@ def number(name: str, minimum: int = 1) -> Key:
 
 
 def test_a_times_unit_is_the_end_of_its_keys_name() -> None:
-    assert value_of(number("a.seconds"), " 5 ") == timedelta(seconds=5)
-    assert value_of(number("a.ms"), "5") == timedelta(milliseconds=5)
-    assert value_of(number("a.bytes"), "5") == 5
+    assert parse_value(number("a.seconds"), " 5 ") == timedelta(seconds=5)
+    assert parse_value(number("a.ms"), "5") == timedelta(milliseconds=5)
+    assert parse_value(number("a.bytes"), "5") == 5
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_a_times_unit_is_the_end_of_its_keys_name() -> None:
 )
 def test_number_out_of_range_is_refused(key: Key, text: str, message: str) -> None:
     with pytest.raises(BadValue) as caught:
-        value_of(key, text)
+        parse_value(key, text)
     assert str(caught.value) == message

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
-from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.sasl import read_login
 from lockstep_config.keys.unsupported_property import Untranslatable
 
 URL = "https://idp.example/token"
@@ -18,13 +18,13 @@ def kafkas(options: str = "", **properties: str) -> TokenSettings:
     given = {**BASE, **{f"sasl.{name.replace('__', '.')}": value for name, value in properties.items()}}
     if options:
         given["sasl.jaas.config"] = f"{OAUTHBEARER_MODULE} required {options};"
-    found = login_of(given).tokens
+    found = read_login(given).tokens
     assert isinstance(found, TokenSettings)
     return found
 
 
 def strimzis(options: str) -> TokenSettings:
-    found = login_of(
+    found = read_login(
         {
             **BASE,
             "sasl.login.callback.handler.class": STRIMZIS_HANDLER,
@@ -141,7 +141,7 @@ def test_oauth_setting_without_support_is_named(
 ) -> None:
     jaas = {"sasl.jaas.config": f"{OAUTHBEARER_MODULE} required {options};"} if options else {}
     with pytest.raises(Untranslatable) as raised:
-        login_of({**BASE, **properties, **jaas})
+        read_login({**BASE, **properties, **jaas})
     assert raised.value.key == key
     assert str(raised.value).startswith(sentence)
     assert "hush" not in str(raised.value)

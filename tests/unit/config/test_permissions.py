@@ -5,8 +5,8 @@ import pytest
 from lockstep_config.credentials.permissions import (
     Access,
     Grant,
-    access_of,
     grant_command,
+    needed_access,
     source_grants,
     target_grants,
 )
@@ -148,14 +148,14 @@ def test_each_grant_is_listed_once_with_all_its_features(load_text: LoadText) ->
 def test_remedy_names_user_permission_feature_and_command(
     load_text: LoadText, resource: str, name: str, asked: str, lacks: str, command: str
 ) -> None:
-    remedy = access_of(load_text(LOGIN).flow(A_TO_B), "B").remedy(resource, name, asked)
+    remedy = needed_access(load_text(LOGIN).flow(A_TO_B), "B").remedy(resource, name, asked)
     assert str(remedy).startswith(f"User:mirror lacks {lacks}")
     assert remedy.command.startswith("kafka-acls --bootstrap-server b:9092 --add --allow-principal User:mirror ")
     assert command in remedy.command
 
 
 def test_a_refusal_names_the_topic_itself_before_all_topics(load_text: LoadText) -> None:
-    remedy = access_of(load_text().flow(A_TO_B), "A").remedy("topic", "mm2-offset-syncs.B.internal", "Read")
+    remedy = needed_access(load_text().flow(A_TO_B), "A").remedy("topic", "mm2-offset-syncs.B.internal", "Read")
     assert "(offset syncs" in remedy.lacks
     assert "User:OURS" in remedy.command  # the file does not say as whom
 

@@ -10,9 +10,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from lockstep_config.clients.oauth import TokenSettings
-from lockstep_config.clients.principal import principal_of, subject_in_java
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.token_source import source_of
+from lockstep_config.clients.principal import find_principal, subject_in_java
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.token_source import shared_token_source
 from tests.support.certificates import Authority
 from tests.support.token_server import TokenServer
 
@@ -41,22 +41,22 @@ def sasl(mechanism: str, module: str, options: str = "", **more: str) -> dict[st
     ],
 )
 def test_principal_is_the_user_name_or_none(properties: dict[str, str], principal: str | None) -> None:
-    assert principal_of(properties) == principal
+    assert find_principal(properties) == principal
 
 
 def test_principal_of_a_certificate_is_its_current_subject(tmp_path: Path) -> None:
     authority, file = Authority(), tmp_path / "own.pem"
     properties = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
     authority.certify("mirror").pem(file)
-    assert principal_of(properties) == "User:CN=mirror"
+    assert find_principal(properties) == "User:CN=mirror"
     authority.certify("mirror-2").pem(file)
     os.utime(file, ns=(1, 1))  # whatever the file system's clock
-    assert principal_of(properties) == "User:CN=mirror-2"
+    assert find_principal(properties) == "User:CN=mirror-2"
     with_login = properties | sasl("PLAIN", "plain.PlainLoginModule", 'username="u" password="x"')
-    assert principal_of(with_login) == "User:u"
+    assert find_principal(with_login) == "User:u"
     file.write_text("half a")
     os.utime(file, ns=(2, 2))
-    assert principal_of(properties) is None
+    assert find_principal(properties) is None
 
 
 def test_the_bearer_of_a_token_is_its_subject_once_there_is_one() -> None:
@@ -67,12 +67,12 @@ def test_the_bearer_of_a_token_is_its_subject_once_there_is_one() -> None:
             'clientId="mirror" clientSecret="hush-hush"',
             sasl_oauthbearer_token_endpoint_url=server.url,
         )
-        login = login_of(properties).tokens
+        login = read_login(properties).tokens
         assert isinstance(login, TokenSettings)
-        assert principal_of(properties) is None
+        assert find_principal(properties) is None
         assert server.asked == []
-        source_of(login).token()
-        assert principal_of(properties) == "User:mirror"
+        shared_token_source(login).token()
+        assert find_principal(properties) == "User:mirror"
 
 
 def test_a_subject_is_written_as_java_writes_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import connections
-from lockstep_config.flow.rotation import differing_keys, identities, is_credential, with_identity_of
+from lockstep_config.flow.rotation import differing_keys, identities, is_credential, replace_credentials
 from lockstep_config.text.sources import named_files
 from lockstep_protocol.names import Flow
 
@@ -131,7 +131,7 @@ def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: L
         load_text,
         (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"),
     )
-    renewed = with_identity_of(present, newer, ["target"])
+    renewed = replace_credentials(present, newer, ["target"])
     assert identities(renewed, {}) == {
         "source": identities(present, {})["source"],
         "target": identities(newer, {})["target"],
@@ -140,13 +140,13 @@ def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: L
     assert renewed.target.properties["sasl.jaas.config"] == newer.target.properties["sasl.jaas.config"]
     assert renewed.source == present.source
     assert "client.id" not in renewed.clients.target_admin
-    assert with_identity_of(renewed, newer, ["source", "target"]).clients.source_admin == newer.clients.source_admin
+    assert replace_credentials(renewed, newer, ["source", "target"]).clients.source_admin == newer.clients.source_admin
 
 
 def test_a_credential_that_is_gone_is_gone(load_text: LoadText) -> None:
     present = of(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
     newer = of(load_text, sasl("A", "one"))
-    assert "sasl.login.retry.backoff.ms" not in with_identity_of(present, newer, ["source"]).clients.source_admin
+    assert "sasl.login.retry.backoff.ms" not in replace_credentials(present, newer, ["source"]).clients.source_admin
 
 
 def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> None:

@@ -8,7 +8,7 @@ import pytest
 from faust import auth
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
-from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, login_of
+from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, read_login
 from lockstep_config.keys.unsupported_property import Untranslatable
 from tools.docs.sasl import PAGE, filled
 
@@ -17,7 +17,7 @@ from tools.docs.sasl import PAGE, filled
 def test_login_of_every_mechanism_is_the_same_for_each_client(mechanism: SaslMechanism, tmp_path: Path) -> None:
     options = "".join(f' {option}="the {option}"' for option in mechanism.required)
     properties = {"sasl.mechanism": mechanism.name, "sasl.oauthbearer.token.endpoint.url": tmp_path.as_uri()}
-    login = login_of({**properties, "sasl.jaas.config": f"{mechanism.login_module} required{options};"})
+    login = read_login({**properties, "sasl.jaas.config": f"{mechanism.login_module} required{options};"})
     librdkafka, aiokafka, (kind, arguments) = login.to_librdkafka(), login.to_aiokafka(), login.to_faust()
     faust = credentials_to_aiokafka_auth(getattr(auth, kind)(**arguments, ssl_context=None))
     assert faust.keys() == {*aiokafka, "security_protocol", "ssl_context"}
@@ -33,7 +33,7 @@ def test_mechanism_without_an_option_it_needs_is_refused(mechanism: SaslMechanis
     options = "".join(f' {option}="x"' for option in mechanism.required if option != lacking)
     line = f"{mechanism.login_module} required{options};"
     with pytest.raises(Untranslatable, match=f'has no {lacking}="..."'):
-        login_of({"sasl.mechanism": mechanism.name, "sasl.jaas.config": line})
+        read_login({"sasl.mechanism": mechanism.name, "sasl.jaas.config": line})
 
 
 def test_sasl_page_matches_the_mechanisms() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.clients.oauth import TokenSettings
-from lockstep_config.clients.sasl import Credentials, login_of
+from lockstep_config.clients.sasl import Credentials, read_login
 from lockstep_config.strimzi.resource import read_resource
 from tests.support.mirror_maker_2_resources import old
 from tests.support.strimzi_resources import Resources, certificate_and_key
@@ -92,7 +92,7 @@ def test_passwords(resources: Resources, kind: str, mechanism: str, tls: str, pr
         f"{tls}authentication: {{type: {kind}, username: me, passwordSecret: {{secretName: pw, password: password}}}}"
     )
     (settings,) = resources.load(access(lines)).flows
-    assert login_of(settings.source.properties) == Credentials(mechanism, "me", "hunter2")
+    assert read_login(settings.source.properties) == Credentials(mechanism, "me", "hunter2")
     assert settings.source.properties["security.protocol"] == protocol
     assert "hunter2" not in repr(settings)
 
@@ -103,7 +103,7 @@ def test_a_user_with_quotes_is_one_user(resources: Resources) -> None:
         'authentication: {type: plain, username: "a\\"b\\\\c", passwordSecret: {secretName: pw, password: password}}'
     )
     (settings,) = resources.load(access(lines)).flows
-    assert login_of(settings.source.properties) == Credentials("PLAIN", 'a"b\\c', "x")
+    assert read_login(settings.source.properties) == Credentials("PLAIN", 'a"b\\c', "x")
 
 
 def options(resources: Resources, lines: str) -> list[str]:
@@ -144,7 +144,7 @@ def test_oauth_is_understood_by_the_clients(resources: Resources) -> None:
         "tokenEndpointUri: 'https://x/t', tlsTrustedCertificates: [{secretName: ca, pattern: '*.crt'}]}"
     )
     (settings,) = resources.load(access(lines)).flows
-    login = login_of(settings.source.properties).tokens
+    login = read_login(settings.source.properties).tokens
     assert isinstance(login, TokenSettings)
     assert (login.endpoint, login.client_id, login.client_secret) == ("https://x/t", "me", "hunter2")
     assert (login.tls.trusted_pem or "").count("BEGIN CERTIFICATE") == 2
@@ -175,7 +175,7 @@ def test_oauths_further_settings(resources: Resources) -> None:
 
 
 def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
-    from lockstep_config.text.config_providers import providers_of, resolved
+    from lockstep_config.text.config_providers import read_providers, resolved
     from lockstep_config.text.properties import Entry
 
     resources.secret("ca", ca__crt=certificate_and_key()[0])
@@ -186,7 +186,7 @@ def test_certificates_in_a_jaas_line_stay_on_one(resources: Resources) -> None:
             "config.providers.s.class", "io.strimzi.kafka.KubernetesSecretConfigProvider"
         ),
     }
-    providers, _ = providers_of(top, resources.file, resources.environment)
+    providers, _ = read_providers(top, resources.file, resources.environment)
     settled, problems = resolved(entry, providers, resources.file)
     assert problems == []
     assert "\n" not in settled.value
@@ -280,10 +280,10 @@ def test_a_namespace_may_have_a_folder_of_its_own(resources: Resources) -> None:
     resources.secret("pw", password="of-nobody")
     lines = "authentication: {type: plain, username: x, passwordSecret: {secretName: pw, password: password}}"
     (settings,) = resources.load(access(lines)).flows
-    assert login_of(settings.source.properties) == Credentials("PLAIN", "x", "of-nobody")
+    assert read_login(settings.source.properties) == Credentials("PLAIN", "x", "of-nobody")
     resources.secret("kafka/pw", password="of-kafka")
     (settings,) = resources.load(access(lines)).flows
-    assert login_of(settings.source.properties) == Credentials("PLAIN", "x", "of-kafka")
+    assert read_login(settings.source.properties) == Credentials("PLAIN", "x", "of-kafka")
 
 
 def test_a_resource_may_use_references_and_have_providers_of_its_own(resources: Resources) -> None:

@@ -17,7 +17,7 @@ from lockstep_config.clients.token_source import (
     TokenSource,
     TokenUnavailable,
     aiokafka_provider,
-    source_of,
+    shared_token_source,
 )
 from tests.support.certificates import Authority
 from tests.support.token_server import TokenServer
@@ -101,8 +101,8 @@ def test_token_source_asks_once_for_many_threads(scene: Scene) -> None:
 
 
 def test_equal_settings_share_a_source(scene: Scene) -> None:
-    assert source_of(scene.settings) is source_of(replace(scene.settings))
-    assert source_of(scene.settings) is not source_of(replace(scene.settings, client_id="other"))
+    assert shared_token_source(scene.settings) is shared_token_source(replace(scene.settings))
+    assert shared_token_source(scene.settings) is not shared_token_source(replace(scene.settings, client_id="other"))
 
 
 def test_valid_token_is_used_while_the_server_is_away_and_logged_once(

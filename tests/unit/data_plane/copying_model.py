@@ -260,7 +260,7 @@ class Origins:
     async def learn(self, producer_ids: Iterable[int]) -> None:
         return
 
-    def producer_of(self, batch: Batch) -> int | None:
+    def copy_producer_id(self, batch: Batch) -> int | None:
         return {FROM_ELSEWHERE: OTHER, FROM_THE_TARGET: None}.get(batch.producer_id, OWN)
 
     async def own(self, producer_id: int) -> None:

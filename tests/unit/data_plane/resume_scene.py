@@ -81,7 +81,7 @@ class _Provenance:
     async def learn(self, producer_ids: Iterable[int]) -> None:
         return
 
-    def producer_of(self, batch: Batch) -> int | None:
+    def copy_producer_id(self, batch: Batch) -> int | None:
         return OWN
 
     async def own(self, producer_id: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.provenance.producer_ids import origin_of
+from lockstep_data_plane.provenance.producer_ids import find_origin
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 
@@ -16,7 +16,7 @@ OURS = Origin(producer_id=4000, source="A", target="B", origin_cluster_id="id-a"
 
 def test_the_first_row_in_the_log_holds() -> None:
     rows = [PartitionProgress(topic="t", partition=0), OURS, replace(OURS, producer_id=4001)]
-    assert origin_of(rows, FLOW, "id-a", "id-b") == OURS
+    assert find_origin(rows, FLOW, "id-a", "id-b") == OURS
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_the_first_row_in_the_log_holds() -> None:
     ],
 )
 def test_a_row_about_something_else_does_not_count(other: Origin) -> None:
-    assert origin_of([other], FLOW, "id-a", "id-b") is None
-    assert origin_of([other, OURS], FLOW, "id-a", "id-b") == OURS
+    assert find_origin([other], FLOW, "id-a", "id-b") is None
+    assert find_origin([other, OURS], FLOW, "id-a", "id-b") == OURS
 
 
 def test_origin_without_rows_is_none() -> None:
-    assert origin_of([], FLOW, "id-a", "id-b") is None
+    assert find_origin([], FLOW, "id-a", "id-b") is None

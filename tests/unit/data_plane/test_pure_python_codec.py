@@ -53,7 +53,7 @@ def test_pure_python_codec_reads_what_the_compiled_one_reads(
 ) -> None:
     one = batch(content, codec=codec, attributes=LOG_APPEND_TIME if append_time else 0, max_timestamp=99)
     theirs = [PlainRecord(*r[:4], tuple(r.headers)) for r in read_records(one)]
-    assert list(pure_python_codec.records_of(one)) == theirs
+    assert list(pure_python_codec.read_plain_records(one)) == theirs
 
 
 @given(content=contents())
@@ -66,7 +66,7 @@ def test_a_rebuilt_batch_keeps_the_bytes_of_a_name_that_is_no_text(codec: int) -
     source = with_odd_names(odd())
     (outgoing,) = rebuild(source, 0, TargetLimits(codec=codec))
     (copy,) = scan(outgoing.data)
-    ours, theirs = list(pure_python_codec.records_of(copy)), list(pure_python_codec.records_of(source))
+    ours, theirs = list(pure_python_codec.read_plain_records(copy)), list(pure_python_codec.read_plain_records(source))
     assert [r[1:] for r in ours] == [r[1:] for r in theirs]
     written = ours[1].headers[0][0].encode(*pure_python_codec.NAMES)
     assert written == NO_TEXT.ljust(len(PLACEHOLDER), b"\x81")
@@ -88,4 +88,4 @@ def test_records_that_end_in_the_middle_are_refused(cut: int) -> None:
     raw[8:12] = struct.pack(">i", len(raw) - 12)
     (bad,) = scan(bytes(raw))
     with pytest.raises(CorruptRecordException):
-        list(pure_python_codec.records_of(bad))
+        list(pure_python_codec.read_plain_records(bad))

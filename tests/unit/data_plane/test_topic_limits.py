@@ -37,8 +37,8 @@ def test_the_topics_own_limit_counts() -> None:
 def test_topic_limits_have_the_explicit_compression_type(word: str, codec: int, recompress: bool) -> None:
     limits = target_limits(with_codec(word, recompress=recompress), TOPIC)
     assert (limits.codec, limits.recompress) == (codec, recompress)
-    assert limits.codec_of(0) == codec
-    assert limits.codec_of(LZ4) == (codec if recompress else LZ4)
+    assert limits.choose_codec(0) == codec
+    assert limits.choose_codec(LZ4) == (codec if recompress else LZ4)
 
 
 def test_topic_limits_without_compression_type_have_no_recompression() -> None:

@@ -25,7 +25,7 @@ from lockstep_data_plane.core.quarantine_entry import QuarantineEntry
 from lockstep_protocol import mm2_codec, names
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
-from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, record_of
+from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, parse_changes
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
@@ -161,8 +161,8 @@ def mirror_records() -> Iterator[tuple[str, Bytes, object, object]]:
         name = Connector(connector).value
         for offset in (0, None):
             body = {"partition": partition, "offset": None if offset is None else {"offset": offset}}
-            (change,) = changes_of(Connector(connector), {"offsets": [body]})
-            progress = record_of(name, change)
+            (change,) = parse_changes(Connector(connector), {"offsets": [body]})
+            progress = encode_change(name, change)
             fold = OffsetFold()
             fold.apply(*progress)
             read = fold.for_connector(name).get(progress[0], replace(change, offset=None))

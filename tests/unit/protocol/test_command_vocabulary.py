@@ -13,7 +13,7 @@ from lockstep_protocol.commands.command_vocabulary import (
     ScopeKind,
     UnknownVerb,
     asked,
-    connector_of,
+    service_connector,
 )
 from lockstep_protocol.murmur2 import partition_for
 
@@ -123,7 +123,7 @@ def test_every_verb_has_an_answer_of_its_own() -> None:
 
 
 def test_services_are_parts_of_connectors() -> None:
-    assert {s for s in command_vocabulary.SERVICES if connector_of(s) is Connector.SOURCE} == SOURCE
+    assert {s for s in command_vocabulary.SERVICES if service_connector(s) is Connector.SOURCE} == SOURCE
 
 
 def test_commands_about_a_group_go_to_its_partition_others_to_the_first() -> None:

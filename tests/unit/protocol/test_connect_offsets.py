@@ -14,9 +14,9 @@ from lockstep_protocol.connect_offsets import (
     OffsetChange,
     OffsetFold,
     RefusedOffsets,
-    changes_of,
+    encode_change,
     listing,
-    record_of,
+    parse_changes,
 )
 from lockstep_protocol.mm2_codec import encode_source_progress
 
@@ -31,7 +31,7 @@ NEITHER: tuple[Any, ...] = ("nan", "10", "-420", 3.14, 0.0, True, False, [0], {}
 
 
 def asked(connector: Connector, *entries: tuple[Any, Any]) -> tuple[OffsetChange, ...]:
-    return changes_of(connector, {"offsets": [{"partition": p, "offset": o} for p, o in entries]})
+    return parse_changes(connector, {"offsets": [{"partition": p, "offset": o} for p, o in entries]})
 
 
 def refused(connector: Connector, partition: Any, offset: Any = 0, *, why: str = "") -> None:
@@ -95,7 +95,7 @@ def test_mm2_136_the_offset_is_a_java_long_from_0(offset: Any) -> None:
 @pytest.mark.parametrize("offset", [0, 10, 2**31, 2**63 - 1])
 def test_mm2_136_offsets_that_are_taken(offset: int) -> None:
     (one,) = asked(SOURCE, (PARTITION[SOURCE], {"offset": offset}))
-    assert (one.offset, one.is_of(SOURCE)) == (offset, True)
+    assert (one.offset, one.is_for(SOURCE)) == (offset, True)
 
 
 RUBBISH: tuple[Any, ...] = (None, {}, {"unused": "x"}, {"partition": "a string"})
@@ -105,7 +105,7 @@ RUBBISH: tuple[Any, ...] = (None, {}, {"unused": "x"}, {"partition": "a string"}
 def test_mm2_137_a_tombstone_is_always_taken(partition: Any) -> None:
     (one,) = asked(SOURCE, (partition, None))
     assert one == OffsetChange(partition, None)
-    assert one.is_of(SOURCE) == (partition == PARTITION[SOURCE])
+    assert one.is_for(SOURCE) == (partition == PARTITION[SOURCE])
 
 
 def test_mm2_138_valid_and_empty_source_offsets_are_accepted() -> None:
@@ -210,7 +210,7 @@ def test_mm2_079_valid_and_empty_heartbeat_offsets_are_accepted() -> None:
 )
 def test_malformed_offsets_request_is_refused_with_the_valid_form(request_: Any) -> None:
     with pytest.raises(RefusedOffsets, match=r"a request is|needs a partition and an offset"):
-        changes_of(SOURCE, request_)
+        parse_changes(SOURCE, request_)
     with pytest.raises(RefusedOffsets, match="a partition is an object"):
         asked(SOURCE, ("t-0", None))
 
@@ -238,7 +238,7 @@ def test_a_record_has_connects_bytes_whatever_the_order_of_the_request(
 ) -> None:
     shuffled = dict(reversed(PARTITION[connector].items()))
     (one,) = asked(connector, (shuffled, None if offset is None else {"offset": offset}))
-    assert record_of(connector.value, one) == (key, value)
+    assert encode_change(connector.value, one) == (key, value)
 
 
 @given(st.text(max_size=8), st.text(max_size=8), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
@@ -247,13 +247,13 @@ def test_records_of_the_source_connector_are_those_of_progress(
 ) -> None:
     asked_for = {"topic": topic, "partition": partition, "cluster": cluster}
     (one,) = asked(SOURCE, (asked_for, {"offset": offset}))
-    assert record_of("n", one) == encode_source_progress(cluster, topic, partition, offset, "n")
+    assert encode_change("n", one) == encode_source_progress(cluster, topic, partition, offset, "n")
 
 
 def test_listed_offsets_can_be_requested_again() -> None:
     changes = asked(SOURCE, (PARTITION[SOURCE], {"offset": 7}), (PARTITION[SOURCE] | {"partition": 3}, None))
     assert listing(changes) == {"offsets": [{"partition": PARTITION[SOURCE], "offset": {"offset": 7}}]}
-    assert changes_of(SOURCE, listing(changes)) == changes[:1]
+    assert parse_changes(SOURCE, listing(changes)) == changes[:1]
 
 
 def folded(*records: tuple[bytes | None, bytes | None]) -> OffsetFold:
@@ -266,8 +266,8 @@ def folded(*records: tuple[bytes | None, bytes | None]) -> OffsetFold:
 @pytest.mark.parametrize("connector", list(Connector))
 def test_offset_record_is_read_only_by_its_connector_until_a_reset(connector: Connector) -> None:
     one, none = asked(connector, (PARTITION[connector], {"offset": 0}), (PARTITION[connector], None))
-    written, reset = record_of("mine", one), record_of("mine", none)
-    fold = folded(written, record_of("other", none))
+    written, reset = encode_change("mine", one), encode_change("mine", none)
+    fold = folded(written, encode_change("other", none))
     assert (fold.for_connector("mine"), fold.for_connector("other"), fold.for_connector("another")) == (
         {written[0]: one},
         {},

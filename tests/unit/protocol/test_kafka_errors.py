@@ -4,7 +4,7 @@ import confluent_kafka
 import pytest
 from kio.schema.errors import ErrorCode
 
-from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, codes_that_mean, meaning_of
+from lockstep_protocol.kafka_errors import ErrorMeaning, KafkaErrorCode, codes_that_mean, error_meaning
 
 OLDER_NAMES = {
     "NONE": "NO_ERROR",
@@ -49,4 +49,4 @@ def test_retriable_request_codes_are_those_of_kafka() -> None:
 
 @pytest.mark.parametrize("number", [-1, 4, 31_999])
 def test_code_that_is_not_in_the_table_depends_on_the_request(number: int) -> None:
-    assert meaning_of(number) is ErrorMeaning.OTHER
+    assert error_meaning(number) is ErrorMeaning.OTHER

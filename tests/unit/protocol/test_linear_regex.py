@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
-from lockstep_protocol.linear_regex import NotSteady, _Steps, matcher_of
+from lockstep_protocol.linear_regex import NotSteady, _Steps, build_matcher
 
 FOREVER = [
     "(a+)+b",
@@ -60,7 +60,7 @@ def test_common_pattern_is_matched_by_re(patterns: tuple[str, ...]) -> None:
 
 def test_pattern_with_too_many_states_is_refused() -> None:
     with pytest.raises(NotSteady, match="it repeats too much"):
-        matcher_of("((a|bc){1000}){1000}")
+        build_matcher("((a|bc){1000}){1000}")
 
 
 def test_linear_filter_can_be_pickled() -> None:

@@ -13,8 +13,8 @@ from lockstep_protocol.topics import (
     hops,
     hops_of_topic,
     remote_among,
-    sources_of,
     upstream,
+    upstream_sources,
 )
 
 DEFAULT = DefaultReplicationPolicy()
@@ -129,7 +129,7 @@ def test_mm2_016_identity_names_its_source_and_prefixes_heartbeats() -> None:
 
 def test_a_policy_that_keeps_names_leads_to_an_end() -> None:
     """The source of such a topic is always the same one: it counts once."""
-    assert list(sources_of(IDENTITY, "topic")) == ["primary"]
+    assert list(upstream_sources(IDENTITY, "topic")) == ["primary"]
     assert hops_of_topic(IDENTITY, "topic", "elsewhere") is None
 
 
@@ -138,6 +138,6 @@ def test_each_hop_of_a_chain_is_found_at_its_distance(aliases: list[str], separa
     policy = DefaultReplicationPolicy(separator)
     topic = separator.join([*aliases, "heartbeats"])
     until_one_repeats = aliases[: next((n for n, one in enumerate(aliases) if one in aliases[:n]), len(aliases))]
-    assert list(sources_of(policy, topic)) == until_one_repeats
+    assert list(upstream_sources(policy, topic)) == until_one_repeats
     assert [hops(policy, [topic], one) for one in until_one_repeats] == list(range(1, len(until_one_repeats) + 1))
     assert upstream(policy, [topic]) == set(until_one_repeats)

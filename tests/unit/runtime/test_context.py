@@ -19,10 +19,10 @@ def test_group_heartbeat_limit_is_half_of_the_session_timeout() -> None:
 
 def test_row_has_the_term_of_its_share(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", (0, 7), (3, 9), divided=True)
-    assert ctx._term_of(ORDERS) == 7
-    assert ctx._term_of(CHECKPOINT) == 7
-    assert ctx._term_of(Restarts(owner="checkpoint-3")) == 9
-    assert leading(tmp_path, "heartbeat", (0, 5))._term_of(FlowPulse(source="A", target="B", phase="beating")) == 5
+    assert ctx._find_term(ORDERS) == 7
+    assert ctx._find_term(CHECKPOINT) == 7
+    assert ctx._find_term(Restarts(owner="checkpoint-3")) == 9
+    assert leading(tmp_path, "heartbeat", (0, 5))._find_term(FlowPulse(source="A", target="B", phase="beating")) == 5
 
 
 @pytest.mark.parametrize("row", [ORDERS, CHECKPOINT, Restarts(owner="checkpoint-0"), Leader(service="x", instance="y")])
@@ -30,10 +30,10 @@ def test_row_of_a_share_without_leadership_is_refused(tmp_path: Path, row: Row) 
     """With term 0 it would count, whoever leads: only rows that need no term may have none."""
     ctx = leading(tmp_path, "checkpoint", (3, 9), divided=True)
     if isinstance(row, Leader):
-        assert ctx._term_of(row) == 0
+        assert ctx._find_term(row) == 0
     else:
         with pytest.raises(LeadershipLost, match="does not lead as checkpoint-0 now"):
-            ctx._term_of(row)
+            ctx._find_term(row)
 
 
 def test_row_without_a_recent_group_heartbeat_is_refused(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_row_without_a_recent_group_heartbeat_is_refused(tmp_path: Path) -> None
     ctx.heard_at = ctx.clock.monotonic() - HEARD_WITHIN - 0.1
     assert not ctx.heard
     with pytest.raises(LeadershipLost, match="does not lead now"):
-        ctx._term_of(FlowPulse(source="A", target="B", phase="beating"))
+        ctx._find_term(FlowPulse(source="A", target="B", phase="beating"))
 
 
 def test_event_has_the_term_of_the_share_it_is_about(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_holding_the_partition_alone_is_not_leading() -> None:
     me = Leadership("topic-sync")
     me.assigned({0, 1, 2})
     assert me.to_claim() == (0,)
-    assert me.phase_of() is LeadPhase.CLAIMING
+    assert me.lead_phase() is LeadPhase.CLAIMING
     assert (me.leads(), me.term()) == (False, 0)
 
 
@@ -59,7 +59,7 @@ def test_leadership_without_partition_0_is_standby() -> None:
     me = Leadership("topic-sync")
     me.assigned({1, 2, 3})
     assert me.to_claim() == ()
-    assert me.phase_of() is LeadPhase.IDLE
+    assert me.lead_phase() is LeadPhase.IDLE
 
 
 def test_leadership_lost_to_a_later_row_is_claimed_again() -> None:

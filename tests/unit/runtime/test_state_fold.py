@@ -18,7 +18,7 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     Wanted,
 )
-from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_of
+from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_label
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
@@ -104,13 +104,13 @@ def test_every_kind_of_row_has_its_writer() -> None:
     ],
 )
 def test_owner_of_a_row_may_be_in_the_row(row: Row, label: str) -> None:
-    assert owner_of(row) == label
+    assert owner_label(row) == label
 
 
 def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
     """Group `desired_partitions` falls to partition 0: only that partition's leaders count."""
     row = GroupStatus(group="orders", phase="waiting", term=2)
-    assert owner_of(row) == "checkpoint-0"
+    assert owner_label(row) == "checkpoint-0"
     fold = folded([topic("x"), Leader(service="checkpoint-5", instance="one")])
     fold.fold(2, *Leader(service="checkpoint-0", instance="one").encode())
     fold.fold(3, *Leader(service="checkpoint-5", instance="two").encode())

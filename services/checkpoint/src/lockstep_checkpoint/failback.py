@@ -34,7 +34,7 @@ def place_back(
     there = DownstreamOffset(found.upstream)
     beyond = max(0, position - found.known_until)
     untold = beyond - forth.copied_between(ours, partition, found.known_until, position) if beyond else 0
-    if forth.copy_of(ours) is None:
+    if forth.copy_name(ours) is None:
         return TranslatedOffset(there, behind=untold)
     mine = forth.translate(ours, partition, position)
     if found.follows:

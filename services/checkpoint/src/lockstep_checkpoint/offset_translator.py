@@ -49,7 +49,7 @@ class OffsetTranslator:
             if self._opposite.trouble:
                 return TranslatedOffset(None, why=self._opposite.trouble)
             back = self._opposite.places
-            if back is not None and back.copy_of(theirs) == topic:
+            if back is not None and back.copy_name(theirs) == topic:
                 return place_back(back, theirs, self._exact, topic, partition, upstream)
         place = self._forth(topic, partition, upstream)
         if place.at is None and theirs is not None and theirs != topic:

@@ -115,7 +115,7 @@ class RunTranslator:
         progress = self._progress.get(where)
         if progress is None:
             return NoRun()
-        if why := self._of_another_log(progress):
+        if why := self._stale_reason(progress):
             return TranslatedOffset(None, why=why)
         known = self._map(where, progress)
         found = known.translate(upstream)
@@ -133,18 +133,18 @@ class RunTranslator:
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:
         """The end of the stretch of copied records that contains the upstream offset; the offset itself, if no known
         stretch contains it."""
-        runs = self._runs_of(topic, partition)
+        runs = self._find_runs(topic, partition)
         index = bisect_right(runs, upstream, key=attrgetter("upstream")) - 1
         return max(upstream, runs[index].upstream_end) if index >= 0 else upstream
 
     def copied_between(self, topic: str, partition: int, first: int, end: int) -> int:
         """How many of the upstream offsets from `first` up to `end` are known to be copied."""
-        runs = self._runs_of(topic, partition)
+        runs = self._find_runs(topic, partition)
         lying = runs[max(0, bisect_right(runs, first, key=attrgetter("upstream")) - 1) :]
         lying = lying[: bisect_left(lying, end, key=attrgetter("upstream"))]
         return sum(max(0, min(end, run.upstream_end) - max(first, run.upstream)) for run in lying)
 
-    def copy_of(self, topic: str) -> str | None:
+    def copy_name(self, topic: str) -> str | None:
         """What the copy of a source topic is called that the flow keeps, or kept; None: it never copied it."""
         row = self._topics.get(topic)
         return None if row is None else row.target_topic
@@ -160,7 +160,7 @@ class RunTranslator:
         progress = self._progress.get(where)
         if progress is None:
             return "the flow in the opposite direction has not begun with it"
-        if why := self._of_another_log(progress):
+        if why := self._stale_reason(progress):
             return why
         known = self._map(where, progress)
         if not known.runs:
@@ -169,13 +169,13 @@ class RunTranslator:
             )
         return _back(known, downstream)
 
-    def _runs_of(self, topic: str, partition: int) -> Sequence[Run]:
+    def _find_runs(self, topic: str, partition: int) -> Sequence[Run]:
         progress = self._progress.get((topic, partition))
-        if progress is None or self._of_another_log(progress):
+        if progress is None or self._stale_reason(progress):
             return ()
         return self._map((topic, partition), progress).runs
 
-    def _of_another_log(self, progress: PartitionProgress) -> str:
+    def _stale_reason(self, progress: PartitionProgress) -> str:
         """Why the progress is not about the present topics, "" when it is. Then offset syncs are not used either: they
         have no topic ids, and the old ones lead too far."""
         topic = self._topics.get(progress.topic)

@@ -45,7 +45,7 @@ def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
     return kind in CONSUMER_TYPES and should_replicate_group(group, groups)
 
 
-async def offsets_of(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterError:
+async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterError:
     """What the group has committed, or why that cannot be said; raises ClusterUnreachable, which is no group's own."""
     try:
         return await admin.group_offsets(group)
@@ -154,7 +154,7 @@ class SourceGroups:
         return frozenset(group for group in others if should_replicate_group(group, self._groups))
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterError:
-        offsets = await offsets_of(self._admin, group)
+        offsets = await read_group_offsets(self._admin, group)
         if isinstance(offsets, ClusterError):
             return offsets
         return tuple(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError
 
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupMembership, TargetGroupState
-from lockstep_checkpoint.source_groups import offsets_of
+from lockstep_checkpoint.source_groups import read_group_offsets
 from lockstep_protocol.mm2_records import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
@@ -41,7 +41,9 @@ async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
         if membership is not GroupMembership.EMPTY
     }
     empty = [name for name, membership in memberships.items() if membership is GroupMembership.EMPTY]
-    for name, offsets in zip(empty, await asyncio.gather(*(offsets_of(admin, name) for name in empty)), strict=True):
+    for name, offsets in zip(
+        empty, await asyncio.gather(*(read_group_offsets(admin, name) for name in empty)), strict=True
+    ):
         if isinstance(offsets, ClusterError):
             failed[name] = offsets
         else:

@@ -71,7 +71,11 @@ class Heartbeats:
         }
 
     def _about(self, one: Upstream) -> dict[str, Any]:
-        row_detail: dict[str, Any] = {"hops": one.hops, "topic": one.topic, "age_seconds": round(self._age_of(one), 1)}
+        row_detail: dict[str, Any] = {
+            "hops": one.hops,
+            "topic": one.topic,
+            "age_seconds": round(self._heartbeat_age(one), 1),
+        }
         if self._listener is not None:
             known = self._listener.heard.get(one.topic)
             row_detail["latency_ms"] = None if known is None else known.latency_ms
@@ -125,12 +129,12 @@ class Heartbeats:
         for one in self._upstreams[:MOST_UPSTREAMS]:
             labels = (str(flow), one.alias)
             yield Sample(metrics.UPSTREAM_HOPS, labels, one.hops)
-            yield Sample(metrics.UPSTREAM_AGE, labels, self._age_of(one))
+            yield Sample(metrics.UPSTREAM_AGE, labels, self._heartbeat_age(one))
             known = None if self._listener is None else self._listener.heard.get(one.topic)
             if known is not None and known.latency_ms is not None:
                 yield Sample(metrics.UPSTREAM_LATENCY, labels, known.latency_ms / 1e3)
 
-    def _age_of(self, one: Upstream) -> float:
+    def _heartbeat_age(self, one: Upstream) -> float:
         known = None if self._listener is None else self._listener.heard.get(one.topic)
         return age_seconds(known, self._listening_ms, self._ctx.clock.wall_ms())
 

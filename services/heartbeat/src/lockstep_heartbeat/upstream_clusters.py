@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lockstep_protocol.policy import ReplicationPolicy
-from lockstep_protocol.topics import heartbeats_among, sources_of
+from lockstep_protocol.topics import heartbeats_among, upstream_sources
 
 MOST_UPSTREAMS = 100
 """Clusters of which a flow shows heartbeats; of more the nearest."""
@@ -36,7 +36,7 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
     # Checked first for what is cheap: there may be 10,000 others.
     likely = (topic for topic in topics if topic.endswith(policy.heartbeats_topic()))
     for topic in heartbeats_among(policy, likely):
-        way = tuple(sources_of(policy, topic))
+        way = tuple(upstream_sources(policy, topic))
         if way[:1] != (source,):
             continue
         for hops, alias in enumerate(way, start=1):

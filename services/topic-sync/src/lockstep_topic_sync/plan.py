@@ -164,7 +164,7 @@ def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool
 def heartbeats_note(rules: Rules, name: str, remote: str) -> str:
     """What is said of a user's topic that MM2 takes for one of heartbeats, by its name; "" of any other."""
     policy = rules.policy
-    if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_of(name, rules.aliases):
+    if not isinstance(policy, DefaultReplicationPolicy) or policy.is_heartbeats_through(name, rules.aliases):
         return ""
     off = "lockstep.heartbeats.topics=exact turns that off"
     if keeps_names(policy, rules.flow.source) and remote != name:

@@ -12,7 +12,7 @@ from typing import Any
 from lockstep_cli.clusters import target_client
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import access_of
+from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.commands.command_vocabulary import Scope
@@ -67,15 +67,15 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
         key, value = question.command.encode()
         log = ControlTopicLog(producer, commands_topic(flow, group_id))
         await log.append(key, value, partition=question.scope.commands_partition)
-        await first_of(answered, events.failed(), within)
+        await wait_for_answer(answered, events.failed(), within)
     if reply.missing:
         try:
-            reply.members.update(await members_of(target, settings, reply.missing))
+            reply.members.update(await count_replicas(target, settings, reply.missing))
         except ClusterError:
             return  # it only says more about what is missing; that it is missing is said anyhow
 
 
-async def members_of(target: Admin, settings: FlowSettings, services: Sequence[str]) -> dict[str, int]:
+async def count_replicas(target: Admin, settings: FlowSettings, services: Sequence[str]) -> dict[str, int]:
     """How many replicas of each service run for the flow: members of its group. Those that we may not describe are
     absent."""
     groups = {service_group(name, settings.flow, settings.group_id): name for name in services}
@@ -90,7 +90,7 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
         alias, conf = settings.flow.target, client_settings.target_producer(settings, "commands")
     else:
         alias, conf = settings.flow.source, client_settings.source_producer(settings, "canary")
-    producer = ControlProducer(alias, conf, within=within, access=access_of(settings, alias))
+    producer = ControlProducer(alias, conf, within=within, access=needed_access(settings, alias))
     await producer.start()
     try:
         yield producer
@@ -98,7 +98,7 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
         await producer.stop()
 
 
-async def first_of(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
+async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
     """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
     waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(failed)]
     try:

@@ -114,7 +114,7 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     from lockstep_cli.exit_codes import CannotUse
     from lockstep_cli.flow_selection import chosen
     from lockstep_config import ConfigurationError
-    from lockstep_config.loader.configuration import configured, layers_of
+    from lockstep_config.loader.configuration import build_layers, configured
     from lockstep_config.report.effective import view
 
     file = given.path
@@ -126,7 +126,7 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     except (CannotUse, ConfigurationError) as exc:
         click.echo(str(exc), err=True)
         raise SystemExit(int(Exit.USAGE)) from exc
-    found = view(text, layers_of(text, file, os.environ), file, flows)
+    found = view(text, build_layers(text, file, os.environ), file, flows)
     if output == "json":
         echo_json(_view_as_json(file, found))
         return
@@ -200,13 +200,13 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
 def _resource(given: Given, document: str) -> str:
     """The one resource of a file whose lines were read already. Raises ConfigurationError where it has none."""
     from lockstep_config import ConfigurationError, Problem
-    from lockstep_config.loader.configuration import bytes_of
+    from lockstep_config.loader.configuration import read_config_file
     from lockstep_config.strimzi.printing import as_yaml
     from lockstep_config.strimzi.recognised import is_resource
-    from lockstep_config.strimzi.resource import resource_of
+    from lockstep_config.strimzi.resource import find_resource
 
-    data = bytes_of(given.path)
-    found = resource_of(data, given.path, document) if is_resource(data, given.path) else None
+    data = read_config_file(given.path)
+    found = find_resource(data, given.path, document) if is_resource(data, given.path) else None
     if given.legacy is not None or found is None:
         message = "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print"
         raise ConfigurationError([Problem(given.path, 0, "", message)])

@@ -69,7 +69,7 @@ def _command(verb: ControlCommand) -> click.Command:
         from lockstep_cli.command_client import ask, new_request
         from lockstep_cli.command_request import CommandReply, exit_code
         from lockstep_cli.exit_codes import CannotUse, Exit
-        from lockstep_cli.flow_selection import flows_of
+        from lockstep_cli.flow_selection import choose_flows
         from lockstep_cli.progress_display import ProgressDisplay
         from lockstep_protocol.commands.command_vocabulary import Scope
 
@@ -77,7 +77,7 @@ def _command(verb: ControlCommand) -> click.Command:
             scope = Scope.parse(what)
         except ValueError as exc:
             raise CannotUse(str(exc)) from exc
-        meant = flows_of(file, flows, all_flows)
+        meant = choose_flows(file, flows, all_flows)
         replies = [CommandReply(new_request(settings, verb.verb, scope)) for settings in meant]
         if dry_run:
             _show_questions(replies, output)

@@ -11,14 +11,14 @@ from lockstep_config import Configuration, FlowSettings, UnknownFlow, load
 from lockstep_protocol.names import Flow
 
 
-def flows_of(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
+def choose_flows(file: Path, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:
     """The flows of `file` that are meant (`chosen`). Raises ConfigurationError too."""
     return chosen(load(file, os.environ), named, every)
 
 
-def only_flow_of(file: Path, named: str | None) -> FlowSettings:
-    """The one flow that is meant. Raises as `flows_of`."""
-    return flows_of(file, [named] if named else [])[0]
+def choose_one_flow(file: Path, named: str | None) -> FlowSettings:
+    """The one flow that is meant. Raises as `choose_flows`."""
+    return choose_flows(file, [named] if named else [])[0]
 
 
 def chosen(configuration: Configuration, named: Sequence[str], every: bool = False) -> tuple[FlowSettings, ...]:

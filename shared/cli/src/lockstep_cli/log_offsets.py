@@ -29,7 +29,9 @@ class LogReader:
         """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
         look."""
         topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
-        answers = await asyncio.gather(self._of_source(topics), self._of_target(topics), return_exceptions=True)
+        answers = await asyncio.gather(
+            self._read_source_ends(topics), self._read_target_ends(topics), return_exceptions=True
+        )
         troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
         for one in answers:
             if isinstance(one, BaseException) and not isinstance(one, ClusterError):
@@ -38,7 +40,7 @@ class LogReader:
         earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
         return replace(source, target=target.target, target_ids=target.target_ids, troubles=troubles, earlier=earlier)
 
-    async def _of_source(self, topics: list[MirroredTopic]) -> LogOffsets:
+    async def _read_source_ends(self, topics: list[MirroredTopic]) -> LogOffsets:
         settings = self._settings
         if self._source is None:
             source = source_client(settings)
@@ -60,7 +62,7 @@ class LogReader:
             selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
         )
 
-    async def _of_target(self, topics: list[MirroredTopic]) -> LogOffsets:
+    async def _read_target_ends(self, topics: list[MirroredTopic]) -> LogOffsets:
         described = await self._target.topics([row.target_topic for row in topics if row.target_topic])
         ids = {name: topic.topic_id for name, topic in described.done.items()}
         partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]

@@ -169,13 +169,13 @@ async def takeover(file: Path, flow: str | None, named: LocationOptions, consent
       strimzi    mirrormaker2-cluster-offsets   A->B.MirrorSourceConnector    mirrormaker2-cluster
       connect    as you say
     """
-    from lockstep_cli.flow_selection import only_flow_of
+    from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.plan_tables import plan_shown
     from lockstep_cli.takeover import plan_takeover
     from lockstep_cli.takeover_io import carry_out, find
 
     consent.check()
-    settings = only_flow_of(file, flow)
+    settings = choose_one_flow(file, flow)
     plan = plan_takeover(await find(settings, named.location(settings)))
     if not consent.is_given(plan, plan_shown(plan), f"Take {settings.flow} over so?"):
         return consent.end(plan)
@@ -205,14 +205,14 @@ async def handback(
       lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
     """
     from lockstep_cli.command_request import exit_code
-    from lockstep_cli.flow_selection import only_flow_of
+    from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.handback import plan_hand_back
     from lockstep_cli.plan_tables import hand_back_shown
     from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
 
     consent.check()
-    settings = only_flow_of(file, flow)
+    settings = choose_one_flow(file, flow)
     before = place_of_handover(await flow_rows(settings)) if named.is_empty else None
     place = named.watched(before) if before else named.location(settings)
     if stop and not consent.dry_run:

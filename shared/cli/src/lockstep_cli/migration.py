@@ -63,10 +63,10 @@ class MigrationPlan:
 
 def named(partitions: Iterable[TopicPartition]) -> str:
     """`orders-0, orders-1 and 7 more`."""
-    return some_of([f"{topic}-{number}" for topic, number in partitions])
+    return shorten([f"{topic}-{number}" for topic, number in partitions])
 
 
-def some_of(names: list[str]) -> str:
+def shorten(names: list[str]) -> str:
     """The first ones, and how many more."""
     shown = ", ".join(names[:NAMED])
     return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown

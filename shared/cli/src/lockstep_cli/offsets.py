@@ -35,9 +35,9 @@ class OffsetsOptions:
     output: str
 
     def settings(self) -> FlowSettings:
-        from lockstep_cli.flow_selection import only_flow_of
+        from lockstep_cli.flow_selection import choose_one_flow
 
-        return only_flow_of(self.file, self.flow)
+        return choose_one_flow(self.file, self.flow)
 
     def scope(self) -> Scope:
         from lockstep_cli.exit_codes import CannotUse
@@ -189,7 +189,7 @@ def build_request(
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
     None for everything there is. Raises CannotUse."""
     from lockstep_cli.exit_codes import CannotUse
-    from lockstep_protocol.connect_offsets import RefusedOffsets, changes_of
+    from lockstep_protocol.connect_offsets import RefusedOffsets, parse_changes
 
     if body is not None:
         try:
@@ -204,7 +204,7 @@ def build_request(
     else:
         return None
     try:
-        changes_of(connector, request)
+        parse_changes(connector, request)
     except RefusedOffsets as exc:
         raise CannotUse(str(exc)) from exc
     found: dict[str, Any] = request

@@ -62,7 +62,7 @@ class ProbeFinding:
 @output_option
 @asynchronous
 async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, timeout: float, output: str) -> int:
-    from lockstep_cli.flow_selection import flows_of
+    from lockstep_cli.flow_selection import choose_flows
 
     findings: list[ProbeFinding] = []
 
@@ -72,7 +72,7 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
             word = {True: "ok", False: "failed", None: "-"}[finding.ok]
             click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
 
-    for settings in flows_of(file, flows, every=not flows):
+    for settings in choose_flows(file, flows, every=not flows):
         await _probe_flow(settings, canary_topic, timeout, report_finding)
     if output == "json":
         echo_json([asdict(one) for one in findings])
@@ -218,7 +218,7 @@ async def _arrival(
 ) -> float | None:
     """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
     ClusterError, TopicMissing among them."""
-    from lockstep_cli.command_client import first_of
+    from lockstep_cli.command_client import wait_for_answer
     from lockstep_runtime.kafka.topic_follower import target_follower
 
     arrived = asyncio.Event()
@@ -232,5 +232,5 @@ async def _arrival(
         began = time.monotonic()
         if begin is not None:
             await begin()
-        await first_of(arrived, follower.failed(), within)
+        await wait_for_answer(arrived, follower.failed(), within)
         return time.monotonic() - began if arrived.is_set() else None

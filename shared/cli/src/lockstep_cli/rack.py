@@ -38,7 +38,7 @@ def command(topology_key: str, node: str, to: Path) -> None:
         raise SystemExit(int(Exit.USAGE)) from None
     host = f"[{host}]" if ":" in host else host
     try:
-        rack = rack_of(f"https://{host}:{port}", node, topology_key, ACCOUNT)
+        rack = read_rack(f"https://{host}:{port}", node, topology_key, ACCOUNT)
         to.write_text(f"rack={rack}\n", encoding="ascii")
     except (CannotUse, OSError) as exc:
         click.echo(str(exc), err=True)
@@ -46,7 +46,7 @@ def command(topology_key: str, node: str, to: Path) -> None:
     click.echo(f"node {node} is in rack {rack} ({topology_key})")
 
 
-def rack_of(server: str, node: str, topology_key: str, account: Path) -> str:
+def read_rack(server: str, node: str, topology_key: str, account: Path) -> str:
     """The label's value. Raises CannotUse with a sentence where the node or the label is not there, or may not be asked
     for. Raises OSError where the server does not answer."""
     context = ssl.create_default_context(cafile=str(account / "ca.crt"))

@@ -29,7 +29,7 @@ from lockstep_cli.report import (
     sum_if_known,
 )
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
-from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, connector_of
+from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, service_connector
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
@@ -130,11 +130,11 @@ class _Seen:
         for service in SERVICES:
             if service not in self._services:
                 continue
-            connector = connector_of(service)
+            connector = service_connector(service)
             leaders = [
                 Acting(row.service, row.instance, row.at_ms)
                 for row in self.all(Leader)
-                if _service_of(row.service) == service
+                if _label_service(row.service) == service
             ]
             count = self._replicas.get(service)
             trouble = self._failed(service, "service", (Scope.for_connector(connector),))
@@ -158,7 +158,7 @@ class _Seen:
     def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
         """Why it waits for somebody to restart it, "" when it does not."""
         for row in self.all(Restarts):
-            if (_service_of(row.owner), row.subject) != (service, subject):
+            if (_label_service(row.owner), row.subject) != (service, subject):
                 continue
             if any(is_spent(row, self._wanted.restarts(*asked)) for asked in scopes):
                 return f"failed {row.count} times and waits for the command restart: {row.reason}"
@@ -280,6 +280,6 @@ def _group(row: GroupStatus) -> GroupLine:
     )
 
 
-def _service_of(label: str) -> str:
+def _label_service(label: str) -> str:
     """The service that a leader's label is of: `checkpoint-3` is checkpoint's."""
     return next((name for name in SERVICES if label == name or label.removeprefix(f"{name}-").isdigit()), label)

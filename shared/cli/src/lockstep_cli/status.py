@@ -66,12 +66,12 @@ Exit codes:
 async def command(
     file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **asked: bool
 ) -> int:
-    from lockstep_cli.flow_selection import flows_of
+    from lockstep_cli.flow_selection import choose_flows
     from lockstep_cli.report_tables import as_json, as_tables
     from lockstep_runtime.util.errors import ClusterError
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
-    meant = flows_of(file, flows, every=not flows)
+    meant = choose_flows(file, flows, every=not flows)
     answers = await asyncio.gather(*(_read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
     unknown: dict[str, str] = {}
@@ -119,7 +119,7 @@ async def _read_report(settings: FlowSettings, timeout: float) -> Report:
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import target_client
-    from lockstep_cli.command_client import members_of
+    from lockstep_cli.command_client import count_replicas
     from lockstep_cli.log_offsets import LogReader
     from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
@@ -129,7 +129,7 @@ async def _read_report(settings: FlowSettings, timeout: float) -> Report:
     target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
-    (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), members_of(target, settings, services))
+    (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), count_replicas(target, settings, services))
     logs = None
     if "data-plane" in services:
         reader = LogReader(settings, target, timeout)

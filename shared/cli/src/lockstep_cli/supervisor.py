@@ -141,12 +141,12 @@ class Supervisor:
         try:
             async with asyncio.timeout(_NEXT_AFTER.total_seconds() * len(before)):
                 for other in before:
-                    await self._first_of(self._spoke[other], self._stopping)
+                    await self._wait_for_first(self._spoke[other], self._stopping)
         except TimeoutError:
             return
 
     @staticmethod
-    async def _first_of(*events: asyncio.Event) -> None:
+    async def _wait_for_first(*events: asyncio.Event) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in events]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

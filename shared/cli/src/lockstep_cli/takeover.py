@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.migration import MigrationPlan, MigrationState, named, some_of
+from lockstep_cli.migration import MigrationPlan, MigrationState, named, shorten
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.offsets import TopicPartition
@@ -249,7 +249,7 @@ def _notes(found: TakeoverState, theirs: Mapping[TopicPartition, int], topics: I
     if missing:
         yield (
             "the remote topic is gone although records were copied; it is created empty, and what was in it is not "
-            f"copied again: {some_of(missing)}"
+            f"copied again: {shorten(missing)}"
         )
     if left := sorted({topic for topic, _ in theirs} - found.selected.keys()):
-        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {some_of(left)}"
+        yield f"MirrorMaker 2 copied these too, and the file does not select them, or they are gone: {shorten(left)}"

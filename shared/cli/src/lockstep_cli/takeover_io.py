@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep_cli.clusters import source_client, target_client
-from lockstep_cli.command_client import ask, members_of, new_request, producing
+from lockstep_cli.command_client import ask, count_replicas, new_request, producing
 from lockstep_cli.command_request import CommandReply, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
@@ -155,7 +155,7 @@ async def _read_target(
         flow_rows(settings),
         _offsets_in(settings, place.topic),
         _members(target, place),
-        members_of(target, settings, [DATA_PLANE]),
+        count_replicas(target, settings, [DATA_PLANE]),
     )
     return there, {
         "flow": settings.flow,
@@ -242,7 +242,7 @@ async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> 
 
 async def _members(target: Admin, place: OffsetLocation) -> int:
     """Of MM2's group; none where nobody is to look."""
-    return await target.members_of(place.group) if place.watched else 0
+    return await target.count_members(place.group) if place.watched else 0
 
 
 async def _write(

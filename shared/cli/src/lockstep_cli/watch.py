@@ -73,9 +73,9 @@ async def command(
     output: str,
 ) -> int:
     from lockstep_cli.clusters import target_client
-    from lockstep_cli.flow_selection import flows_of
+    from lockstep_cli.flow_selection import choose_flows
 
-    meant = flows_of(file, flows, every=not flows)
+    meant = choose_flows(file, flows, every=not flows)
     screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
     loop = asyncio.get_running_loop()
     for asked in (signal.SIGINT, signal.SIGTERM):
@@ -158,11 +158,11 @@ def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_b
 
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
-    from lockstep_config.credentials.permissions import access_of
+    from lockstep_config.credentials.permissions import needed_access
     from lockstep_runtime.kafka.topic_follower import TopicFollower
     from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
 
-    access = access_of(view.settings, view.alias)
+    access = needed_access(view.settings, view.alias)
     from_beginning = view.from_beginning or view.role == "state"
     view.showing = view.from_beginning
     while True:

@@ -46,13 +46,13 @@ class OffsetChange:
     partition: Mapping[str, Any] | None
     offset: int | None
 
-    def is_of(self, connector: Connector) -> bool:
+    def is_for(self, connector: Connector) -> bool:
         """Whether it names a partition of the connector, and is no rubbish to be cleaned up."""
         return self.partition is not None and _fault(connector, self.partition) == ""
 
     def source_partition(self) -> tuple[str, tuple[str, int]] | None:
         """Cluster and (topic, partition) where it is the source connector's; None for rubbish and for others."""
-        if self.partition is None or not self.is_of(Connector.SOURCE):
+        if self.partition is None or not self.is_for(Connector.SOURCE):
             return None
         return self.partition["cluster"], (self.partition["topic"], self.partition["partition"])
 
@@ -85,7 +85,7 @@ class OffsetFold:
         return self.known.get(connector, {})
 
 
-def changes_of(connector: Connector, request: object) -> tuple[OffsetChange, ...]:
+def parse_changes(connector: Connector, request: object) -> tuple[OffsetChange, ...]:
     """What a request asks for, in its order. Raises RefusedOffsets."""
     entries = request.get("offsets") if isinstance(request, Mapping) else None
     if not isinstance(entries, list):
@@ -93,7 +93,7 @@ def changes_of(connector: Connector, request: object) -> tuple[OffsetChange, ...
     return tuple(_change(connector, number, entry) for number, entry in enumerate(entries, start=1))
 
 
-def record_of(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
+def encode_change(name: str, change: OffsetChange) -> tuple[bytes, bytes | None]:
     """Key and value for the topic of offsets, byte for byte as Connect writes them. `name`: the connector's own."""
     key = connect_json([name, change.partition])
     return key, None if change.offset is None else connect_json({"offset": change.offset})

@@ -12,12 +12,12 @@ from typing import Literal, Protocol
 
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.java_regex.translate import to_python
-from lockstep_protocol.linear_regex import Matcher, NotSteady, matcher_of
+from lockstep_protocol.linear_regex import Matcher, NotSteady, build_matcher
 from lockstep_protocol.names import LOCKSTEP_PREFIX, OUR_GROUPS, Flow
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
-from lockstep_protocol.versions import rules_of
+from lockstep_protocol.versions import find_rules
 
-_RULES = rules_of()
+_RULES = find_rules()
 
 DEFAULT_TOPICS = (".*",)
 DEFAULT_TOPICS_EXCLUDE = tuple(_RULES.topics_exclude.split(", "))
@@ -151,7 +151,7 @@ def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
 @lru_cache(maxsize=64)
 def _matcher(pattern: str) -> Matcher:
     try:
-        return matcher_of(to_python(pattern))
+        return build_matcher(to_python(pattern))
     except NotSteady as exc:
         why = f"it can take exponential time on some names, and {exc}: remove nested repetitions such as (a+)+"
         raise UntranslatablePattern(pattern, why) from exc

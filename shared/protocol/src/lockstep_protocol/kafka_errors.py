@@ -95,13 +95,13 @@ class KafkaErrorCode(IntEnum):
 _CODES = {int(code): code for code in KafkaErrorCode}
 
 
-def meaning_of(code: int) -> ErrorMeaning:
+def error_meaning(code: int) -> ErrorMeaning:
     """The meaning of a number that a broker sent."""
     known = _CODES.get(code)
     return ErrorMeaning.OTHER if known is None else known.meaning
 
 
-def sentence_of(code: int) -> str:
+def error_sentence(code: int) -> str:
     """A number that a broker sent, for people: with the name that Kafka's documentation has."""
     known = _CODES.get(code)
     return f"error {code}" if known is None else f"{known.sentence or f'error {code}'} ({known.name})"

@@ -37,7 +37,7 @@ class Matcher(Protocol):
         ...
 
 
-def matcher_of(pattern: str) -> Matcher:
+def build_matcher(pattern: str) -> Matcher:
     """For a pattern in Python's syntax (`java_regex.to_python`). Raises NotSteady, and re.error."""
     tree = list(parser.parse(pattern))
     # The elements of a list are tried one after another, and nothing follows them that could be tried anew.
@@ -81,7 +81,7 @@ class _Steps:
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return matcher_of, (self.pattern,)
+        return build_matcher, (self.pattern,)
 
     def fullmatch(self, name: str) -> bool:
         if self._ways.conditions:

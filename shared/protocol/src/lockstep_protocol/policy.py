@@ -104,10 +104,10 @@ class DefaultReplicationPolicy(ReplicationPolicy):
     def has_heartbeats_name(self, topic: str) -> bool:
         """Whether a policy that keeps names gives `topic` a prefix all the same."""
         return topic.endswith(HEARTBEATS) and (
-            self.known_aliases is None or self.is_heartbeats_of(topic, self.known_aliases)
+            self.known_aliases is None or self.is_heartbeats_through(topic, self.known_aliases)
         )
 
-    def is_heartbeats_of(self, topic: str, aliases: frozenset[str]) -> bool:
+    def is_heartbeats_through(self, topic: str, aliases: frozenset[str]) -> bool:
         """Whether `topic` is `heartbeats` behind none but these aliases, each with a separator."""
         if not topic.endswith(HEARTBEATS):
             return False

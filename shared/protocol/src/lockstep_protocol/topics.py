@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from lockstep_protocol.policy import ReplicationPolicy
 
 
-def sources_of(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
+def upstream_sources(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
     """The aliases that `topic` came through, the nearest first, each once.
 
     Ends where one comes again: a policy that keeps names would answer the same one for ever.
@@ -27,7 +27,7 @@ def sources_of(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
 def hops_of_topic(policy: ReplicationPolicy, topic: str, source_alias: str) -> int | None:
     """How many mirrors lie between `source_alias` and this cluster on the way `topic` took; None if it came another
     way. MM2 says -1 there."""
-    for count, source in enumerate(sources_of(policy, topic), start=1):
+    for count, source in enumerate(upstream_sources(policy, topic), start=1):
         if source == source_alias:
             return count
     return None
@@ -41,7 +41,7 @@ def hops(policy: ReplicationPolicy, topics: Iterable[str], source_alias: str) ->
 
 def upstream(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:
     """Every cluster whose heartbeats arrive here, directly or through others."""
-    return frozenset(source for topic in heartbeats_among(policy, topics) for source in sources_of(policy, topic))
+    return frozenset(source for topic in heartbeats_among(policy, topics) for source in upstream_sources(policy, topic))
 
 
 def heartbeats_among(policy: ReplicationPolicy, topics: Iterable[str]) -> frozenset[str]:

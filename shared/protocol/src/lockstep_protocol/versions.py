@@ -36,7 +36,7 @@ class RuleSet:
     """Default of `config.properties.exclude`."""
 
 
-def rules_of(version: str = DEFAULT_VERSION) -> RuleSet:
+def find_rules(version: str = DEFAULT_VERSION) -> RuleSet:
     """The rules of a version, `4.3` or `4.3.1`. Raises UnknownVersion."""
     found = _VERSION.fullmatch(version.strip())
     if found is None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from lockstep_data_plane.record_batch.stamp import EPOCHS
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
-from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, changes_of
+from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, parse_changes
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus
@@ -163,7 +163,7 @@ class OffsetAdmin:
         if command.verb not in (OFFSETS_ALTER, OFFSETS_RESET):
             return None
         ctx, source = self._ctx, self._ctx.settings.aliases.source
-        changes = changes_of(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
+        changes = parse_changes(Connector.SOURCE, command.arguments) if command.verb == OFFSETS_ALTER else ()
         self._waiting_changes += 1
         try:
             await self._alone(ENDED_WITHIN_S, "the slots")

@@ -61,12 +61,17 @@ class BatchAdmission:
     ) -> None:
         """Judge what was fetched at `position` and queue what is to be sent. Without `sends` it ends with the last
         record that is counted. Raises BatchRejected and RecordMismatch; what came before the batch stays queued."""
-        skips, there, routing, producer_of = self._skips, self._there, self._routing, self._provenance.producer_of
+        skips, there, routing, copy_producer_id = (
+            self._skips,
+            self._there,
+            self._routing,
+            self._provenance.copy_producer_id,
+        )
         try:
             for batch in batches:
                 if not (sends or there.left):
                     return
-                producer = producer_of(batch)
+                producer = copy_producer_id(batch)
                 action, why = classify(
                     batch, self.position, limits, aborted=aborted.holds(batch), elsewhere=producer is None
                 )

@@ -65,6 +65,6 @@ class TransactionFence:
 Fencing: TypeAlias = SequenceFence | TransactionFence
 
 
-def fence_of(row: PartitionProgress) -> Fencing:
+def fence_for_row(row: PartitionProgress) -> Fencing:
     """The one that the row's records were appended under."""
     return TransactionFence() if row.transactional else SequenceFence(row.producer_id)

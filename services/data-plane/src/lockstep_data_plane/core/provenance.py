@@ -54,7 +54,7 @@ class Provenance(Protocol):
     async def learn(self, producer_ids: Iterable[int]) -> None:
         """Find out about these ids of the source. Raises RetriableError."""
 
-    def producer_of(self, batch: Batch) -> int | None:
+    def copy_producer_id(self, batch: Batch) -> int | None:
         """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
         have been learnt, unless it is a marker."""
 
@@ -72,7 +72,7 @@ class _NoProvenance:
     async def learn(self, producer_ids: Iterable[int]) -> None:
         return
 
-    def producer_of(self, batch: Batch) -> int | None:
+    def copy_producer_id(self, batch: Batch) -> int | None:
         return OWN
 
     async def own(self, producer_id: int) -> None:

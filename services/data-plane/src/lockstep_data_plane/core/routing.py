@@ -160,7 +160,7 @@ class KeyedRouting:
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
-        codec, barrier = limits.codec_of(batch.attributes & CODEC_MASK), self._barrier
+        codec, barrier = limits.choose_codec(batch.attributes & CODEC_MASK), self._barrier
         ranges = barrier[1].ranges if barrier is not None else ()
         at = next((i for i, record in enumerate(records) if skipped(record.offset, ranges)), None)
         gathering.add(records[:at], codec, len(self._links), self._sticky)

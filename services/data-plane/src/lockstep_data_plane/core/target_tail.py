@@ -244,7 +244,7 @@ class TargetTail:
         """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
         left of our batch still has all three."""
         row = self._row
-        if not row.begun and self._of_the_chain(batch):
+        if not row.begun and self._is_in_sequence(batch):
             raise LogContradiction(
                 f"the target's log holds at offset {batch.base_offset} what our producer {batch.producer_id} appended "
                 f"in epoch {batch.producer_epoch}, of which our row does not tell",
@@ -264,7 +264,7 @@ class TargetTail:
             GapCase.TARGET_TRUNCATED,
         )
 
-    def _of_the_chain(self, batch: Batch) -> bool:
+    def _is_in_sequence(self, batch: Batch) -> bool:
         """Records of ours that are not of a former epoch."""
         ours = batch.producer_id == self._row.producer_id or batch.producer_id in self._others
         return ours and not batch.attributes & CONTROL and batch.producer_epoch >= self._row.producer_epoch

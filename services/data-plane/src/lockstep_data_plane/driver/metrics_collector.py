@@ -184,7 +184,7 @@ class MetricsCollector:
         ours = (str(flow), row.topic, str(row.partition))
         tally = self._tallies[tp]
         totals = tally.counters.totals()
-        yield from _of_row(row, ours, totals)
+        yield from _row_samples(row, ours, totals)
         yield Sample(m.HALTED, ours, row.phase == "halted")
         yield Sample(m.STUCK, ours, tp in self._stuck)
         yield Sample(m.PAUSED, ours, tp in self._resting)
@@ -228,10 +228,10 @@ class MetricsCollector:
         held = {tp for row in assignments for tp in row.partitions}
         counts = dict.fromkeys(STATES, 0)
         for tp, topic in self.selected().items():
-            counts[self._state_of(tp, topic, held)] += 1
+            counts[self._partition_state(tp, topic, held)] += 1
         return counts
 
-    def _state_of(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
+    def _partition_state(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
         row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
         if row is not None and row.phase == "halted":
             return "halted"
@@ -288,7 +288,7 @@ class MetricsCollector:
         consumer = (self._consumer(slot),)
         producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
         yield Sample(m.SLOT_PARTITIONS, ours, partitions)
-        yield from _of_row(status, ours, self._of_slots[slot].totals())
+        yield from _row_samples(status, ours, self._of_slots[slot].totals())
         yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
         yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
         yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])
@@ -304,7 +304,7 @@ class MetricsCollector:
         return common.quoted(f"{flow}|{flow}.{common.SOURCE}-{slot}|replication-consumer")
 
 
-def _of_row(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:
+def _row_samples(row: Row, labels: tuple[str, ...], totals: Mapping[str, int]) -> Iterator[Sample]:
     """What the row's fields declare. `totals`: of those that count since a beginning."""
     for name, one in row_metrics(type(row)).items():
         if one.metric is not None:

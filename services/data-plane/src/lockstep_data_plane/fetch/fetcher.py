@@ -72,7 +72,7 @@ class Fetcher:
         self._replicas.reset(partition.tp)
 
     def _place_at_leader(self, partition: PartitionMachine) -> None:
-        leader = self.cluster.leader_of(partition.tp)
+        leader = self.cluster.require_leader(partition.tp)
         self._place(partition, leader, leader.broker)
 
     def _place(self, partition: PartitionMachine, leader: PartitionLeader, broker: int) -> None:

@@ -202,7 +202,7 @@ class Sender:
             await self._attach(target_partition, alone=alone)
 
     async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
-        leader = self._cluster.leader_of(target_partition.target_tp)
+        leader = self._cluster.require_leader(target_partition.target_tp)
         known = self._of.get(target_partition)
         index = self._index(target_partition.partition, leader.broker, alone=alone)
         if known is not None and not known[0].connection.closed and known[1] == leader:

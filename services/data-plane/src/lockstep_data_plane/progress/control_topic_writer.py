@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import access_of
+from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_data_plane.core.events import EntryQuarantined, RunsWritten
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -50,7 +50,7 @@ class ControlTopicWriter:
         self._run = run
         self._say = say
         flow = settings.flow
-        access = access_of(settings, flow.target)
+        access = needed_access(settings, flow.target)
         target = ControlProducer(flow.target, client_settings.target_producer(settings, f"slot-{slot}"), access=access)
         self._producers = [target]
         self.state = ControlTopicLog(target, state_topic(flow, settings.group_id))
@@ -61,7 +61,7 @@ class ControlTopicWriter:
         if settings.data_plane.emit_offset_syncs:
             conf = client_settings.offset_syncs_producer(settings, f"slot-{slot}")
             at = settings.offset_syncs_cluster
-            producer = ControlProducer(at, conf, access=access_of(settings, at))
+            producer = ControlProducer(at, conf, access=needed_access(settings, at))
             self._producers.append(producer)
             log = ControlTopicLog(producer, settings.offset_syncs_topic)
             self.syncs = OffsetSyncWriter(log, settings.data_plane.offset_lag_max, say)
@@ -103,7 +103,7 @@ class ControlTopicWriter:
         if self._quarantine is None:
             conf = client_settings.target_producer(self._settings, f"slot-{self.slot}-quarantine")
             alias = self._settings.flow.target
-            access = access_of(self._settings, alias)
+            access = needed_access(self._settings, alias)
             producer = ControlProducer(alias, {**conf, "message.max.bytes": str(QUARANTINE_BYTES)}, access=access)
             asking = client_settings.target_admin(self._settings, f"slot-{self.slot}-quarantine")
             admin = Admin(alias, asking, access=access)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable
 
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import access_of
+from lockstep_config.credentials.permissions import needed_access
 from lockstep_data_plane.core.events import CopyTrouble, ForeignRecords, Halted, Recovered, Report
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -30,7 +30,7 @@ class EventReporter:
         source: ClusterClient,
         target: ClusterClient,
     ) -> None:
-        self._access = {alias: access_of(settings, alias) for alias in (source.alias, target.alias)}
+        self._access = {alias: needed_access(settings, alias) for alias in (source.alias, target.alias)}
         self._control_writer = control_writer
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}

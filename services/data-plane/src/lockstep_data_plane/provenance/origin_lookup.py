@@ -15,7 +15,7 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
-from lockstep_data_plane.provenance.producer_ids import new_producer_id, origin_of, origin_row
+from lockstep_data_plane.provenance.producer_ids import find_origin, new_producer_id, origin_row
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
@@ -180,7 +180,7 @@ class OriginLookup:
         flow = self._settings.flow
         while True:
             await self._here.read()
-            if (found := origin_of(self._here.rows, flow, origin, rule.target)) is not None:
+            if (found := find_origin(self._here.rows, flow, origin, rule.target)) is not None:
                 return found.producer_id
             producer_id = await new_producer_id(self._settings)
             await self._control_writer.write(origin_row(producer_id, flow, origin, rule.target))
@@ -197,7 +197,7 @@ class OriginLookup:
                 await self._control_writer.write(origin_row(producer_id, self._settings.flow, rule.source, rule.target))
             self._written_down.add(producer_id)
 
-    def producer_of(self, batch: Batch) -> int | None:
+    def copy_producer_id(self, batch: Batch) -> int | None:
         """The producer id of the batch's copy (`OWN`: the flow's own); None: it is not copied. The batch's own id must
         have been learnt, unless it is a marker."""
         return OWN if batch.attributes & CONTROL else self._known[batch.producer_id]

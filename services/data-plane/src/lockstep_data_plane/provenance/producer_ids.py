@@ -17,7 +17,7 @@ from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 
-def origin_of(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
+def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin | None:
     """The first row, in log order, that speaks of this flow, this origin and the clusters as they are now. A row about
     another cluster under the same alias does not count: producer ids are unique within one cluster's life only."""
     for row in rows:
@@ -63,7 +63,7 @@ async def flow_origin(ctx: FlowContext) -> Origin:
     """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
     Raises ClusterError."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
-    while (found := origin_of(ctx.state.rows.values(), ctx.flow, *ids)) is None:
+    while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
         try:
             producer_id = await new_producer_id(ctx.settings)

@@ -57,7 +57,7 @@ class TargetLimits:
     levels: CompressionLevels = JAVAS_LEVELS
     tombstones_kept_ms: int = 0
 
-    def codec_of(self, had: int) -> int:
+    def choose_codec(self, had: int) -> int:
         """The codec of a batch that is built anew from one that had `had`."""
         return self.codec if self.recompress else had or self.codec
 

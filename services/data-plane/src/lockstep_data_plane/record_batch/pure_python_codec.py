@@ -34,7 +34,7 @@ class PlainRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def records_of(batch: Batch) -> Iterator[PlainRecord]:
+def read_plain_records(batch: Batch) -> Iterator[PlainRecord]:
     """The records of a batch that a CRC has vouched for. Raises CorruptRecordException, and what the codecs raise."""
     body = _RecordReader(DECOMPRESS[batch.attributes & CODEC_MASK](bytes(batch.data[HEADER_SIZE:])))
     for _ in range(batch.record_count):

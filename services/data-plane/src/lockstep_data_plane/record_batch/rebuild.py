@@ -82,7 +82,7 @@ def _read(batch: Batch) -> Iterator[PlainRecord]:
             yield PlainRecord(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
             read_so_far += 1
     except UnicodeDecodeError:
-        yield from islice(pure_python_codec.records_of(batch), read_so_far, None)
+        yield from islice(pure_python_codec.read_plain_records(batch), read_so_far, None)
     except CorruptRecordException:
         raise
     except UNREADABLE as exc:
@@ -95,7 +95,7 @@ def rebuild(
     """The batch's records from `position` on, without the offsets of `skips` (first, last). They are in as few outgoing
     batches as the target's limit allows; empty when there are none.
 
-    The codec stays, unless `limits` ask for another (`TargetLimits.codec_of`). Raises RecordTooLarge, and what
+    The codec stays, unless `limits` ask for another (`TargetLimits.choose_codec`). Raises RecordTooLarge, and what
     `read_records` raises.
     """
     records = [
@@ -105,7 +105,7 @@ def rebuild(
     ]
     if not records:
         return []
-    codec = limits.codec_of(batch.attributes & CODEC_MASK)
+    codec = limits.choose_codec(batch.attributes & CODEC_MASK)
     outgoing_batches = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
     outgoing_batches[-1].covers = max(batch.last_offset, outgoing_batches[-1].covers)
     return outgoing_batches

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Set
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
-from lockstep_data_plane.core.fencing import fence_of
+from lockstep_data_plane.core.fencing import fence_for_row
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound
 from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -53,7 +53,11 @@ class EvidenceReader:
     ) -> Position | GapFound:
         """Where the copy goes on. `counts`: as for `locate`. `rests`: the source is asked only where the target holds
         more than the row says. Raises RetriableError."""
-        target, fence, policy = await self.target_tail(partition, row), fence_of(row), self._policy(partition.topic)
+        target, fence, policy = (
+            await self.target_tail(partition, row),
+            fence_for_row(row),
+            self._policy(partition.topic),
+        )
         source = None if rests else await self.log_ends(partition.tp, row)
         match: MatchedPosition | str | None = None
         counts = counts and not partition.misnumbered
@@ -229,7 +233,7 @@ async def match_logs(
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
         await partition.provenance.learn(batches_with_records(batches))
         for batch in batches:
-            elsewhere = partition.provenance.producer_of(batch) is None
+            elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE):
                 continue

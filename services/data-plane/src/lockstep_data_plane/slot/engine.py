@@ -53,9 +53,9 @@ class SlotEngine:
         troubles: FailureTracker,
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
-        runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]],
+        find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]],
     ) -> None:
-        """`runs_of`: the present rows of a partition's offset runs."""
+        """`find_runs`: the present rows of a partition's offset runs."""
         self._settings = settings
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
@@ -110,7 +110,7 @@ class SlotEngine:
             plane=self._plane,
             target=self._target,
             topics=topics,
-            runs_of=runs_of,
+            find_runs=find_runs,
             control_writer=control_writer,
             reporter=self._reporter,
             resumer=self._resumer,

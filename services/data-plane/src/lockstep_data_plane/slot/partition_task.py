@@ -77,7 +77,7 @@ class PartitionTasks:
     plane: DataPlaneSettings
     target: ClusterClient
     topics: Mapping[str, MirroredTopic]
-    runs_of: Callable[[TopicPartition], Iterable[OffsetRuns]]
+    find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]]
     """The present rows of a partition's offset runs."""
     control_writer: ControlTopicWriter
     reporter: EventReporter
@@ -184,7 +184,7 @@ class PartitionTasks:
         if partition.phase is not Phase.RESUMING or partition.locates:
             return
         transactions = self.transaction_runner.start(partition) if row.transactional else None
-        self._go_on(partition, Resumed(row, end, self.runs_of(partition.tp), transactions))
+        self._go_on(partition, Resumed(row, end, self.find_runs(partition.tp), transactions))
 
     def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied) -> None:
         if self._step(partition, event).fetch_from is not None:
@@ -200,5 +200,5 @@ class PartitionTasks:
         found = await self.resumer.located(partition)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return
-        event = NothingCopied() if found is None else Resumed(*found, self.runs_of(partition.tp))
+        event = NothingCopied() if found is None else Resumed(*found, self.find_runs(partition.tp))
         self._go_on(partition, event)

@@ -87,7 +87,7 @@ class Slot:
             self._troubles,
             self._topics,
             self._rows,
-            self._runs_of,
+            self._find_runs,
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
@@ -282,7 +282,7 @@ class Slot:
         else:
             chunks[key] = value
 
-    def _runs_of(self, tp: TopicPartition) -> list[OffsetRuns]:
+    def _find_runs(self, tp: TopicPartition) -> list[OffsetRuns]:
         """The partition's offset runs as the state topic has them."""
         found = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
         rows = (decode_row(key, value) for key, value in found.items())

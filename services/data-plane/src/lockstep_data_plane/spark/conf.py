@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, PINNED, SparkSettings, check_conf
-from lockstep_config.text.files import content_of
+from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.secrets import is_secret
 from lockstep_config.text.values import BadValue
@@ -181,7 +181,7 @@ def submitted_to(environment: Mapping[str, str]) -> Submission | None:
         return None
     path = Path(named)
     try:
-        text = read_properties(content_of(path), path)
+        text = read_properties(read_content(path), path)
     except OSError as exc:
         raise InvalidSubmission(
             f"{path}, Spark's settings from the submitter of this driver, cannot be read: {exc.strerror}"

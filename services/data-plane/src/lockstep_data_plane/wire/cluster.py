@@ -157,7 +157,7 @@ class ClusterClient:
         """The leader of the partition, or None: not known, no leader just now, or no such topic."""
         return self._leaders.get(tp)
 
-    def leader_of(self, tp: TopicPartition) -> PartitionLeader:
+    def require_leader(self, tp: TopicPartition) -> PartitionLeader:
         """As `leader`; raises BrokerUnreachable where there is none."""
         leader = self._leaders.get(tp)
         if leader is None:
@@ -177,7 +177,7 @@ class ClusterClient:
         BrokerUnreachable."""
         if tp not in self._leaders:
             await self.refresh([tp[0]])
-        leader = self.leader_of(tp)
+        leader = self.require_leader(tp)
         try:
             yield leader
         except Exception:
@@ -281,7 +281,7 @@ class ClusterClient:
     ) -> Any:
         """What the partition's leader answers to a request about it alone, which is made with kio's module of the
         version. `needs`: the operation on the topic. Raises KafkaProtocolError, BrokerUnreachable."""
-        leader = self.leader_of(tp)
+        leader = self.require_leader(tp)
         connection = await self.connection(leader.broker, "ask")
         answer = await connection.call(request(message(api, connection.version(api), "request"), leader))
         found = answer.topics[0].partitions[0]

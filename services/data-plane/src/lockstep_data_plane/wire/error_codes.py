@@ -6,7 +6,7 @@ from __future__ import annotations
 from aiokafka.errors import KafkaError
 
 from lockstep_protocol.errors import RetriableError
-from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean, meaning_of, sentence_of
+from lockstep_protocol.kafka_errors import ErrorMeaning, codes_that_mean, error_meaning, error_sentence
 from lockstep_protocol.kafka_errors import KafkaErrorCode as Code
 
 DIVERGED = -2
@@ -35,7 +35,7 @@ LED_ELSEWHERE = frozenset(
 def explain(code: int) -> tuple[ErrorMeaning, str]:
     """What an error code means, and a sentence for people. All but REFUSED and TOO_LARGE pass: asking again is always
     safe here, for an append is a compare-and-swap and a fetch changes nothing."""
-    return meaning_of(code), _DIVERGED if code == DIVERGED else sentence_of(code)
+    return error_meaning(code), _DIVERGED if code == DIVERGED else error_sentence(code)
 
 
 RETRIABLE_ERRORS = (RetriableError, KafkaError, TimeoutError)

@@ -37,7 +37,7 @@ async def log_between(
                 f"cluster {cluster.alias} gives nothing of {tp[0]}-{tp[1]} at offset {offset}, "
                 f"though its log was said to go up to {end}"
             )
-        leader = cluster.leader_of(tp)
+        leader = cluster.require_leader(tp)
         connection = await cluster.connection(leader.broker, "tail")
         # Any leader will do: what is read is compared with what is known of this log and of its end.
         wanted = [(tp, replace(leader, epoch=UNSAID), offset, UNSAID)]

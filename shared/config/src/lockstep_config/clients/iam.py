@@ -72,7 +72,7 @@ def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSetti
     if (key is None) != (secret is None):
         raise Untranslatable(JAAS, "has one of awsRoleAccessKeyId and awsRoleSecretAccessKey: give both, or neither")
     return IamSettings(
-        region=region_of(bootstrap_servers),
+        region=broker_region(bootstrap_servers),
         profile=given("awsProfileName"),
         role_arn=given("awsRoleArn"),
         role_session_name=given("awsRoleSessionName") or "aws-msk-iam-auth",
@@ -85,7 +85,7 @@ def iam_settings(bootstrap_servers: str, options: Mapping[str, str]) -> IamSetti
     )
 
 
-def region_of(bootstrap_servers: str) -> str | None:
+def broker_region(bootstrap_servers: str) -> str | None:
     """The AWS region in the first broker's name that has one, as in every name that MSK gives; None without one."""
     found = _REGION.search(bootstrap_servers.lower())
     return found[0] if found else None

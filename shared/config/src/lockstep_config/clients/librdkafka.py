@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.tls import TlsMaterial, tls_of
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import TlsMaterial, read_tls
 from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind
 from lockstep_config.keys.key_types import Status
 from lockstep_config.keys.unsupported_property import Untranslatable
@@ -31,24 +31,24 @@ class TranslatedProperties:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def protocol_of(properties: Mapping[str, str]) -> str:
+def read_protocol(properties: Mapping[str, str]) -> str:
     """The security protocol, upper case (Kafka compares without case); Java's default is PLAINTEXT."""
     return properties.get("security.protocol", "PLAINTEXT").strip().upper()
 
 
 def uses_tls(properties: Mapping[str, str]) -> bool:
-    return protocol_of(properties) in {"SSL", "SASL_SSL"}
+    return read_protocol(properties) in {"SSL", "SASL_SSL"}
 
 
 def uses_sasl(properties: Mapping[str, str]) -> bool:
-    return protocol_of(properties) in {"SASL_PLAINTEXT", "SASL_SSL"}
+    return read_protocol(properties) in {"SASL_PLAINTEXT", "SASL_SSL"}
 
 
 def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedProperties:
     """Settings for one kind of client. Values must have been checked before (`lockstep_config.resolve.validate`)."""
     settings = {
         "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
-        "security.protocol": protocol_of(properties),
+        "security.protocol": read_protocol(properties),
     }
     refused: list[tuple[str, str]] = []
     for part in (_tls, _sasl):
@@ -79,7 +79,7 @@ def clamped(key: ClientKey, text: str) -> str:
 def _tls(properties: Mapping[str, str]) -> dict[str, str]:
     if not uses_tls(properties):
         return {}
-    tls = tls_of(properties)
+    tls = read_tls(properties)
     settings = {"ssl.endpoint.identification.algorithm": "https" if tls.check_hostname else "none"}
     if tls.ciphers is not None:
         settings["ssl.cipher.suites"] = tls.ciphers
@@ -87,7 +87,7 @@ def _tls(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def stores_translated(material: TlsMaterial) -> dict[str, str]:
-    """Settings for what `tls.material_of` read: librdkafka knows no truststores, and of keystores PKCS12 alone."""
+    """Settings for what `tls.load_material` read: librdkafka knows no truststores, and of keystores PKCS12 alone."""
     settings = {}
     if material.trusted_pem is not None:
         settings["ssl.ca.pem"] = material.trusted_pem
@@ -98,7 +98,7 @@ def stores_translated(material: TlsMaterial) -> dict[str, str]:
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, str]:
-    return login_of(properties).to_librdkafka() if uses_sasl(properties) else {}
+    return read_login(properties).to_librdkafka() if uses_sasl(properties) else {}
 
 
 def _relations(settings: dict[str, str], kind: ClientKind) -> None:

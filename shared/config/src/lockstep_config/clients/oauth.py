@@ -19,7 +19,7 @@ from lockstep_config.clients.iam import (
     iam_number,
     iam_settings,
 )
-from lockstep_config.clients.tls import TlsSettings, tls_of
+from lockstep_config.clients.tls import TlsSettings, read_tls
 from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.jaas import JAAS
 
@@ -302,6 +302,6 @@ def _tls(options: Mapping[str, str], prefix: str, key: str) -> TlsSettings:
     """`ssl.*` of the JAAS line, behind `prefix`: whom to trust at the token endpoint."""
     own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
     try:
-        return tls_of(own)
+        return read_tls(own)
     except Untranslatable as exc:
         raise Untranslatable(key, f"has {prefix}{exc.key}, which {exc}") from exc

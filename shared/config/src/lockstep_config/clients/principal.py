@@ -12,19 +12,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import TlsSettings, load_material, read_tls
 from lockstep_config.keys.unsupported_property import Untranslatable
 
 if TYPE_CHECKING:
     from cryptography.x509 import Name, NameAttribute
 
 
-def principal_of(properties: Mapping[str, str]) -> str | None:
+def find_principal(properties: Mapping[str, str]) -> str | None:
     """`User:NAME` of a client with these Java properties; None if they do not show it, or no token is at hand yet.
     Reads the keystore where there is one, once for each change of it; sends no request."""
     try:
-        name = login_of(properties).principal_name() if uses_sasl(properties) else _subject(properties)
+        name = read_login(properties).principal_name() if uses_sasl(properties) else _subject(properties)
     except (Untranslatable, OSError):
         return None
     return f"User:{name}" if name else None
@@ -33,7 +33,7 @@ def principal_of(properties: Mapping[str, str]) -> str | None:
 def _subject(properties: Mapping[str, str]) -> str | None:
     if not uses_tls(properties):
         return None
-    settings = tls_of(properties)
+    settings = read_tls(properties)
     file = settings.identity_file
     return _subject_at(settings, 0 if file is None else os.stat(file).st_mtime_ns)
 
@@ -41,7 +41,7 @@ def _subject(properties: Mapping[str, str]) -> str | None:
 @lru_cache(maxsize=16)
 def _subject_at(settings: TlsSettings, _changed_ns: int) -> str | None:
     """Thousands of topics may be refused at once, and to read a key takes milliseconds."""
-    identity = material_of(settings).identity
+    identity = load_material(settings).identity
     if identity is None:
         return None
     from cryptography.x509 import load_pem_x509_certificates
@@ -76,7 +76,7 @@ def _written(rdn: Iterable[NameAttribute[str | bytes]]) -> Iterable[str]:
         if oid in _KEYWORDS and isinstance(one.value, str):
             yield f"{_KEYWORDS[oid]}={_escaped(one.value)}"
         else:
-            yield f"{oid}=#{_der_of(one).hex()}"
+            yield f"{oid}=#{_der_value(one).hex()}"
 
 
 def _escaped(value: str) -> str:
@@ -86,7 +86,7 @@ def _escaped(value: str) -> str:
     return "\\ " * at + bare + "\\ " * (len(text) - at - len(bare))
 
 
-def _der_of(attribute: NameAttribute[str | bytes]) -> bytes:
+def _der_value(attribute: NameAttribute[str | bytes]) -> bytes:
     """Its value, tag and length included: what follows the object identifier, three levels down."""
     from cryptography.x509 import Name
 

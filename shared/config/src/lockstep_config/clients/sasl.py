@@ -21,7 +21,7 @@ from lockstep_config.clients.oauth import (
     token_settings,
 )
 from lockstep_config.keys.unsupported_property import Untranslatable
-from lockstep_config.text.jaas import JAAS, NotJaas, entry_of
+from lockstep_config.text.jaas import JAAS, NotJaas, parse_jaas
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,19 @@ class TokenLogin:
 
     def principal_name(self) -> str | None:
         """None as long as no token was asked for."""
-        from lockstep_config.clients.token_source import source_of  # http.client: only logins with tokens need it
+        from lockstep_config.clients.token_source import (
+            shared_token_source,  # http.client: only logins with tokens need it
+        )
 
-        return source_of(self.tokens).subject
+        return shared_token_source(self.tokens).subject
 
     def to_librdkafka(self) -> dict[str, str]:
         return {"sasl.mechanism": OAUTHBEARER}
 
     def to_aiokafka(self) -> dict[str, Any]:
-        from lockstep_config.clients.token_source import aiokafka_provider, source_of
+        from lockstep_config.clients.token_source import aiokafka_provider, shared_token_source
 
-        provider = aiokafka_provider(source_of(self.tokens))
+        provider = aiokafka_provider(shared_token_source(self.tokens))
         return {"sasl_mechanism": OAUTHBEARER, "sasl_oauth_token_provider": provider}
 
     def to_faust(self) -> tuple[str, dict[str, Any]]:
@@ -164,7 +166,7 @@ _INSTEAD = {
 _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 
-def login_of(properties: Mapping[str, str]) -> SaslLogin:
+def read_login(properties: Mapping[str, str]) -> SaslLogin:
     """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
     and asks nobody."""
     mechanism = _mechanism(properties)
@@ -213,7 +215,7 @@ def _options(properties: Mapping[str, str], mechanism: SaslMechanism) -> Mapping
         options = "".join(f' {option}="..."' for option in mechanism.required)
         raise Untranslatable(JAAS, f"is missing: {mechanism.name} needs one, as in {module} required{options};")
     try:
-        entry = entry_of(properties[JAAS])
+        entry = parse_jaas(properties[JAAS])
     except NotJaas as exc:
         raise Untranslatable(JAAS, str(exc).replace("MODULE", module)) from exc
     if entry.module != module:

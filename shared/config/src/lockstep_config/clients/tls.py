@@ -1,7 +1,7 @@
 """Java's `ssl.*` properties as what OpenSSL needs: whom to trust, our own chain and key, protocols, suites, and whether
 the host's name is checked.
 
-`tls_of` reads no file; `material_of` does, and gives librdkafka and Python's own TLS the same PEM.
+`read_tls` reads no file; `load_material` does, and gives librdkafka and Python's own TLS the same PEM.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TlsMaterial:
     identity: Identity | None
 
 
-def tls_of(properties: Mapping[str, str]) -> TlsSettings:
+def read_tls(properties: Mapping[str, str]) -> TlsSettings:
     """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Raises `Untranslatable`; reads no file."""
     # A password may begin or end with a blank.
     given = {
@@ -99,17 +99,17 @@ def tls_of(properties: Mapping[str, str]) -> TlsSettings:
     )
 
 
-def material_of(settings: TlsSettings) -> TlsMaterial:
+def load_material(settings: TlsSettings) -> TlsMaterial:
     """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
     # Ten megabytes that a process without TLS does not need.
     from lockstep_config.text.jks import BadStore
-    from lockstep_config.text.keystores import identity_of, identity_of_pem, trusted_of
+    from lockstep_config.text.keystores import identity_of_pem, load_identity, load_trusted
 
     trusted, identity = settings.trusted_pem, None
     if settings.trusted_file is not None:
-        trusted = trusted_of(settings.trusted_file, settings.trusted_type, settings.trusted_password)
+        trusted = load_trusted(settings.trusted_file, settings.trusted_type, settings.trusted_password)
     if settings.identity_file is not None:
-        identity = identity_of(
+        identity = load_identity(
             settings.identity_file, settings.identity_type, settings.identity_password, settings.key_password
         )
     elif settings.chain_pem is not None and settings.key_pem is not None:
@@ -133,7 +133,7 @@ def normalised_pem(text: str) -> str:
 def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
     """A client's context; reads the stores now. Raises OSError (ssl.SSLError is one) when a file or key does not
     serve."""
-    material = material_of(settings)
+    material = load_material(settings)
     context = ssl.create_default_context(cadata=material.trusted_pem)
     context.minimum_version, context.maximum_version = settings.oldest, settings.newest
     context.check_hostname = settings.check_hostname

@@ -277,7 +277,7 @@ _sources: dict[TokenSettings, TokenSource] = {}
 _making = threading.Lock()
 
 
-def source_of(settings: TokenSettings) -> TokenSource:
+def shared_token_source(settings: TokenSettings) -> TokenSource:
     """The source of this process for these settings."""
     with _making:
         return _sources.setdefault(settings, TokenSource(settings))

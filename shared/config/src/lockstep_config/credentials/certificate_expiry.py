@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.tls import TlsSettings, material_of, tls_of
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import TlsSettings, load_material, read_tls
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.resolve.precedence import SIDES
@@ -30,7 +30,7 @@ class CertificateEnds:
 
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
     """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
-    system's are its own matter). Raises OSError, whose text names the file (`tls.material_of`)."""
+    system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`)."""
     found: dict[tuple[str, str], set[float]] = {}
     for side in SIDES:
         alias = settings.flow.source if side == "source" else settings.flow.target
@@ -54,13 +54,13 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
     endpoints: set[TlsSettings] = set()
     for properties in clients:
         if uses_tls(properties):
-            brokers.add(tls_of(properties))
-        tokens = login_of(properties).tokens if uses_sasl(properties) else None
+            brokers.add(read_tls(properties))
+        tokens = read_login(properties).tokens if uses_sasl(properties) else None
         if tokens is not None and tokens.endpoint is not None:
             endpoints.add(tokens.tls)
     for use, settings in ((TRUSTSTORE, brokers), (TOKEN_TRUSTSTORE, endpoints)):
         for one in settings:
-            material = material_of(one)
+            material = load_material(one)
             if material.trusted_pem is not None:
                 yield use, material.trusted_pem
             if material.identity is not None and use == TRUSTSTORE:
@@ -68,7 +68,7 @@ def _in_use(clients: Iterable[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in(pem: str) -> Iterator[float]:
-    from cryptography.x509 import load_pem_x509_certificate  # not for a client without TLS: see `material_of`
+    from cryptography.x509 import load_pem_x509_certificate  # not for a client without TLS: see `load_material`
 
     for block in _CERTIFICATE.findall(pem):
         try:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep_config.clients.principal import principal_of
+from lockstep_config.clients.principal import find_principal
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.names import commands_topic, events_topic, quarantine_topic, service_group, state_topic
@@ -21,7 +21,7 @@ LITERAL, PREFIXED = "literal", "prefixed"
 EVERY = "*"
 THE_CLUSTER = "kafka-cluster"
 UNKNOWN_PRINCIPAL = "User:OURS"
-"""The placeholder of our principal where it is unknown (`principal_of`)."""
+"""The placeholder of our principal where it is unknown (`find_principal`)."""
 
 IMPLIED: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Read", "Write", "Delete", "Alter"}),
@@ -52,7 +52,7 @@ class Grant:
 TO_GRANT = "; to grant it: "
 
 
-def cause_of(sentence: str) -> str:
+def remedy_command(sentence: str) -> str:
     """The command of the remedy that the sentence ends with, which is the same for all that lack one grant; "" for any
     other sentence."""
     return sentence.partition(TO_GRANT)[2]
@@ -82,7 +82,7 @@ class Access:
     @property
     def principal(self) -> str:
         """As it is now: a token shows it only when it is there, and a certificate may be replaced."""
-        return principal_of(self.login) or UNKNOWN_PRINCIPAL
+        return find_principal(self.login) or UNKNOWN_PRINCIPAL
 
     def _grant(self, resource: str, name: str, operation: str) -> Grant | None:
         found = [grant for grant in self.grants if grant.covers(resource, name, operation)]
@@ -229,7 +229,7 @@ def grant_command(grant: Grant, principal: str, bootstrap: str) -> str:
     return shlex.join(words)
 
 
-def access_of(settings: FlowSettings, alias: str) -> Access:
+def needed_access(settings: FlowSettings, alias: str) -> Access:
     """What the flow needs on the cluster of that alias, its source or its target."""
     cluster = settings.source if alias == settings.flow.source else settings.target
     grants = source_grants(settings) if alias == settings.flow.source else target_grants(settings)

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from lockstep_config.clients.librdkafka import protocol_of, stores_translated, translated, uses_sasl, uses_tls
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.tls import material_of, ssl_context, tls_of
-from lockstep_config.clients.token_source import TokenCallback, source_of
+from lockstep_config.clients.librdkafka import read_protocol, stores_translated, translated, uses_sasl, uses_tls
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import load_material, read_tls, ssl_context
+from lockstep_config.clients.token_source import TokenCallback, shared_token_source
 from lockstep_config.flow.model import Cluster, FlowSettings
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind
 from lockstep_config.keys.unsupported_property import Untranslatable
@@ -132,12 +132,12 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
     serve. The context cannot be pickled: call this where the connection is made.
     """
     properties = of.properties if isinstance(of, Cluster) else of
-    arguments: dict[str, Any] = {"security_protocol": protocol_of(properties)}
+    arguments: dict[str, Any] = {"security_protocol": read_protocol(properties)}
     if uses_tls(properties):
         with _stores():
-            arguments["ssl_context"] = ssl_context(tls_of(properties))
+            arguments["ssl_context"] = ssl_context(read_tls(properties))
     if uses_sasl(properties):
-        arguments |= login_of(properties).to_aiokafka()
+        arguments |= read_login(properties).to_aiokafka()
     return arguments
 
 
@@ -173,8 +173,8 @@ def _client(
     conf: dict[str, Any] = {**translation.settings}
     if uses_tls(properties):
         with _stores():
-            conf |= stores_translated(material_of(tls_of(properties)))
-    if uses_sasl(properties) and (tokens := login_of(properties).tokens) is not None:
-        conf["oauth_cb"] = TokenCallback(source_of(tokens))
+            conf |= stores_translated(load_material(read_tls(properties)))
+    if uses_sasl(properties) and (tokens := read_login(properties).tokens) is not None:
+        conf["oauth_cb"] = TokenCallback(shared_token_source(tokens))
     conf["client.id"] = client_id(settings, role, properties, connector)
     return conf

@@ -19,7 +19,7 @@ from lockstep_config.keys.python_classes import (
     PythonGroups,
     PythonPolicy,
     PythonTopics,
-    own_keys_of,
+    read_own_keys,
 )
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.resolve import precedence
@@ -49,7 +49,7 @@ class Filters:
     config_properties: ConfigPropertyFilter
 
 
-def filters_of(layers: Layers, of: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
+def read_filters(layers: Layers, of: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
     """Of one flow. If a class cannot be used, that is a problem and MM2's own replaces it."""
     separator = of.text("replication.policy.separator")
     alias = precedence.aliases(layers, of.flow).source
@@ -101,7 +101,9 @@ def _own(
         return None
     where = findings.where(found)
     try:
-        made = kind(found.value.strip(), _properties(layers, of.flow, own_keys_of(found.value)), where, arguments or {})
+        made = kind(
+            found.value.strip(), _properties(layers, of.flow, read_own_keys(found.value)), where, arguments or {}
+        )
         made.try_out()
     except (BadValue, ClassFailed) as exc:
         findings.problem(found, str(exc).removeprefix(f"{where}: "))
@@ -132,7 +134,7 @@ def _properties(layers: Layers, flow: Flow, own_keys: Iterable[str]) -> dict[str
         properties[f"{side}.cluster.alias"] = name
         for key, effective in precedence.connection(layers, alias).items():
             properties[f"{side}.cluster.{key}"] = effective.value
-        for key, entry in layers.of_cluster(alias).items():
+        for key, entry in layers.cluster_lines(alias).items():
             if key.startswith(("consumer.", "producer.", "admin.")):
                 properties[f"{side}.{key}"] = entry.value
-    return properties | {key: entry.value for key, entry in layers.of_flow(flow).items()}
+    return properties | {key: entry.value for key, entry in layers.flow_lines(flow).items()}

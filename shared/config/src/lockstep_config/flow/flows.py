@@ -22,12 +22,12 @@ from lockstep_config.flow.connector_settings import (
 )
 from lockstep_config.flow.cross_checks import check_agreements
 from lockstep_config.flow.data_plane import data_plane_settings
-from lockstep_config.flow.filters import filters_of
+from lockstep_config.flow.filters import read_filters
 from lockstep_config.flow.mm1_flow import check_legacy, legacy_defaults
 from lockstep_config.flow.model import ClientProperties, Cluster, ConnectorSettings, ControlSettings, FlowSettings
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
-from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, prefix_of
+from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
 from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
@@ -38,7 +38,7 @@ from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import LegacyReplicationPolicy
 
 
-def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
+def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     """The ordered pairs that run anything: enabled for the pair, or with heartbeats (`mm2-behaviour.md` §5.5). Where
     `enabled` is no boolean, MM2 takes the pair as not enabled and its connectors refuse to start: nothing runs.
 
@@ -53,10 +53,10 @@ def flows_of(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     )
 
 
-def cluster_of(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
+def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluster:
     """A cluster of the file; with `flow`, as a side of that flow."""
     properties = texts(precedence.connection(layers, alias, flow))
-    bootstrap = ",".join(values.list_of(properties.get("bootstrap.servers", "")))
+    bootstrap = ",".join(values.split_list(properties.get("bootstrap.servers", "")))
     properties["bootstrap.servers"] = bootstrap
     properties["security.protocol"] = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     return Cluster(alias=alias, bootstrap=bootstrap, properties=properties)
@@ -73,7 +73,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
     rules = of.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
-    filters = filters_of(layers, of, rules, findings)
+    filters = read_filters(layers, of, rules, findings)
     policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
     check_agreements(layers, of, plane, policy, findings)
     check_legacy(of, findings)
@@ -82,8 +82,8 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         flow=flow,
         aliases=precedence.aliases(layers, flow),
         enabled=enabled,
-        source=cluster_of(layers, flow.source, flow),
-        target=cluster_of(layers, flow.target, flow),
+        source=read_cluster(layers, flow.source, flow),
+        target=read_cluster(layers, flow.target, flow),
         group_id=None if group_id in ("", f"{flow.source}-mm2") else group_id,
         policy=policy,
         topics=filters.topics,
@@ -114,7 +114,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
 def _runs(connector: Reader) -> bool:
     """`enabled` at the top or of the flow is about all connectors, and false for most pairs of clusters. A connector's
     own is about whether it takes part where the flow runs."""
-    own = connector.layers.of_flow(connector.flow).get(f"{prefix_of(connector.connector or 'source')}enabled")
+    own = connector.layers.flow_lines(connector.flow).get(f"{connector_prefix(connector.connector or 'source')}enabled")
     return own is None or values.is_true(own.value)
 
 
@@ -129,8 +129,8 @@ def _stated(connector: Reader, findings: Diagnostics) -> StatedPhase | None:
 def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSettings | None:
     """None: it has nothing for itself."""
     assert connector.connector is not None
-    prefix = prefix_of(connector.connector)
-    own = [key for key in connector.layers.of_flow(connector.flow) if key.startswith(prefix)]
+    prefix = connector_prefix(connector.connector)
+    own = [key for key in connector.layers.flow_lines(connector.flow) if key.startswith(prefix)]
     if not any(client_kind(key.removeprefix(prefix)) or key == f"{prefix}admin.timeout.ms" for key in own):
         return None
     return ConnectorSettings(
@@ -204,7 +204,7 @@ def _check_translation(found: Mapping[str, Entry], kind: ClientKind, alias: str,
 
 
 def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
-    own = layers.of_flow(flow).get("enabled")
+    own = layers.flow_lines(flow).get("enabled")
     return own is not None and values.is_true(own.value)
 
 
@@ -217,7 +217,7 @@ def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Ent
     for flow in flows:
         for side, alias in (("source", flow.source), ("target", flow.target)):
             counting = precedence.connection(layers, alias)
-            for key, entry in layers.of_flow(flow).items():
+            for key, entry in layers.flow_lines(flow).items():
                 name = key.removeprefix(f"{side}.cluster.")
                 if name != key and name in counting:
                     yield entry, counting[name]

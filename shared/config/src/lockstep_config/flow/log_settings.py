@@ -16,7 +16,7 @@ from lockstep_config.keys.log_levels import (
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.config_providers import secrets_folder
-from lockstep_config.text.files import content_of
+from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import Entry, read_properties
 
 
@@ -32,14 +32,14 @@ def log_settings(layers: Layers, environment: Mapping[str, str], findings: Diagn
         },
     )
     named = layers.top.get(LOGGING_FILE_KEY)
-    return stated if named is None else stated.over(_of_file(named, environment, findings))
+    return stated if named is None else stated.over(_read_levels(named, environment, findings))
 
 
-def _of_file(named: Entry, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
+def _read_levels(named: Entry, environment: Mapping[str, str], findings: Diagnostics) -> LogLevels:
     folder = environment.get(LOGGING_VARIABLE, "").strip() or secrets_folder(environment)
     file = Path(folder) / named.value.strip()
     try:
-        text = read_properties(content_of(file), file)
+        text = read_properties(read_content(file), file)
     except OSError as exc:
         findings.note(named, f"names {file}, which cannot be read ({exc.strerror}): everything logs at info")
         return LogLevels()

@@ -65,7 +65,7 @@ def check_legacy(of: Reader, findings: Diagnostics) -> None:
     """What the lines of one flow must agree on."""
     if not _is_legacy(of.layers, of.flow):
         for key in _ONLY_THERE:
-            line = of.layers.of_flow(of.flow).get(key)
+            line = of.layers.flow_lines(of.flow).get(key)
             if line is not None:
                 findings.without_effect(line, f"{of.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
         return

@@ -33,7 +33,7 @@ from lockstep_config.text.sources import Sources
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy, keeps_names
-from lockstep_protocol.versions import RuleSet, rules_of
+from lockstep_protocol.versions import RuleSet, find_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class FetchSettings:
 
 
 LOCAL_SPARK = SparkSettings()
-RULES = rules_of()
+RULES = find_rules()
 DEFAULT_RESTARTS = AutoRestarts()
 
 

@@ -68,7 +68,7 @@ def _stated(
             continue
         if settings.flow in keeping:
             stated[settings.flow] = cast(Mode, values.choice(found.value, KEYS[KEY].choices))
-        elif KEY in layers.of_flow(settings.flow):
+        elif KEY in layers.flow_lines(settings.flow):
             findings.without_effect(found, f"the topics of {settings.flow} get new names on the target")
     return stated
 
@@ -151,7 +151,7 @@ def _settled(
         )
         findings.note(GROUPS, message)
     first = aliases.index(flow.source) < aliases.index(flow.target)
-    if not comes_back or first or CONFIGS in layers.of_flow(flow) or not settings.topic_sync.sync_configs:
+    if not comes_back or first or CONFIGS in layers.flow_lines(flow) or not settings.topic_sync.sync_configs:
         return settings
     message = (
         f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} leaves configs as they "

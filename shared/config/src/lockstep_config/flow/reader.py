@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_types import KeyLevel
-from lockstep_config.keys.key_values import keys_of, value_of
+from lockstep_config.keys.key_values import field_keys, parse_value
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.precedence import Layers
@@ -58,11 +58,11 @@ class Reader:
         default."""
         found = self.found(key)
         text = found.value if found else self.defaults.get(key, KEYS[key].default)
-        return None if text is None and not KEYS[key].per_topic else value_of(KEYS[key], text or "")
+        return None if text is None and not KEYS[key].per_topic else parse_value(KEYS[key], text or "")
 
     def settings(self, kind: type[V], **more: Any) -> V:
         """Settings of this class: each field that is a key, unless `more` has it, and `more`."""
-        read = {name: self.value(key.name) for name, key in keys_of(kind).items() if name not in more}
+        read = {name: self.value(key.name) for name, key in field_keys(kind).items() if name not in more}
         return kind(**read, **more)
 
     def choice(self, key: str) -> str:
@@ -71,7 +71,7 @@ class Reader:
     def elements(self, key: str, default: str | None = None) -> tuple[str, ...]:
         """`default` instead of the table's."""
         stated = default is None or self.found(key) or key in self.defaults
-        return values.list_of(self.text(key) if stated else default or "")
+        return values.split_list(self.text(key) if stated else default or "")
 
 
 def texts(found: Mapping[str, Entry]) -> dict[str, str]:

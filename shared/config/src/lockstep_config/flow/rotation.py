@@ -72,7 +72,7 @@ def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side
     return {side: identity(settings, side, content) for side in SIDES}
 
 
-def with_identity_of(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
+def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:
     """The same settings with the credentials of `newer` for these sides, and nothing else of it."""
     for side in sides:
         theirs = by_client(newer, side)

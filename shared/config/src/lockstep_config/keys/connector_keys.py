@@ -82,12 +82,12 @@ def connector_name(connector: Connector) -> ConnectorName:
     return _NAMES[connector]
 
 
-def readers_of(key: str) -> tuple[ConnectorName, ...]:
+def connectors_reading(key: str) -> tuple[ConnectorName, ...]:
     """The connectors that read a key of a connector; all of them, where the key is not known to be one's alone."""
     return _READERS.get(key, CONNECTORS)
 
 
-def prefix_of(connector: ConnectorName) -> str:
+def connector_prefix(connector: ConnectorName) -> str:
     """The prefix of a key that is this connector's alone, behind the flow."""
     return f"{PREFIX}{connector}."
 

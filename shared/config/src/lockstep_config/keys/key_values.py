@@ -10,8 +10,8 @@ from typing import Any
 
 from lockstep_config.keys.key_types import Key, Kind
 from lockstep_config.keys.per_topic import per_topic
-from lockstep_config.keys.python_classes import class_of
-from lockstep_config.text.values import BadValue, boolean, choice, integer, list_of, string
+from lockstep_config.keys.python_classes import import_class
+from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list, string
 from lockstep_protocol.filters import NameFilter
 
 _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
@@ -20,21 +20,23 @@ _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
 _OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
     {
         Kind.BOOLEAN: boolean,
-        Kind.LIST: list_of,
-        Kind.PATTERNS: lambda text: NameFilter(list_of(text)),
-        Kind.PYTHON_CLASS: class_of,
+        Kind.LIST: split_list,
+        Kind.PATTERNS: lambda text: NameFilter(split_list(text)),
+        Kind.PYTHON_CLASS: import_class,
     }
 )
 
 
-def value_of(key: Key, text: str) -> Any:
+def parse_value(key: Key, text: str) -> Any:
     """A text in the file as the value that it means; a time is a `timedelta`. None: the text is empty, and the key has
     no default.
 
     Raises BadValue or UntranslatablePattern, which say what would be right."""
     if key.per_topic:
         one = replace(key, per_topic=False)
-        return per_topic(text, lambda own: value_of(one, own), value_of(one, key.default) if key.default else None)
+        return per_topic(
+            text, lambda own: parse_value(one, own), parse_value(one, key.default) if key.default else None
+        )
     if key.parse is not None:
         return key.parse(text)
     if key.choices:
@@ -62,9 +64,9 @@ def _number(key: Key, text: str) -> int | timedelta:
 def keyed(key: Key) -> Any:
     """A field of settings that has the value of a key."""
     unset = key.default is None and not key.per_topic
-    return field(default=None if unset else value_of(key, key.default or ""), metadata={"key": key})
+    return field(default=None if unset else parse_value(key, key.default or ""), metadata={"key": key})
 
 
-def keys_of(settings: type) -> Mapping[str, Key]:
+def field_keys(settings: type) -> Mapping[str, Key]:
     """The keys of such fields, by the field's name."""
     return {one.name: one.metadata["key"] for one in fields(settings) if "key" in one.metadata}

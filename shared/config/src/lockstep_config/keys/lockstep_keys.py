@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
-from lockstep_config.keys.key_values import keyed, keys_of
+from lockstep_config.keys.key_values import field_keys, keyed
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
 from lockstep_config.keys.per_topic import PerTopic
 from lockstep_config.keys.python_classes import PYTHON_KEYS
@@ -179,7 +179,7 @@ OUR_KEYS = (
     replication(
         "lockstep.control.replication.factor", "offset.storage.replication.factor", "replicas of the control topics"
     ),
-    *keys_of(CopySettings).values(),
+    *field_keys(CopySettings).values(),
     flag(
         "lockstep.recompress",
         "false",

@@ -24,7 +24,7 @@ def included(text: str) -> str:
     return ", ".join(dict.fromkeys(one for one in bare.split(",") if one))
 
 
-def names_of(name: str, flow: Flow) -> Mapping[str, str]:
+def mm1_names(name: str, flow: Flow) -> Mapping[str, str]:
     """Every such flow has the same aliases, so its progress on the target is named after its group, or as the file
     says. These are the lines that make it so, by key."""
     legal = re.sub(r"[^A-Za-z0-9_-]", "-", name)

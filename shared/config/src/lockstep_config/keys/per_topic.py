@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from lockstep_config.text.values import BadValue, list_of
+from lockstep_config.text.values import BadValue, split_list
 from lockstep_protocol.filters import NameFilter
 
 V = TypeVar("V")
@@ -33,7 +33,7 @@ def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
     Raises BadValue, also what `value` raises, and UntranslatablePattern."""
     others: list[tuple[NameFilter, V]] = []
     for_all: list[V] = []
-    for element in list_of(text):
+    for element in split_list(text):
         pattern, equals, own = element.rpartition("=")
         if not equals:
             for_all.append(value(element))

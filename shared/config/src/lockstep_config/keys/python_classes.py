@@ -87,7 +87,7 @@ class PythonClass:
         return f"{self.where}: {self.reference}: {what}"
 
     def _make(self) -> Any:
-        cls = class_of(self.reference)
+        cls = import_class(self.reference)
         missing = [name for name in self.methods() if not callable(getattr(cls, name, None))]
         if missing:
             raise BadValue(f"is {self.reference!r}, which has no {' and no '.join(missing)}")
@@ -216,7 +216,7 @@ class PythonPolicy(PythonClass, ReplicationPolicy):
         return None if answer is None else str(answer)
 
 
-def class_of(reference: str) -> type:
+def import_class(reference: str) -> type:
     """The class that `package.module:Class` names. Raises BadValue."""
     module_name, colon, name = reference.strip().partition(":")
     parts = (*module_name.split("."), name)
@@ -245,10 +245,10 @@ def class_of(reference: str) -> type:
     return found
 
 
-def own_keys_of(reference: str) -> Collection[str]:
+def read_own_keys(reference: str) -> Collection[str]:
     """The properties that a class takes besides MM2's (`own_keys`); none where there is no such class."""
     try:
-        named = getattr(class_of(reference), "own_keys", ())
+        named = getattr(import_class(reference), "own_keys", ())
     except BadValue:
         return ()
     keys = (named,) if isinstance(named, str) else named if isinstance(named, Collection) else ()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from lockstep_config.clients.iam import signer_missing
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
-from lockstep_config.clients.sasl import login_of
-from lockstep_config.clients.tls import ssl_context, tls_of
+from lockstep_config.clients.sasl import read_login
+from lockstep_config.clients.tls import read_tls, ssl_context
 from lockstep_config.credentials.acl_conflicts import with_shared_acls
 from lockstep_config.flow.cross_checks import check_shared_topics
-from lockstep_config.flow.flows import cluster_of, flow_settings, flows_of, shadowed, with_opposites
+from lockstep_config.flow.flows import find_flows, flow_settings, read_cluster, shadowed, with_opposites
 from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
@@ -35,11 +35,11 @@ from lockstep_config.resolve.slips import slip
 from lockstep_config.resolve.validate import check_line
 from lockstep_config.strimzi.recognised import is_connector, is_resource
 from lockstep_config.text.config_errors import ConfigurationError, Problem
-from lockstep_config.text.config_providers import providers_of, resolved
-from lockstep_config.text.files import content_of
+from lockstep_config.text.config_providers import read_providers, resolved
+from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 from lockstep_config.text.sources import config_sources
-from lockstep_config.text.values import list_of
+from lockstep_config.text.values import split_list
 
 MOST_CLUSTERS = 100
 """Each two of them are a flow, at least of heartbeats."""
@@ -75,11 +75,11 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
     if not named or (text.problems and not text.entries):  # an unreadable file is the only problem reported
         return text
     file = Path(named)
-    return with_settings(text, read_properties(bytes_of(file), file), file)
+    return with_settings(text, read_properties(read_config_file(file), file), file)
 
 
 def _read(path: Path, document: str) -> PropertiesText:
-    data = bytes_of(path)
+    data = read_config_file(path)
     text = None if is_resource(data, path) else read_properties(data, path)
     if text is not None and not is_connector(text.entries):
         return text
@@ -89,7 +89,7 @@ def _read(path: Path, document: str) -> PropertiesText:
     return read_resource(data, path, document) if text is None else read_connector(text, path)
 
 
-def layers_of(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
+def build_layers(text: PropertiesText, path: Path, environment: Mapping[str, str]) -> Layers:
     """The lines by where they belong, references resolved. Mistakes are `configured`'s to tell."""
     findings = Diagnostics(path)
     entries = _resolved(text.entries, environment, findings)
@@ -126,7 +126,7 @@ def configured(
     reported = {problem.key for problem in findings.problems if problem.line or problem.file != path}
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
     sound = precedence.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
-    flows = tuple(flow_settings(sound, flow, findings) for flow in flows_of(sound, aliases))
+    flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     check_cycles(sound, flows, findings)
@@ -141,7 +141,7 @@ def configured(
     _remark(sound, flows, findings)
     return Configuration(
         path=path,
-        clusters={alias: cluster_of(sound, alias) for alias in aliases},
+        clusters={alias: read_cluster(sound, alias) for alias in aliases},
         flows=flows,
         unused=_in_order(findings.unused),
         notes=_in_order(findings.notes),
@@ -163,17 +163,17 @@ def _unknown_keys(layers: Layers, environment: Mapping[str, str]) -> str:
     return word.lower() if word.lower() in KEYS[UNKNOWN_KEYS].choices else ""
 
 
-def bytes_of(path: Path) -> bytes:
+def read_config_file(path: Path) -> bytes:
     """A file of the configuration. Raises `ConfigurationError`."""
     try:
-        return content_of(path)
+        return read_content(path)
     except OSError as exc:
         message = _UNREADABLE.get(type(exc), f"cannot be read: {exc.strerror}")
         raise ConfigurationError([Problem(path, 0, "", message)]) from exc
 
 
 def _resolved(entries: Sequence[Entry], environment: Mapping[str, str], findings: Diagnostics) -> tuple[Entry, ...]:
-    providers, problems = providers_of({entry.key: entry for entry in entries}, findings.file, environment)
+    providers, problems = read_providers({entry.key: entry for entry in entries}, findings.file, environment)
     findings.problems += problems
     result = []
     for entry in entries:
@@ -195,7 +195,7 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
         findings.problem("clusters", message)
         return suggested, False
-    aliases = list_of(listed.value)
+    aliases = split_list(listed.value)
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
         return suggested, False
@@ -226,7 +226,7 @@ def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Diagnos
     seen: dict[str, str] = {}
     for alias in aliases:
         servers = precedence.connection(layers, alias).get("bootstrap.servers")
-        addresses = list_of(servers.value.lower()) if servers is not None else ()
+        addresses = split_list(servers.value.lower()) if servers is not None else ()
         known = next((address for address in addresses if seen.get(address, alias) != alias), None)
         if servers is not None and known is not None:
             findings.note(
@@ -270,14 +270,14 @@ def _check_certificate(
     if missing:
         return
     try:
-        ssl_context(tls_of(properties))
+        ssl_context(read_tls(properties))
     except (OSError, Untranslatable) as exc:
         message = f"the certificates or the private key for {client} do not serve: {exc}"
         findings.problem(f"{alias}.ssl", message)
 
 
 def _check_token_endpoint(properties: Mapping[str, str], alias: str, findings: Diagnostics) -> None:
-    tokens = login_of(properties).tokens
+    tokens = read_login(properties).tokens
     if tokens is not None and tokens.iam is not None and (missing := signer_missing()) is not None:
         findings.problem(f"{alias}.sasl.mechanism", missing)
     if tokens is not None and tokens.endpoint is not None:

@@ -23,10 +23,10 @@ from lockstep_config.keys.mm1_keys import (
     OPPOSITE,
     included,
     known_partitioner,
-    names_of,
+    mm1_names,
 )
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.loader.configuration import bytes_of, configured, settled
+from lockstep_config.loader.configuration import configured, read_config_file, settled
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 
@@ -60,13 +60,13 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     lines.add(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
     sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
     for side, path in sides:
-        text = read_properties(bytes_of(path), path)
+        text = read_properties(read_config_file(path), path)
         lines.problems += text.problems
         lines.notes += [replace(note, file=path) for note in text.notes]
         _add_entries(side, path, text.entries, lines)
-    _take_options(files.options, lines)
+    _read_options(files.options, lines)
     group = lines.entries[f"{FLOW}.{LEGACY_GROUP}"].value.strip()
-    for key, value in names_of(files.options.get("name", "").strip() or group, FLOW).items():
+    for key, value in mm1_names(files.options.get("name", "").strip() or group, FLOW).items():
         lines.entries.setdefault(key, Entry(key, value))
     if f"{FLOW}.topics" not in lines.entries:
         lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
@@ -109,7 +109,7 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
                 "own partitioner puts their keys (key)",
             )
         else:
-            _place(replace(entry, key=_key_of(side, alias, line.key)), lines)
+            _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)
     if "bootstrap.servers" not in there:
         # Empty: the line's own check says what to write.
         lines.add(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
@@ -117,7 +117,7 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         lines.add(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
 
 
-def _key_of(side: Side, alias: str, name: str) -> str:
+def _mm2_key(side: Side, alias: str, name: str) -> str:
     """What a line of MirrorMaker 1 is called in mm2.properties."""
     if name == "group.id" and side == "consumer":
         return f"{FLOW}.{LEGACY_GROUP}"
@@ -144,7 +144,7 @@ def _place(entry: Entry, lines: _Lines) -> None:
     lines.add(entry)
 
 
-def _take_options(options: Mapping[str, str], lines: _Lines) -> None:
+def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
     given = {name: Entry("", value, file=COMMAND, written=f"--{name}") for name, value in options.items()}
     for name, key in (
         ("num.streams", "tasks.max"),

@@ -96,8 +96,8 @@ def _flow(layers: Layers, settings: FlowSettings, shown: _Shown) -> FlowView:
             continue  # a Python class has its place
         found = (connector if KeyLevel.FLOW in key.scopes else worker).found(name)
         lines.append(shown.line(name, found) if found else Setting(name, defaults.get(name, _default(name, settings))))
-    own = {key for key in layers.of_flow(flow) if key not in KEYS and not _of_client(key)}
-    lines += [shown.line(key, layers.of_flow(flow)[key]) for key in own]
+    own = {key for key in layers.flow_lines(flow) if key not in KEYS and not _is_client_key(key)}
+    lines += [shown.line(key, layers.flow_lines(flow)[key]) for key in own]
     clients = {
         f"{side} {kind}": shown.all(precedence.client(layers, flow, side, kind))
         for side in precedence.SIDES
@@ -112,7 +112,7 @@ def _counts(key: Key) -> bool:
     return key.status is Status.USED or (key.status is Status.REFUSED and bool(key.choices))
 
 
-def _of_client(key: str) -> bool:
+def _is_client_key(key: str) -> bool:
     sides = ("", "source.", "target.")
     return key.startswith(tuple(f"{side}{kind}." for side in sides for kind in (*CLIENT, "cluster")))
 

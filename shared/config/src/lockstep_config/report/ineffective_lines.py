@@ -11,7 +11,7 @@ from lockstep_config.keys.client_keys import CLIENT
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
-from lockstep_config.text.values import list_of
+from lockstep_config.text.values import split_list
 
 OF_READING = frozenset(
     name for name, key in CLIENT["consumer"].items() if key.records and key.librdkafka and name not in OF_EVERY_CLIENT
@@ -31,8 +31,8 @@ def remark(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics)
 
 def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
     """`S->T.consumer.x` ranks below `S.consumer.x`, which people expect the other way round."""
-    flow, of_source = settings.flow, layers.of_cluster(settings.flow.source)
-    for key, entry in layers.of_flow(flow).items():
+    flow, of_source = settings.flow, layers.cluster_lines(settings.flow.source)
+    for key, entry in layers.flow_lines(flow).items():
         above = of_source.get(key)
         if key.startswith("consumer.") and above is not None and above.value.strip() != entry.value.strip():
             name = key.removeprefix("consumer.")
@@ -51,10 +51,10 @@ def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnosti
         found, without = of.found(key), of.found(f"{key}.exclude")
         if found is None:
             continue
-        included = list_of(found.value)
+        included = split_list(found.value)
         if not included:
             findings.note(found, f"is empty: {settings.flow} selects no {what}")
-        both = sorted(set(included) & set(list_of(without.value))) if without else []
+        both = sorted(set(included) & set(split_list(without.value))) if without else []
         if both and without:
             has = f"has {', '.join(both)} as {found.shown} has"
             findings.note(without, f"{has}: what is excluded stays out")
@@ -64,7 +64,7 @@ def _nothing_goes_there(layers: Layers, enabled: Iterable[FlowSettings], finding
     sources = {settings.flow.source for settings in enabled}
     targets = {settings.flow.target for settings in enabled}
     for alias in layers.clusters:
-        for key, entry in layers.of_cluster(alias).items():
+        for key, entry in layers.cluster_lines(alias).items():
             kind, _, name = key.partition(".")
             if kind == "producer" and alias not in targets and name in OF_RECORDS and alias in sources:
                 findings.note(entry, f"is for records that are written to {alias}, and no flow that is enabled does so")

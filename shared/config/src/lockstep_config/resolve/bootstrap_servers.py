@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lockstep_config.resolve.slips import placeholder
-from lockstep_config.text.values import BadValue, list_of
+from lockstep_config.text.values import BadValue, split_list
 
 HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 """As in Kafka's `Utils.HOST_PORT_PATTERN`."""
@@ -13,7 +13,7 @@ HOST = re.compile(r"\[?[0-9A-Za-z._%:-]+\]?")
 
 def check_servers(text: str) -> None:
     """`bootstrap.servers`."""
-    servers = list_of(text)
+    servers = split_list(text)
     if not servers:
         raise BadValue("is empty: write HOST:PORT, several between commas")
     for server in servers:

@@ -114,7 +114,7 @@ def _would_help(names: Iterable[str]) -> list[str]:
 def _does_nothing(name: str) -> bool:
     if (key := KEYS.get(name)) is not None:
         return key.status is Status.WITHOUT_EFFECT
-    kind, bare = _of_client(name)
+    kind, bare = _split_client(name)
     if bare in CONNECTION:
         return bare in CONNECTION_WITHOUT_EFFECT
     return kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is Status.WITHOUT_EFFECT
@@ -124,14 +124,14 @@ def _matters(name: str) -> bool:
     if (key := KEYS.get(name)) is not None:
         tuning = key.kind is Kind.INTEGER and not name.endswith("replication.factor")
         return name.startswith("lockstep.") or (key.status is not Status.WITHOUT_EFFECT and not tuning)
-    kind, bare = _of_client(name)
+    kind, bare = _split_client(name)
     if bare in CONNECTION:
         return bare not in CONNECTION_WITHOUT_EFFECT
     refused = kind is not None and bare in CLIENT[kind] and CLIENT[kind][bare].status is Status.REFUSED
     return refused or bare in _DECIDING
 
 
-def _of_client(name: str) -> tuple[ClientKind | None, str]:
+def _split_client(name: str) -> tuple[ClientKind | None, str]:
     """The kind of client and its property; of a connection the property alone."""
     bare = name.removeprefix("source.").removeprefix("target.").removeprefix("cluster.")
     for kind in KINDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockstep_config.keys.python_classes import PYTHON_KEYS, own_keys_of
+from lockstep_config.keys.python_classes import PYTHON_KEYS, read_own_keys
 from lockstep_config.resolve.key_suggestions import near
 from lockstep_config.resolve.precedence import Layers
 from lockstep_protocol.names import Flow
@@ -43,7 +43,7 @@ def own_classes(layers: Layers) -> OwnClasses:
     for flow, lines in ((None, layers.top), *layers.flows.items()):
         named = {key: entry for key, entry in lines.items() if key in PYTHON_KEYS}
         stood_in[flow] = frozenset(PYTHON_KEYS[key] for key in named)
-        keys[flow] = frozenset(own for entry in named.values() for own in own_keys_of(entry.value))
+        keys[flow] = frozenset(own for entry in named.values() for own in read_own_keys(entry.value))
     return OwnClasses(stood_in, keys)
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION, ClientKind
-from lockstep_config.keys.connector_keys import ConnectorName, prefix_of
+from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
@@ -61,10 +61,10 @@ class Layers:
     clusters: Mapping[str, Mapping[str, Entry]]
     flows: Mapping[Flow, Mapping[str, Entry]]
 
-    def of_cluster(self, alias: str) -> Mapping[str, Entry]:
+    def cluster_lines(self, alias: str) -> Mapping[str, Entry]:
         return self.clusters.get(alias, {})
 
-    def of_flow(self, flow: Flow) -> Mapping[str, Entry]:
+    def flow_lines(self, flow: Flow) -> Mapping[str, Entry]:
         return self.flows.get(flow, {})
 
 
@@ -111,10 +111,10 @@ def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None =
     """A setting of the flow's connectors: the flow's own line, else the one at the top. Before both, with `name`, the
     line for that connector alone. `A.alias` is the same line as `source.cluster.alias` of the flows from A, and as
     `target.cluster.alias` of those to it. It goes before the top."""
-    own = _first(prefix_of(name) + key, layers.of_flow(flow)) if name else None
-    own = own or _first(key, layers.of_flow(flow))
+    own = _first(connector_prefix(name) + key, layers.flow_lines(flow)) if name else None
+    own = own or _first(key, layers.flow_lines(flow))
     if own is None and key in ALIAS_KEYS:
-        own = _first(ALIAS_OF_CLUSTER, layers.of_cluster(flow.source if key == ALIAS_KEYS[0] else flow.target))
+        own = _first(ALIAS_OF_CLUSTER, layers.cluster_lines(flow.source if key == ALIAS_KEYS[0] else flow.target))
     return own or _first(key, layers.top)
 
 
@@ -135,17 +135,17 @@ def worker(layers: Layers, flow: Flow, key: str) -> Entry | None:
     """A setting of the Connect worker on the target: the target's own line; for storage topics the top of the file
     goes first."""
     if key.startswith(STORAGE_PREFIXES):
-        return _first(key, layers.top, layers.of_cluster(flow.target))
-    return _first(key, layers.of_cluster(flow.target))
+        return _first(key, layers.top, layers.cluster_lines(flow.target))
+    return _first(key, layers.cluster_lines(flow.target))
 
 
 def connection(layers: Layers, alias: str, flow: Flow | None = None) -> dict[str, Entry]:
     """The connection properties (K) of a cluster; with `flow`, those of the cluster as a side of that flow."""
-    found = _matching(layers.top, "", CONNECTION) | _matching(layers.of_cluster(alias), "", CONNECTION)
+    found = _matching(layers.top, "", CONNECTION) | _matching(layers.cluster_lines(alias), "", CONNECTION)
     if flow is None:
         return found
     side: Side = "source" if alias == flow.source else "target"
-    return _matching(layers.of_flow(flow), f"{side}.cluster.", CONNECTION) | found
+    return _matching(layers.flow_lines(flow), f"{side}.cluster.", CONNECTION) | found
 
 
 def client(
@@ -157,14 +157,14 @@ def client(
     all.
     """
     alias = flow.source if side == "source" else flow.target
-    of_flow, own = layers.of_flow(flow), prefix_of(name)
+    of_flow, own = layers.flow_lines(flow), connector_prefix(name)
     writes_facts = name != "source" and (side, kind) == ("target", "producer")
     overrides = _matching(of_flow, f"{own}producer.override.") if writes_facts else {}
     return (
         _matching(of_flow, f"{side}.cluster.", CONNECTION)
         | _matching(of_flow, f"{kind}.")
         | connection(layers, alias)
-        | _matching(layers.of_cluster(alias), f"{kind}.")
+        | _matching(layers.cluster_lines(alias), f"{kind}.")
         | _matching(of_flow, f"{side}.{kind}.")
         | _matching(of_flow, f"{own}{kind}.")
         | _matching(of_flow, f"{own}{side}.{kind}.")
@@ -176,9 +176,9 @@ def record_producer(layers: Layers, flow: Flow) -> dict[str, Entry]:
     """The producer of the mirrored records: the worker's, with the flow's overrides."""
     return (
         connection(layers, flow.target)
-        | _matching(layers.of_cluster(flow.target), "producer.")
-        | _matching(layers.of_flow(flow), "producer.override.")
-        | _matching(layers.of_flow(flow), f"{prefix_of('source')}producer.override.")
+        | _matching(layers.cluster_lines(flow.target), "producer.")
+        | _matching(layers.flow_lines(flow), "producer.override.")
+        | _matching(layers.flow_lines(flow), f"{connector_prefix('source')}producer.override.")
     )
 
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 
 from lockstep_config.keys.key_types import Key, Kind
-from lockstep_config.text.jaas import JAAS, NotJaas, entry_of, typographic
+from lockstep_config.text.jaas import JAAS, NotJaas, parse_jaas, typographic
 from lockstep_config.text.secrets import is_secret
-from lockstep_config.text.values import list_of
+from lockstep_config.text.values import split_list
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.unmatchable_patterns import needed_but_illegal
 
@@ -55,7 +55,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
     """Remarks on the value of a connection property; of a secret nothing is repeated."""
     if name == JAAS:
         try:
-            options = entry_of(text).options
+            options = parse_jaas(text).options
         except NotJaas:
             return  # which is reported with the connection that needs it
         for option, value in options.items():
@@ -68,7 +68,7 @@ def in_connection(name: str, text: str) -> Iterator[str]:
         yield f"is {text.strip()!r}: {why}"
 
 
-def of_patterns(text: str, key: Key) -> Iterator[str]:
+def remark_patterns(text: str, key: Key) -> Iterator[str]:
     """Remarks on patterns that select nothing, or not what they seem to. A group may be called anything, so only the
     content of its patterns is reported."""
     if _LIST.fullmatch(text.strip()) and not key.per_topic and key.kind is Kind.PATTERNS:
@@ -77,7 +77,7 @@ def of_patterns(text: str, key: Key) -> Iterator[str]:
             "brackets and quotes, separated by commas"
         )
         return
-    for element in list_of(text):
+    for element in split_list(text):
         pattern = element
         if key.per_topic:
             pattern, equals, _ = map(str.strip, element.rpartition("="))

@@ -13,7 +13,7 @@ from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITH
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
-from lockstep_config.keys.key_values import value_of
+from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
@@ -22,7 +22,7 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.resolve.precedence import ALIAS, KeyScope
-from lockstep_config.resolve.slips import in_connection, of_patterns, placeholder, slip
+from lockstep_config.resolve.slips import in_connection, placeholder, remark_patterns, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import masked
@@ -176,7 +176,7 @@ def _check_top_line(
 ) -> None:
     key = place.key
     if key.startswith("config.providers."):
-        return  # the providers' own check (`providers.providers_of`)
+        return  # the providers' own check (`providers.read_providers`)
     if classes.claim(None, key) or _check_known(entry, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
@@ -264,11 +264,11 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
         _check_loosely(entry, findings)
         return
     try:
-        value_of(key, entry.value)
+        parse_value(key, entry.value)
     except (BadValue, UntranslatablePattern) as exc:
         findings.problem(entry, str(exc))
         return
-    for remark in of_patterns(entry.value, key):
+    for remark in remark_patterns(entry.value, key):
         findings.note(entry, remark)
     if key.kind is Kind.STRING and not key.per_topic and (remark := slip(entry.value)):
         findings.note(entry, f"is {value!r}: {remark}")

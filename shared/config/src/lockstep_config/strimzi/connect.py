@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.connector_keys import ConnectorName, prefix_of
+from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
@@ -20,7 +20,7 @@ from lockstep_config.resolve.precedence import ALIAS, LEGAL_IN_TOPIC, SIDES
 from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
-from lockstep_config.text.values import list_of
+from lockstep_config.text.values import split_list
 from lockstep_config.text.yaml_nodes import MapNode, Node
 from lockstep_protocol.names import Flow
 
@@ -181,7 +181,7 @@ def _add_flow(
         if kind not in present:
             continue
         one = present[kind]
-        own = f"{flow}.{prefix_of(kind)}"
+        own = f"{flow}.{connector_prefix(kind)}"
         if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
             lines.add_line(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
         if "clusters" in one.settings:
@@ -226,11 +226,11 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
             elif cluster is None:
                 lines.add_line(f"{alias}.{name}", value, setting)
             elif name == "bootstrap.servers":
-                if set(list_of(value)).isdisjoint(list_of(cluster.value)):
+                if set(split_list(value)).isdisjoint(split_list(cluster.value)):
                     message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
                     lines.problem(setting, f"{message}: give each cluster an alias of its own")
             elif value.strip() != cluster.value.strip():
-                own = f"{flow}." if one.kind == "source" else f"{flow}.{prefix_of(one.kind)}"
+                own = f"{flow}." if one.kind == "source" else f"{flow}.{connector_prefix(one.kind)}"
                 for client in CLIENT:
                     lines.add_line(f"{own}{side}.{client}.{name}", value, setting)
 
@@ -271,7 +271,7 @@ def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines)
     servers, target = source.text(key), source.text("target.cluster.bootstrap.servers")
     if not servers:
         return
-    if target and set(list_of(servers)).isdisjoint(list_of(target)):
+    if target and set(split_list(servers)).isdisjoint(split_list(target)):
         message = f"is another cluster than target.cluster.bootstrap.servers, {target}: which is it?"
         lines.problem(source.place(key), message)
         return

@@ -13,7 +13,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from lockstep_config.keys.client_keys import CONNECTION
-from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, is_own, prefix_of, readers_of
+from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, connector_prefix, connectors_reading, is_own
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
@@ -79,7 +79,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
         if name not in present and name == "heartbeat":
             lines.add_line(f"{flow}.emit.heartbeats.enabled", "false", place)
         elif name not in present and runs:
-            lines.add_line(f"{flow}.{prefix_of(name)}enabled", "false", place)
+            lines.add_line(f"{flow}.{connector_prefix(name)}enabled", "false", place)
     for name, part in present.items():
         _add_own(name, part, flow, lines)
     if patterns is not None:
@@ -96,7 +96,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
 
 
 def _add_own(name: ConnectorName, part: Part, flow: Flow, lines: Lines) -> None:
-    own = f"{flow}.{prefix_of(name)}"
+    own = f"{flow}.{connector_prefix(name)}"
     tasks = part.number("tasksMax")
     if tasks is not None:
         if name != "heartbeat":
@@ -144,16 +144,16 @@ def _settings(
             instead = ": write tasksMax" if key == "tasks.max" else ""
             lines.note(one, f"is ignored, as Strimzi does: it sets it itself{instead}")
         elif "->" in key:
-            _tell_of_arrow(key.partition("->")[2].partition(".")[2], name, one, part, lines)
+            _report_arrow(key.partition("->")[2].partition(".")[2], name, one, part, lines)
         elif _is_client(key):
             _add_client(name, one, flow, lines)
-        elif name not in readers_of(key):
-            others = " and ".join(f"{called[other]}.config" for other in readers_of(key))
+        elif name not in connectors_reading(key):
+            others = " and ".join(f"{called[other]}.config" for other in connectors_reading(key))
             lines.without_effect(one, f"{called[name]} does not read it: write it into {others}")
         elif key == "enabled" and name == "heartbeat":
             lines.without_effect(one, "heartbeats do not depend on it: write emit.heartbeats.enabled")
         elif key == "enabled":
-            lines.add_line(f"{flow}.{prefix_of(name)}enabled", one.value, one)
+            lines.add_line(f"{flow}.{connector_prefix(name)}enabled", one.value, one)
         elif key in ALIAS_KEYS and not _counts(one, flow, connectors.aliases, lines):
             continue
         elif (counts := lines.entries.get(f"{flow}.{key}")) is not None:
@@ -162,10 +162,10 @@ def _settings(
             yield one
 
 
-def _tell_of_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
+def _report_arrow(key: str, name: ConnectorName, said: ConfigSetting, part: Part, lines: Lines) -> None:
     """A line of an mm2.properties among a connector's own: Connect leaves it out, so nothing comes of what it says."""
     why = "a line of an mm2.properties, which no connector reads"
-    reads = key in KEYS and key != "enabled" and name in readers_of(key)
+    reads = key in KEYS and key != "enabled" and name in connectors_reading(key)
     states = any(key == one.key for one in part.settings())
     if reads and not states and string(said.value) != KEYS[key].default:
         lines.problem(said, f"is {why}: write {key}, or remove it")
@@ -197,7 +197,7 @@ def _is_client(key: str) -> bool:
 
 def _add_client(name: ConnectorName, said: ConfigSetting, flow: Flow, lines: Lines) -> None:
     """A property of the connector's clients. The source connector's are where mm2.properties has them."""
-    own = f"{flow}." if name == "source" else f"{flow}.{prefix_of(name)}"
+    own = f"{flow}." if name == "source" else f"{flow}.{connector_prefix(name)}"
     kind, _, inner = said.key.partition(".")
     if kind in _KINDS and inner in CONNECTION:
         # Of a flow, mm2.properties takes connection properties only for one side by name, above the cluster's own.
@@ -218,7 +218,7 @@ def _add_shared(
     differing = [other for other in others if string(other.value) != string(first.value)]
     if is_own(key) and (differing or len(said) < len(present)):
         for name, one in said.items():
-            lines.add_line(f"{flow}.{prefix_of(name)}{key}", one.value, one)
+            lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
         return
     for other in differing:
         message = (
@@ -245,10 +245,10 @@ def _check_left_out(
     # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
     lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if must_agree else ("source",)
     lacking = CONNECTORS if key in ALIAS_KEYS else lacking
-    if string(said.value) == default or (not must_agree and readers_of(key) == CONNECTORS):
+    if string(said.value) == default or (not must_agree and connectors_reading(key) == CONNECTORS):
         return
     for name in lacking:
-        if name in present and name not in setting and name in readers_of(key):
+        if name in present and name not in setting and name in connectors_reading(key):
             part = present[name]
             message = (
                 f"is not set, so it would be {default}, but {said.path} in line {said.line} is "

@@ -69,7 +69,7 @@ def check_fields(part: Part, fields: Fields, version: str, lines: Lines) -> list
         if known is None:
             lines.problem(place, _unknown(name, fields, version, part.path))
         elif known.versions and version not in known.versions:
-            lines.problem(place, _of_other_version(known, version))
+            lines.problem(place, _version_remark(known, version))
         else:
             chart += _check_field(value, known, place, version, lines)
     for name, known in fields.items():
@@ -190,7 +190,7 @@ def _plain(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _of_other_version(known: Field, version: str) -> str:
+def _version_remark(known: Field, version: str) -> str:
     instead = f": {known.why}" if known.why else ""
     return f"is a field of {' and '.join(sorted(known.versions))}, not of {version}{instead}"
 

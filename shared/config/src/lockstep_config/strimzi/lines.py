@@ -22,7 +22,7 @@ def forbidden(key: str, prefixes: tuple[str, ...]) -> bool:
     return key.lower().startswith(prefixes) and key not in FORBIDDEN_EXCEPT
 
 
-def _text_of(leaf: Leaf) -> str:
+def _value_text(leaf: Leaf) -> str:
     """A value as in a properties file."""
     if isinstance(leaf.value, bool):
         return str(leaf.value).lower()
@@ -82,7 +82,7 @@ class Part:
         for one in outer:
             part = part.part(one) if part else None
         found = part.leaf(name) if part else None
-        return _text_of(found) if found else ""
+        return _value_text(found) if found else ""
 
     def flag(self, name: str) -> bool | None:
         return {"true": True, "false": False}.get(self.text(name).lower())
@@ -116,7 +116,7 @@ class Part:
             return []
         path = self.in_config if name == "config" else inner.at
         found = ((key, inner.leaf(key), inner.place(key).line) for key in inner.node.items)
-        return [ConfigSetting(key, _text_of(leaf), path(key), line) for key, leaf, line in found if leaf is not None]
+        return [ConfigSetting(key, _value_text(leaf), path(key), line) for key, leaf, line in found if leaf is not None]
 
 
 Placed = Part | ConfigSetting | Place

@@ -6,7 +6,7 @@ from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION
 from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_GROUP
-from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, names_of
+from lockstep_config.keys.mm1_keys import FLOW, OPPOSITE, included, mm1_names
 from lockstep_config.strimzi.access import add_connection
 from lockstep_config.strimzi.lines import SET_BY_STRIMZI, Lines, Part, forbidden
 
@@ -31,7 +31,7 @@ def add_mirror_maker(spec: Part, namespace: str, lines: Lines) -> None:
             ("offsetCommitInterval", LEGACY_COMMIT_EVERY),
         ):
             _add_field(consumer, field, key, lines)
-        for key, value in names_of(consumer.text("groupId"), FLOW).items():
+        for key, value in mm1_names(consumer.text("groupId"), FLOW).items():
             lines.add_line(key, value, consumer.place("groupId"))
     if producer is not None:
         _add_side(producer, "producer", namespace, lines)

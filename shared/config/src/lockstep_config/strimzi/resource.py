@@ -56,7 +56,7 @@ def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText
     return lines.text()
 
 
-def resource_of(data: bytes, file: Path, document: str = "") -> MapNode | None:
+def find_resource(data: bytes, file: Path, document: str = "") -> MapNode | None:
     """The one resource of a text whose lines `read_resource` took without a problem; None where it has connectors."""
     found = _sorted(_documents(data, file)[0], Lines(file))
     return next((one.node for one in _meant(found.ours, document)), None)

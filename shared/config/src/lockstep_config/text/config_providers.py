@@ -21,9 +21,9 @@ from typing import Protocol
 import javaproperties
 
 from lockstep_config.text.config_errors import Problem
-from lockstep_config.text.files import content_of
+from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import BadValue, list_of
+from lockstep_config.text.values import BadValue, split_list
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 from lockstep_protocol.java_regex.translate import to_python
 
@@ -78,7 +78,7 @@ class FileProvider:
     def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
         file = _allowed(Path(path), self.allowed)
         try:
-            values: dict[str, str] = javaproperties.loads(content_of(file))
+            values: dict[str, str] = javaproperties.loads(read_content(file))
         except OSError as exc:
             raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
         except javaproperties.InvalidUEscapeError as exc:
@@ -169,7 +169,7 @@ def secrets_folder(environment: Mapping[str, str]) -> Path:
     return Path(environment.get(SECRETS_VARIABLE, "").strip() or SECRETS_FOLDER)
 
 
-def providers_of(
+def read_providers(
     top: Mapping[str, Entry], file: Path, environment: Mapping[str, str]
 ) -> tuple[dict[str, Provider], list[Problem]]:
     """The providers that `config.providers` names, by name, from the lines at the top of a file."""
@@ -178,7 +178,7 @@ def providers_of(
     listed = top.get(PROVIDERS_KEY)
     if listed is None:
         return providers, problems
-    for name in list_of(listed.value):
+    for name in split_list(listed.value):
         class_key = f"{PROVIDERS_KEY}.{name}.class"
         entry = top.get(class_key)
         if entry is None:
@@ -271,7 +271,7 @@ def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Ent
     """The lines, with declarations of the usual providers in front. These are the providers which the values of
     `used_in` (all lines) name. The lines' own declarations stay as they are."""
     listed = entries.get(PROVIDERS_KEY)
-    own = list_of(listed.value) if listed else ()
+    own = split_list(listed.value) if listed else ()
     values = [entry.value for entry in (entries if used_in is None else used_in).values()]
     used = [name for name in _USUAL if name not in own and any(f"${{{name}:" in value for value in values)]
     if not used:
@@ -288,7 +288,7 @@ def with_usual_providers(entries: Mapping[str, Entry], used_in: Mapping[str, Ent
 
 def _text_in(file: Path) -> str:
     try:
-        return content_of(file).decode("utf-8")
+        return read_content(file).decode("utf-8")
     except UnicodeDecodeError as exc:
         raise Unresolvable(f"{file} is no text in UTF-8") from exc
 

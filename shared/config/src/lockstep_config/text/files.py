@@ -16,7 +16,7 @@ class Unreadable(OSError):
     """`strerror` says why, so that "FILE cannot be read: ..." is a sentence."""
 
 
-def content_of(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """All of a file. Raises OSError, with a `strerror`."""
     try:
         # To open a pipe waits for its writer, unless O_NONBLOCK is set.

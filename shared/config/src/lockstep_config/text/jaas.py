@@ -51,7 +51,7 @@ def typographic(text: str) -> str:
     return f"it has typographic quotes ({shown}), as word processors set them: write straight ones, or none"
 
 
-def entry_of(text: str) -> JaasEntry:
+def parse_jaas(text: str) -> JaasEntry:
     """The one entry of the text. Raises NotJaas."""
     # In straight quotes others are a part of a value; elsewhere somebody meant straight ones.
     outside = "".join(part for part in _TOKEN.split(text) if part and not part.startswith(("'", '"')))

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import Certificate, load_der_x509_certificate, load_pem_x509_certificates
 
-from lockstep_config.text.files import content_of
+from lockstep_config.text.files import read_content
 from lockstep_config.text.jks import MAGIC, BadStore, read_jks
 
 _KEY = re.compile(r"-----BEGIN (?P<label>[A-Z ]*PRIVATE KEY)-----.*?-----END (?P=label)-----", re.DOTALL)
@@ -37,9 +37,9 @@ class Identity:
     key_pem: str = field(repr=False)
 
 
-def trusted_of(file: str, kind: str, password: str | None) -> str:
+def load_trusted(file: str, kind: str, password: str | None) -> str:
     """All certificates of a truststore, as PEM. Raises BadStore, which names the file, and OSError."""
-    content = content_of(Path(file))
+    content = read_content(Path(file))
     try:
         certificates = _trusted(content, kind, password)
         if not certificates:
@@ -49,11 +49,11 @@ def trusted_of(file: str, kind: str, password: str | None) -> str:
     return _pem(certificates)
 
 
-def identity_of(file: str, kind: str, password: str | None, key_password: str | None) -> Identity:
+def load_identity(file: str, kind: str, password: str | None, key_password: str | None) -> Identity:
     """The key and chain of a keystore; of several keys the first counts, which is in a JKS store the first alias by
     name. Java's rule: a key without a password of its own has the store's. Raises BadStore, which names the file, and
     OSError."""
-    content = content_of(Path(file))
+    content = read_content(Path(file))
     try:
         return _identity(content, kind, password, key_password)
     except BadStore as exc:
@@ -72,11 +72,11 @@ def identity_of_pem(chain_pem: str, key_pem: str, password: str | None) -> Ident
     except (ValueError, UnsupportedAlgorithm) as exc:
         why = "cannot be read" if password is None else "cannot be decrypted: check ssl.key.password"
         raise BadStore(f"has a private key that {why}") from exc
-    return _of_key(key, _certificates(chain_pem.encode()))
+    return _build_identity(key, _certificates(chain_pem.encode()))
 
 
 def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certificate]:
-    if _format_of(content, kind) == "PEM":
+    if _detect_format(content, kind) == "PEM":
         return _certificates(content)
     if content[:4] == MAGIC:
         store = read_jks(content, password)
@@ -86,7 +86,7 @@ def _trusted(content: bytes, kind: str, password: str | None) -> Sequence[Certif
 
 
 def _identity(content: bytes, kind: str, password: str | None, key_password: str | None) -> Identity:
-    if _format_of(content, kind) == "PEM":
+    if _detect_format(content, kind) == "PEM":
         text = content.decode("ascii", "replace")
         key = _KEY.search(text)
         if key is None:
@@ -97,14 +97,14 @@ def _identity(content: bytes, kind: str, password: str | None, key_password: str
         if not keys:
             raise BadStore("holds no private key")
         entry = min(keys, key=lambda key: key.alias)
-        return _of_key(entry.key(key_password or password or ""), _loaded(entry.chain))
+        return _build_identity(entry.key(key_password or password or ""), _loaded(entry.chain))
     own_key, certificates = _pkcs12(content, password)
     if own_key is None:
         raise BadStore("holds no private key")
-    return _of_key(own_key, certificates)
+    return _build_identity(own_key, certificates)
 
 
-def _format_of(content: bytes, kind: str) -> str:
+def _detect_format(content: bytes, kind: str) -> str:
     is_pem = bool(_IS_PEM.search(content[:65_536]))
     if is_pem and kind != "PEM":
         raise BadStore(f"is a PEM file, and its type is {kind}: set the type to PEM")
@@ -137,7 +137,7 @@ def _loaded(der: Iterable[bytes]) -> Sequence[Certificate]:
         raise BadStore(f"holds a certificate that cannot be read: {exc}") from exc
 
 
-def _of_key(key: PrivateKeyTypes, certificates: Sequence[Certificate]) -> Identity:
+def _build_identity(key: PrivateKeyTypes, certificates: Sequence[Certificate]) -> Identity:
     own = next((one for one in certificates if one.public_key() == key.public_key()), None)
     if own is None:
         raise BadStore("holds no certificate that belongs to its private key")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from lockstep_protocol.versions import RuleSet, UnknownVersion, rules_of
+from lockstep_protocol.versions import RuleSet, UnknownVersion, find_rules
 
 LONGEST_NUMBER = 30
 """Digits; Java's own numbers have 19."""
@@ -83,12 +83,12 @@ def moment(text: str) -> int:
 def version(text: str) -> RuleSet:
     """The rules of a version of MirrorMaker 2."""
     try:
-        return rules_of(text)
+        return find_rules(text)
     except UnknownVersion as exc:
         raise BadValue(str(exc)) from exc
 
 
-def list_of(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     """Elements between commas, each once. What is empty between commas is no element, as in MirrorMaker before 4.2;
     `list_remark` reports it."""
     return tuple(dict.fromkeys(filter(None, _between_commas(text))))

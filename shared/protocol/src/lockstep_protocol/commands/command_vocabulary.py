@@ -40,7 +40,7 @@ _ALONE: Mapping[Connector, str] = {Connector.CHECKPOINT: "checkpoint", Connector
 """Connectors that are one service."""
 
 
-def connector_of(service: str) -> Connector:
+def service_connector(service: str) -> Connector:
     """The connector that a service is part of."""
     return next((connector for connector, alone in _ALONE.items() if alone == service), Connector.SOURCE)
 
@@ -182,7 +182,7 @@ def _owners(scope: Scope) -> frozenset[str]:
 
 def _members(scope: Scope) -> frozenset[str]:
     whole = scope.kind is ScopeKind.FLOW
-    return frozenset(service for service in SERVICES if whole or connector_of(service) is scope.connector)
+    return frozenset(service for service in SERVICES if whole or service_connector(service) is scope.connector)
 
 
 def _keeper(scope: Scope) -> frozenset[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
-from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, changes_of, listing, record_of
+from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, listing, parse_changes
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import target_follower
@@ -39,7 +39,7 @@ class ConnectOffsets:
         if command.verb == OFFSETS_LIST:
             return offsets_listed((await self.known()).values())
         if command.verb == OFFSETS_ALTER:
-            changes = changes_of(self._connector, command.arguments)
+            changes = parse_changes(self._connector, command.arguments)
             await self.write(changes)
             return offsets_answer(command.verb, len(changes))
         if command.verb == OFFSETS_RESET:
@@ -70,7 +70,7 @@ class ConnectOffsets:
     async def write(self, changes: Iterable[OffsetChange]) -> None:
         """Append them, as Connect would; the topic is created where it is missing. Raises ClusterError, after which
         some may be there."""
-        await self._append(record_of(self.name, change) for change in changes)
+        await self._append(encode_change(self.name, change) for change in changes)
 
     async def reset(self) -> int:
         """A tombstone for each that is known; how many there were. Raises as `known` and `write`."""

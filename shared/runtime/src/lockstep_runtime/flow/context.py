@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Scope, connector_of
+from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
@@ -23,7 +23,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
-from lockstep_runtime.state.state_fold import owner_of
+from lockstep_runtime.state.state_fold import owner_label
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
@@ -112,12 +112,12 @@ class FlowContext:
         self.clock = clock
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
-        self.state = StateLog(self.log, clock.wall_ms, self._term_of)
+        self.state = StateLog(self.log, clock.wall_ms, self._find_term)
         self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
         self._tracing = tracing
         self.heard_at: float | None = None
         """When the last heartbeat was sent that our group answered (`clock.monotonic`)."""
-        self.connector = connector_of(service)
+        self.connector = service_connector(service)
         """MM2's connector that we are part of."""
         self.pauses_itself = pauses_itself
         """Whether the main loop goes on while its connector is paused; it then asks `wanted` what to leave alone."""
@@ -165,28 +165,28 @@ class FlowContext:
     def owns(self, key: str) -> bool:
         """Divided work: whether the share of `key` (a group's id: murmur2 over the commands partitions) is ours to
         act on."""
-        return self.acting and self.leadership.leads(self.partition_of(key))
+        return self.acting and self.leadership.leads(self.share_partition(key))
 
-    def partition_of(self, key: str) -> int:
+    def share_partition(self, key: str) -> int:
         """Which commands partition a key falls to; always 0 where work is not divided."""
         return partition_for(key.encode(), COMMANDS_PARTITIONS) if self.divided else 0
 
     @property
     def standing(self) -> LeadPhase:
-        return max((self.leadership.phase_of(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
+        return max((self.leadership.lead_phase(p) for p in range(COMMANDS_PARTITIONS)), key=list(LeadPhase).index)
 
-    def _term_of(self, row: Row) -> int:
+    def _find_term(self, row: Row) -> int:
         self.must_act()
-        label = owner_of(row)
+        label = owner_label(row)
         if label is None:
             return self.leadership.term(0)
-        if not (term := self.leadership.term_of(label)):
+        if not (term := self.leadership.leading_term(label)):
             raise LeadershipLost(f"{self.service} {self.flow} does not lead as {label} now, whose {row.key()} is")
         return term
 
     def _term_about(self, subject: str) -> int:
         mine = self.leadership.leading()
-        share = self.partition_of(subject)
+        share = self.share_partition(subject)
         return self.leadership.term(share if share in mine else min(mine, default=0))
 
     # -- saying what happened ------------------------------------------------------------------------------------------

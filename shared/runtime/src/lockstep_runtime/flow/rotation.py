@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from lockstep_config import Configuration, ConfigurationError, FlowSettings
 from lockstep_config.flow.client_settings import StoresUnusable, connections
-from lockstep_config.flow.rotation import Identity, differing_keys, identities, with_identity_of
+from lockstep_config.flow.rotation import Identity, differing_keys, identities, replace_credentials
 from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_protocol.names import Flow
 from lockstep_runtime.kafka.admin import Admin
@@ -167,7 +167,7 @@ class Rotation:
         for flow, known in self._known.items():
             if flow not in served:
                 continue  # a flow that is gone ends with the next start
-            wanted = with_identity_of(known.settings, served[flow], SIDES)
+            wanted = replace_credentials(known.settings, served[flow], SIDES)
             now = identities(wanted, content)
             accepted: list[Side] = []
             for side in SIDES:
@@ -179,7 +179,7 @@ class Rotation:
                 else:
                     accepted.append(side)
             if accepted:
-                await self._renew(known, with_identity_of(known.settings, served[flow], accepted), accepted)
+                await self._renew(known, replace_credentials(known.settings, served[flow], accepted), accepted)
                 known.identities |= {side: now[side] for side in accepted}
         for alias in waits.keys() - self._waits.keys():
             text = f"{waits[alias]}; going on with the former ones, and trying again"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from lockstep_protocol.kafka_errors import ErrorMeaning, meaning_of
+from lockstep_protocol.kafka_errors import ErrorMeaning, error_meaning
 
 UNREACHABLE = {
     KafkaError._TRANSPORT,
@@ -32,4 +32,4 @@ def error_verdict(code: int) -> ErrorMeaning:
     """The meaning of a Kafka error code, librdkafka's own (negative) ones included."""
     if code in UNREACHABLE:
         return ErrorMeaning.UNREACHABLE
-    return ErrorMeaning.RETRIABLE if code in RETRIABLE else meaning_of(code)
+    return ErrorMeaning.RETRIABLE if code in RETRIABLE else error_meaning(code)

@@ -76,7 +76,7 @@ class GroupRequests(AdminRequests):
             whole.add(Outcome(done, outcome.failed, outcome.denied))
         return whole
 
-    async def members_of(self, group: str) -> int:
+    async def count_members(self, group: str) -> int:
         """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
         refuses; 0 where there is no such group."""
         found = await self._blocking(

@@ -15,7 +15,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaException
 
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import NO_ACCESS, Access, access_of
+from lockstep_config.credentials.permissions import NO_ACCESS, Access, needed_access
 from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.topic_reader import Record, TopicReader
 from lockstep_runtime.util.asyncio_util import error_retrieved
@@ -43,7 +43,7 @@ def target_follower(
         partitions=partitions,
         from_beginning=from_beginning,
         alias=alias,
-        access=access_of(settings, alias),
+        access=needed_access(settings, alias),
     )
 
 

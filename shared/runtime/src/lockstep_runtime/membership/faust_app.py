@@ -18,7 +18,7 @@ from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import FlowSettings
 from lockstep_config.clients.librdkafka import uses_sasl
-from lockstep_config.clients.sasl import login_of
+from lockstep_config.clients.sasl import read_login
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import service_group
 from lockstep_runtime.flow.context import FlowContext
@@ -135,6 +135,6 @@ def _credentials(settings: FlowSettings) -> Any:
     properties = settings.target.properties
     context = client_settings.aiokafka_connection(properties).get("ssl_context")
     if uses_sasl(properties):  # over TLS if there is a context
-        kind, arguments = login_of(properties).to_faust()
+        kind, arguments = read_login(properties).to_faust()
         return getattr(faust.auth, kind)(ssl_context=context, **arguments)
     return None if context is None else faust.SSLCredentials(context=context)

@@ -21,7 +21,7 @@ from lockstep_config import Configuration, ConfigurationError, FlowSettings, Unk
 from lockstep_config.keys.connector_keys import ConnectorName, connector_name
 from lockstep_config.keys.log_levels import CLIENTS
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
-from lockstep_protocol.commands.command_vocabulary import connector_of
+from lockstep_protocol.commands.command_vocabulary import service_connector
 from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.options import page_options
@@ -126,20 +126,20 @@ def service_command(
         port: int,
         instance: str,
         log_level: str | None,
-        remarks_told: bool,
+        remarks_reported: bool,
         log_format: logs.LogFormat,
         **legacy: Any,
     ) -> None:
         logs.configure(service, log_level or "info", log_format)
         memory.keep_little()
-        seen = partial(_seen, connector=connector_name(connector_of(service)))
+        seen = partial(_seen, connector=connector_name(service_connector(service)))
         read = _reading(path, mm1_files(legacy))
         configuration = seen(_load(read))
         if log_level is None:
             levels = configuration.log
             logs.configure(service, levels.level(service), log_format, libraries=levels.by_service.get(CLIENTS))
         settings = _chosen(service, configuration, flows, needs)
-        for remark in () if remarks_told else (*configuration.notes, *configuration.unused):
+        for remark in () if remarks_reported else (*configuration.notes, *configuration.unused):
             _log.warning("%s", remark)
         if first:
             _named(first)(settings)

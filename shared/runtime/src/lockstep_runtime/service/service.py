@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_config import Configuration, FlowSettings
-from lockstep_config.credentials.permissions import access_of
+from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.model import Cluster
 from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
@@ -192,7 +192,7 @@ class Process:
 
 
 def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
-    return Admin(cluster.alias, conf, settings.admin_timeout, access_of(settings, cluster.alias))
+    return Admin(cluster.alias, conf, settings.admin_timeout, needed_access(settings, cluster.alias))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

@@ -120,12 +120,12 @@ class Leadership:
             # Somebody claimed after us while we hold the partition: the group decides, so claim again.
             self._claims[partition] = _Claim()
 
-    def phase_of(self, partition: int = 0) -> LeadPhase:
+    def lead_phase(self, partition: int = 0) -> LeadPhase:
         claim = self._claims.get(partition)
         return LeadPhase.IDLE if claim is None else claim.phase
 
     def leads(self, partition: int = 0) -> bool:
-        return self.phase_of(partition) is LeadPhase.LEADING
+        return self.lead_phase(partition) is LeadPhase.LEADING
 
     def leading(self) -> frozenset[int]:
         """Partitions we lead."""
@@ -135,7 +135,7 @@ class Leadership:
         """The term in which we lead the partition, 0 while we do not."""
         return self._claims[partition].term if self.leads(partition) else 0
 
-    def term_of(self, label: str) -> int:
+    def leading_term(self, label: str) -> int:
         """The term in which we lead under a label (`leader_label`), 0 while we do not."""
         ours = (p for p in self._claims if leader_label(self._service, p, divided=self._divided) == label)
         return max(map(self.term, ours), default=0)

@@ -42,7 +42,7 @@ OWNERS: Mapping[type[Row], str] = {
     LegacyGroup: "data-plane",
     GroupStatus: "checkpoint",
 }
-"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_of`)."""
+"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_label`)."""
 
 DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
 """Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
@@ -58,7 +58,7 @@ assignments. Operators write `Handover` rows by a command, of which there is no 
 DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
 
 
-def owner_of(row: Row) -> str | None:
+def owner_label(row: Row) -> str | None:
     """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
     match row:
         case Restarts():
@@ -140,7 +140,7 @@ class StateFold:
         return row
 
     def _stale(self, row: Row) -> bool:
-        owner = owner_of(row)
+        owner = owner_label(row)
         return owner is not None and 0 < row.term < self._terms.get(owner, -1)
 
     def _is_outdated(self, name: str, row: PartitionProgress) -> bool:

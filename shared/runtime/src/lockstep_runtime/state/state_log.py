@@ -20,11 +20,11 @@ class StateLog(StateFold):
     `rows` (not to be changed), `all` and `get` never wait. A write returns once the row is acknowledged and read back.
     """
 
-    def __init__(self, log: FlowLog, clock_ms: Callable[[], int], term_of: Callable[[Row], int]) -> None:
+    def __init__(self, log: FlowLog, clock_ms: Callable[[], int], find_term: Callable[[Row], int]) -> None:
         super().__init__()
         self._log = log
         self._clock_ms = clock_ms
-        self._term_of = term_of
+        self._find_term = find_term
         self._facts: ControlTopicLog | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
@@ -58,7 +58,7 @@ class StateLog(StateFold):
         if self._facts is None:
             raise LeadershipLost("the state topic is not open")
         now = self._clock_ms()
-        records = [replace(row, at_ms=now, term=self._term_of(row)).encode() for row in rows]
+        records = [replace(row, at_ms=now, term=self._find_term(row)).encode() for row in rows]
         if records:
             offsets = await self._facts.append_all(records, partition=0)
             await self.changed(max(offsets) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from lockstep_config.credentials.permissions import cause_of
+from lockstep_config.credentials.permissions import remedy_command
 
 SAID = 3
 """Lines for each cause. The next failure is logged as one of more, and the others have rows and events only."""
@@ -19,7 +19,7 @@ class LogDedup:
 
     def count(self, sentence: str) -> int:
         """How many sentences had this cause, this one included; 0 if it names no permission and is always logged."""
-        cause = cause_of(sentence)
+        cause = remedy_command(sentence)
         if not cause:
             return 0
         self._counts[cause] += 1
@@ -27,6 +27,6 @@ class LogDedup:
 
     def only(self, sentences: Iterable[str]) -> None:
         """These are the present failures. Other causes are over, and are logged anew if they come back."""
-        present = {cause_of(sentence) for sentence in sentences}
+        present = {remedy_command(sentence) for sentence in sentences}
         for cause in self._counts.keys() - present:
             del self._counts[cause]

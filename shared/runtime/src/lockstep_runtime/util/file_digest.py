@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from lockstep_config.text.files import content_of
+from lockstep_config.text.files import read_content
 
 MISSING = "missing"
 
@@ -23,7 +23,7 @@ def _digest(file: Path) -> str:
     try:
         if file.is_dir():
             return hashlib.sha256("\0".join(sorted(entry.name for entry in file.iterdir())).encode()).hexdigest()
-        return hashlib.sha256(content_of(file)).hexdigest()
+        return hashlib.sha256(read_content(file)).hexdigest()
     except OSError:
         return MISSING
 

@@ -57,14 +57,14 @@ def _set(options: dict[int, int]) -> None:
 
 def resident(proc: Path = PROC) -> dict[str, int]:
     """Resident bytes: `service` is this process, `spark` all that it started, where it started any."""
-    own = _resident_of(proc, os.getpid())
+    own = _resident_bytes(proc, os.getpid())
     if own is None:
         return {}
-    started = [_resident_of(proc, pid) for pid in _started_by(proc, os.getpid())]
+    started = [_resident_bytes(proc, pid) for pid in _started_by(proc, os.getpid())]
     return {"service": own, **({"spark": sum(filter(None, started))} if started else {})}
 
 
-def _resident_of(proc: Path, pid: int) -> int | None:
+def _resident_bytes(proc: Path, pid: int) -> int | None:
     """None for one that has ended meanwhile."""
     try:
         return int((proc / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES
