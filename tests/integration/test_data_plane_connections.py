@@ -164,10 +164,10 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     partition = copying(topic)
 
-    def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
         assert isinstance(answer, ProduceAnswer)
-        of.step(Acked(flight, answer.base_offset, now_ms()))
+        of.step(Acked(sent, answer.base_offset, now_ms()))
 
     sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
@@ -369,7 +369,7 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     troubles: list[str] = []
 
-    def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
         answers.append(answer)
 
     sender = Sender(cluster, answered)
@@ -413,9 +413,9 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         written, read, room = copying(topic), copying(topic), [True]
         offsets: list[int] = []
 
-        def answered(of: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+        def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
             assert isinstance(answer, ProduceAnswer), answer
-            of.step(Acked(flight, answer.base_offset, now_ms()))
+            of.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)

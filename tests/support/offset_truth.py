@@ -71,7 +71,7 @@ class Copied:
 
     def copies(self, slot_spans: Sequence[Stretch]) -> None:
         for up, down, count in slot_spans:
-            self.runs.add(up, down, count)
+            self.runs.add_run(up, down, count)
             self.told.append((up, down, count))
             self.progress = replace(
                 self.progress, upstream=up + count - 1, downstream=down + count - 1, sequence=len(self.told)

@@ -56,26 +56,26 @@ def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> No
 
 def test_answers_of_all_are_fine(reply: CommandReply) -> None:
     for service in sorted(reply.question.services):
-        reply.add(answer(service, scope="connector:X", wanted="paused"))
+        reply.add_event(answer(service, scope="connector:X", wanted="paused"))
     assert reply.missing == ()
     assert exit_code([reply]) is Exit.FINE
     assert reply.as_lines()[0] == "A->B  checkpoint: paused, connector:X is to be paused"
 
 
 def test_reply_counts_only_events_with_its_id_from_asked_services(reply: CommandReply) -> None:
-    reply.add(answer("heartbeat", answers="2"))
-    reply.add(answer("acl-sync"))
+    reply.add_event(answer("heartbeat", answers="2"))
+    reply.add_event(answer("acl-sync"))
     assert reply.heard == {}
 
 
 def test_the_first_answer_of_a_service_counts(reply: CommandReply) -> None:
-    reply.add(answer("heartbeat"))
-    reply.add(answer("heartbeat", REFUSED, reason="late"))
+    reply.add_event(answer("heartbeat"))
+    reply.add_event(answer("heartbeat", REFUSED, reason="late"))
     assert reply.heard["heartbeat"].kind == "Paused"
 
 
 def test_reply_with_a_refusal_has_its_reason_and_exit_code_first(reply: CommandReply) -> None:
-    reply.add(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
+    reply.add_event(answer("topic-sync", REFUSED, reason="no topic 'x' is mirrored"))
     assert exit_code([reply]) is Exit.TROUBLE
     assert "A->B  topic-sync: refused: no topic 'x' is mirrored" in reply.as_lines()
 
@@ -106,7 +106,7 @@ def test_trouble_with_the_cluster_is_the_only_line(reply: CommandReply) -> None:
 
 
 def test_a_program_reads_all_of_it(reply: CommandReply) -> None:
-    reply.add(answer("heartbeat", wanted="paused"))
+    reply.add_event(answer("heartbeat", wanted="paused"))
     body = json.loads(json.dumps(reply.as_json()))
     assert body["answers"] == [{"service": "heartbeat", "kind": "Paused", "at_ms": 0, "detail": {"wanted": "paused"}}]
     assert body["missing"] == ["checkpoint", "topic-sync"]

@@ -320,8 +320,8 @@ class Slot:
 
     def broker(self) -> None:
         if self.socket:
-            flight = self.socket.popleft()
-            self.answers.append((flight, *self.target.append(bytes(flight.data))))
+            sent = self.socket.popleft()
+            self.answers.append((sent, *self.target.append(bytes(sent.data))))
 
     def refuse(self) -> None:
         """The broker answers an error that passes; nothing is appended."""
@@ -336,20 +336,20 @@ class Slot:
     def answer(self) -> None:
         if not self.answers:
             return
-        flight, code, base_offset = self.answers.popleft()
+        sent, code, base_offset = self.answers.popleft()
         if code == 0:
-            self.partition.step(Acked(flight, base_offset, now_ms=0))
+            self.partition.step(Acked(sent, base_offset, now_ms=0))
         elif code == INVALID_RECORD:
-            self.partition.step(Refused("refused", flight=flight))
+            self.partition.step(Refused("refused", sent=sent))
         else:
-            self.partition.step(Failed(flight=flight))
+            self.partition.step(Failed(sent=sent))
         self._settle()
 
     def cut(self) -> list[bytes]:
         """The connection ends. Returns what the broker may still take from its socket."""
-        strays = [bytes(flight.data) for flight in self.socket]
-        for flight in (*(f for f, _, _ in self.answers), *self.socket):
-            self.partition.step(Failed(flight=flight))
+        strays = [bytes(sent.data) for sent in self.socket]
+        for sent in (*(f for f, _, _ in self.answers), *self.socket):
+            self.partition.step(Failed(sent=sent))
         self.socket.clear()
         self.answers.clear()
         self.partition.step(Failed())

@@ -140,19 +140,19 @@ class KeyedSlot:
 
     def broker(self, _: int = 0) -> None:
         if self.wire:
-            number, flight = self.wire.popleft()
-            self.answers.append((flight, self.target.append(number, bytes(flight.data))))
+            number, sent = self.wire.popleft()
+            self.answers.append((sent, self.target.append(number, bytes(sent.data))))
 
     def answer(self, _: int = 0) -> None:
         if not self.answers:
             return
-        flight, base = self.answers.popleft()
+        sent, base = self.answers.popleft()
         if base is not None:
-            self.partition.step(Acked(flight, base, now_ms=0))
+            self.partition.step(Acked(sent, base, now_ms=0))
         else:
-            (batch,) = scan(flight.outgoing.data)
+            (batch,) = scan(sent.outgoing.data)
             named = [i for i, r in enumerate(read_records(batch)) if r.value in self.target.refuses]
-            self.partition.step(Refused("no", refused_outgoing(flight.outgoing, named, "no"), flight=flight))
+            self.partition.step(Refused("no", refused_outgoing(sent.outgoing, named, "no"), sent=sent))
         self._settle()
 
     def end(self, _: int = 0) -> None:
@@ -170,8 +170,8 @@ class KeyedSlot:
         """The connection ends; what is on it may still be taken, or not."""
         for _ in range(choice):
             self.broker()
-        for flight in (*(f for f, _ in self.answers), *(f for _, f in self.wire)):
-            self.partition.step(Failed(flight=flight))
+        for sent in (*(f for f, _ in self.answers), *(f for _, f in self.wire)):
+            self.partition.step(Failed(sent=sent))
         self.wire.clear()
         self.answers.clear()
         self.partition.step(Failed())

@@ -46,8 +46,8 @@ def launch_all(append_sequence: AppendSequence) -> list[InFlightBatch]:
     return flights
 
 
-def stamped(flight: InFlightBatch) -> Batch:
-    (found,) = scan(bytes(flight.data))
+def stamped(sent: InFlightBatch) -> Batch:
+    (found,) = scan(bytes(sent.data))
     return found
 
 
@@ -94,10 +94,10 @@ def test_sequences_follow_each_other_without_a_gap(sizes: list[int], sequence: i
     at, expected = 0, (sequence + 1) % SEQUENCES
     for size in sizes:
         append_sequence.enqueue(outgoing(at, size))
-        flight = append_sequence.launch()
-        assert flight.sequence == stamped(flight).base_sequence == expected
-        assert (stamped(flight).producer_id, stamped(flight).producer_epoch) == (4000, 2)
-        append_sequence.on_ack(flight, at)
+        sent = append_sequence.launch()
+        assert sent.sequence == stamped(sent).base_sequence == expected
+        assert (stamped(sent).producer_id, stamped(sent).producer_epoch) == (4000, 2)
+        append_sequence.on_ack(sent, at)
         at += size
         expected = (expected + size) % SEQUENCES
         assert (append_sequence.sequence + 1) % SEQUENCES == expected
@@ -146,9 +146,9 @@ def test_chain_after_a_failure_sends_nothing_and_becomes_quiet(broken: int, orde
 
 def test_chain_begun_anew_sends_one_append_at_the_logged_sequence() -> None:
     anew = chain_of(outgoing(7), outgoing(8), sequence=6, downstream=90)
-    (flight,) = launch_all(anew)
-    assert flight.sequence == 7
-    (ack,) = anew.on_ack(flight, 91)
+    (sent,) = launch_all(anew)
+    assert sent.sequence == 7
+    (ack,) = anew.on_ack(sent, 91)
     assert (ack.downstream, ack.foreign) == (91, 0)
 
 
@@ -172,9 +172,9 @@ def test_bytes_are_held_from_admission_to_the_receipt() -> None:
     one, two = outgoing(0, 3), outgoing(3, 2)
     append_sequence = chain_of(one, two)
     assert append_sequence.bytes_held == one.size + two.size
-    flight = append_sequence.launch()
+    sent = append_sequence.launch()
     assert append_sequence.bytes_held == one.size + two.size
-    append_sequence.on_ack(flight, 0)
+    append_sequence.on_ack(sent, 0)
     assert append_sequence.bytes_held == two.size
     append_sequence.reset()
     assert append_sequence.bytes_held == 0
@@ -198,9 +198,9 @@ class TestWhatWasPassedOverBehindTheLastPiece:
 
     def test_extend_last_covers_with_the_last_flight_when_none_waits(self) -> None:
         append_sequence = chain_of(outgoing(0))
-        flight = append_sequence.launch()
+        sent = append_sequence.launch()
         assert append_sequence.extend_last(5, 7)
-        (ack,) = append_sequence.on_ack(flight, 0)
+        (ack,) = append_sequence.on_ack(sent, 0)
         assert ack.outgoing.covers == 5
 
     def test_extend_last_never_shrinks_what_is_covered(self) -> None:
@@ -217,9 +217,9 @@ def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
     one, two = outgoing(0), outgoing(1)
     append_sequence = chain_of(one, two)
     assert append_sequence.oldest is one
-    flight = append_sequence.launch()
+    sent = append_sequence.launch()
     assert append_sequence.oldest is one
-    append_sequence.on_ack(flight, 0)
+    append_sequence.on_ack(sent, 0)
     assert append_sequence.oldest is two
     append_sequence.on_ack(append_sequence.launch(), 1)
     assert append_sequence.oldest is None
@@ -239,55 +239,59 @@ class TestMerging:
             record(3, b"", key=None, timestamp=7),
             record(4, b"x", timestamp=0),
         ]
-        flight, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
-        assert [r._replace(offset=0) for r in decoded(bytes(flight.data))] == [r._replace(offset=0) for r in content]
-        assert (list(flight.outgoing.offsets), flight.outgoing.count, flight.outgoing.covers) == ([0, 3, 4], 3, 4)
-        assert stamped(flight).attributes == codec
-        assert append_sequence.bytes_held == flight.outgoing.size
-        append_sequence.on_ack(flight, 0)
+        sent, append_sequence = self.merged(*(as_outgoing(batch([r], codec=codec)) for r in content))
+        assert [r._replace(offset=0) for r in decoded(bytes(sent.data))] == [r._replace(offset=0) for r in content]
+        assert (
+            list(sent.outgoing.offsets),
+            sent.outgoing.count,
+            sent.outgoing.covers,
+        ) == ([0, 3, 4], 3, 4)
+        assert stamped(sent).attributes == codec
+        assert append_sequence.bytes_held == sent.outgoing.size
+        append_sequence.on_ack(sent, 0)
         assert (append_sequence.sequence, append_sequence.downstream, append_sequence.bytes_held) == (2, 2, 0)
         assert append_sequence.idle
 
     def test_merge_covers_skipped_records_behind_it(self) -> None:
         one, two = outgoing(0), outgoing(1)
         two.covers = 8
-        flight, _ = self.merged(one, two)
-        assert flight.outgoing.covers == 8
+        sent, _ = self.merged(one, two)
+        assert sent.outgoing.covers == 8
 
     def test_merge_stops_at_another_codec(self) -> None:
-        flight, append_sequence = self.merged(outgoing(0), outgoing(1, codec=LZ4), outgoing(2))
-        assert list(flight.outgoing.offsets) == [0]
+        sent, append_sequence = self.merged(outgoing(0), outgoing(1, codec=LZ4), outgoing(2))
+        assert list(sent.outgoing.offsets) == [0]
         assert not append_sequence.idle
 
     def test_merge_stops_at_a_large_batch(self) -> None:
         large = as_outgoing(batch([record(1, bytes(5000))]))
-        flight, _ = self.merged(outgoing(0), large)
-        assert list(flight.outgoing.offsets) == [0]
-        flight, _ = self.merged(large, outgoing(2))
-        assert flight.outgoing is large
+        sent, _ = self.merged(outgoing(0), large)
+        assert list(sent.outgoing.offsets) == [0]
+        sent, _ = self.merged(large, outgoing(2))
+        assert sent.outgoing is large
 
     def test_merge_stops_at_the_size_limit(self) -> None:
         size = outgoing(0).size
-        flight, _ = self.merged(outgoing(0), outgoing(1), outgoing(2), limit=2 * size)
-        assert list(flight.outgoing.offsets) == [0, 1]
+        sent, _ = self.merged(outgoing(0), outgoing(1), outgoing(2), limit=2 * size)
+        assert list(sent.outgoing.offsets) == [0, 1]
 
     def test_merge_stops_at_an_undecodable_batch(self) -> None:
         bad = outgoing(1)
         bad.data = bytes(bad.data)[:61] + b"\xff" * (bad.size - 61)
-        flight, _ = self.merged(outgoing(0), bad)
-        assert list(flight.outgoing.offsets) == [0]
+        sent, _ = self.merged(outgoing(0), bad)
+        assert list(sent.outgoing.offsets) == [0]
 
     def test_merge_stops_at_another_timestamp_type(self) -> None:
-        flight, append_sequence = self.merged(outgoing(0), outgoing(1, attributes=LOG_APPEND_TIME))
-        assert list(flight.outgoing.offsets) == [0]
+        sent, append_sequence = self.merged(outgoing(0), outgoing(1, attributes=LOG_APPEND_TIME))
+        assert list(sent.outgoing.offsets) == [0]
         assert not append_sequence.idle
 
     def test_merge_joins_a_committed_transaction_and_its_neighbours(self) -> None:
-        flight, _ = self.merged(
+        sent, _ = self.merged(
             outgoing(0), outgoing(1, attributes=TRANSACTIONAL), outgoing(2, attributes=DELETE_HORIZON)
         )
-        assert list(flight.outgoing.offsets) == [0, 1, 2]
-        assert stamped(flight).attributes == 0
+        assert list(sent.outgoing.offsets) == [0, 1, 2]
+        assert stamped(sent).attributes == 0
 
     @given(
         content=st.lists(
@@ -313,11 +317,11 @@ class TestMerging:
             at += step
         told = []
         while append_sequence.may_launch(FIVE):
-            flight = append_sequence.launch(limit)
-            assert flight.outgoing.count == 1 or flight.outgoing.size <= limit
-            inside = decoded(bytes(flight.data))
-            told += [r._replace(offset=o) for r, o in zip(inside, flight.outgoing.offsets, strict=True)]
-            assert flight.outgoing.covers == flight.outgoing.offsets[-1]
-            append_sequence.on_ack(flight, len(told) - len(inside))
+            sent = append_sequence.launch(limit)
+            assert sent.outgoing.count == 1 or sent.outgoing.size <= limit
+            inside = decoded(bytes(sent.data))
+            told += [r._replace(offset=o) for r, o in zip(inside, sent.outgoing.offsets, strict=True)]
+            assert sent.outgoing.covers == sent.outgoing.offsets[-1]
+            append_sequence.on_ack(sent, len(told) - len(inside))
         assert told == wanted
         assert append_sequence.bytes_held == 0

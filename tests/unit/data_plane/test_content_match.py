@@ -19,7 +19,7 @@ def test_content_match_finds_the_first_record_missing_on_the_target(
     copied = min(copied, total)
     alignment = ContentMatch(log[:copied])
     left = [r for r in log if r.offset not in gone]
-    found = any(alignment.add(left[i : i + chunk]) for i in range(0, len(left), chunk))
+    found = any(alignment.compare(left[i : i + chunk]) for i in range(0, len(left), chunk))
     expected = [r.offset for r in left if r.offset >= copied]
     assert found == bool(expected)
     assert alignment.next == (expected[0] if expected else None)
@@ -47,7 +47,7 @@ def test_content_match_with_losses_on_the_target_is_right_or_ambiguous(
     left = [r for r in log if r.offset not in gone]
     expected = [r.offset for r in left if r.offset >= copied]
     try:
-        found = alignment.add(left)
+        found = alignment.compare(left)
         if not found:
             alignment.ends()
     except AmbiguousMatch:
@@ -65,12 +65,12 @@ def test_content_match_of_equal_records_is_ambiguous() -> None:
 def test_content_match_of_another_order_is_ambiguous() -> None:
     first, second = records(0, 2)
     with pytest.raises(AmbiguousMatch, match="at offset 7 is in another place"):
-        ContentMatch([first, second]).add([second._replace(offset=6), first._replace(offset=7)])
+        ContentMatch([first, second]).compare([second._replace(offset=6), first._replace(offset=7)])
 
 
 def test_content_match_requires_equality_in_every_field() -> None:
     alignment = ContentMatch([record(0, b"x", timestamp=1)])
-    assert alignment.add([record(5, b"x", timestamp=2)])
+    assert alignment.compare([record(5, b"x", timestamp=2)])
     assert alignment.next == 5
 
 
@@ -104,7 +104,7 @@ def aligned(
     lost = {r.offset for r in log[:copied]} - {r.offset for r in there}
     gone_before = sum(r.offset < max(lost) for r in there) if lost else -1
     alignment = ContentMatch(there, gone_before, copied, since)
-    if not alignment.add(left):
+    if not alignment.compare(left):
         alignment.ends()
     return alignment.next
 

@@ -348,7 +348,7 @@ async def test_fetch_moves_single_records_of_two_connections_to_one(fetcher: Fet
     assert len(first.partitions) == 3
     fetcher.share_out(second, 2.0)
     assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
-    assert set(fetcher._of.values()) == {first}
+    assert set(fetcher._connections.values()) == {first}
 
 
 async def test_fetch_keeps_single_records_from_a_busy_or_idle_connection(fetcher: Fetcher) -> None:
@@ -371,7 +371,9 @@ async def test_fetch_shares_a_busy_connection_between_two(fetcher: Fetcher) -> N
     assert (len(first.partitions), len(second.partitions)) == (3, 3)
     assert second.wake.is_set()
     assert all(
-        fetcher._of[p] is fetch_connection for fetch_connection in (first, second) for p in fetch_connection.partitions
+        fetcher._connections[p] is fetch_connection
+        for fetch_connection in (first, second)
+        for p in fetch_connection.partitions
     )
     fetcher.share_out(first, 3.0)
     assert (len(first.partitions), len(second.partitions)) == (3, 3)

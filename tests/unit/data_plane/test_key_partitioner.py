@@ -24,7 +24,7 @@ keys = st.one_of(st.none(), st.binary(max_size=12))
 def gathered(*batches: list[PlainRecord], codecs: tuple[int, ...] = (0, 0, 0), begin: int = 0) -> KeyPartitioner:
     gathering, sticky = KeyPartitioner(-1), StickyPartition(begin)
     for one, codec in zip(batches, codecs, strict=False):
-        gathering.add(one, codec, PARTITIONS, sticky)
+        gathering.add_records(one, codec, PARTITIONS, sticky)
         gathering.cover(one[-1].offset, 5)
     return gathering
 
@@ -77,7 +77,7 @@ def test_sticky_partition_keeps_keyless_records_together_and_rotates() -> None:
     for first in range(0, 400, 10):
         gathering = KeyPartitioner(first - 1)
         batch = [record(first + n, b"v" * (STICKS_BYTES // 20 + 1), key=None) for n in range(10)]
-        gathering.add(batch, 0, PARTITIONS, sticky)
+        gathering.add_records(batch, 0, PARTITIONS, sticky)
         [to] = {one.to for one in gathering.spread}
         places[to] += 1
     assert places == dict.fromkeys(range(PARTITIONS), 10)

@@ -157,9 +157,9 @@ def test_keyed_partition_counts_skipped_records_with_the_round() -> None:
     p.step(TransactionJoined(p.step(TransactionJoining()).joins))
     p.step(TransactionOpened(0.0))
     [number] = [number for number in p.numbers if p.may_launch(number, WINDOW)]
-    flight = p.step(ConnectionReady(number, WINDOW)).batch
-    assert flight is not None
-    assert p.step(Acked(flight, 10, now_ms=0)).counted == ()
+    sent = p.step(ConnectionReady(number, WINDOW)).batch
+    assert sent is not None
+    assert p.step(Acked(sent, 10, now_ms=0)).counted == ()
     admit(p, batch(records(3, 1), attributes=CONTROL | TRANSACTIONAL))
     assert (p.row().upstream, p.progress, p.all_sent) == (0, (3, 0), True)
     assert len(p.step(TransactionCommitted(now_ms=0)).counted) == 1

@@ -156,7 +156,7 @@ class TestTheTable:
     def test_partition_refused_by_the_target_frees_unsent_batches(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)), batch(records(2, 2)))
-        p.step(Refused("timestamps", flight=launch(p)))
+        p.step(Refused("timestamps", sent=launch(p)))
         assert p.quiet
         p.step(AllAnswered())
         assert (p.phase, p.bytes_held) == (Phase.HALTED, 0)
@@ -170,10 +170,10 @@ class TestTheTable:
     def test_partition_to_be_paused_is_paused_once_appends_are_acknowledged(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        flight = launch(p)
+        sent = launch(p)
         assert p.step(Leave("paused")).fetch_from is None
         assert p.row().phase == "copying"
-        p.step(Acked(flight, 0, now_ms=0))
+        p.step(Acked(sent, 0, now_ms=0))
         p.step(AllAnswered())
         assert (p.row().phase, p.row().upstream) == ("paused", 1)
 
@@ -351,9 +351,9 @@ class TestLag:
         admit(p, source_end=4)
         admit(p, batch(records(0, 2)))
         assert p.lag_ms(now_ms=1500) == 500
-        flight = launch(p)
+        sent = launch(p)
         admit(p, batch(records(2, 2)))
-        p.step(Acked(flight, 0, now_ms=0))
+        p.step(Acked(sent, 0, now_ms=0))
         assert p.lag_ms(now_ms=1500) == 498
 
     def test_lag_ms_counts_from_the_last_record_while_the_next_is_unread(self) -> None:

@@ -48,7 +48,7 @@ class TestOpenAndEnd:
     def test_run_opens_at_the_first_record_and_grows_without_a_row(self) -> None:
         log = begun()
         for up in range(0, 1000, 10):
-            log.add(up, up + 7, 10)
+            log.add_run(up, up + 7, 10)
             assert log.due() == []
         assert log.open_run == (0, 7, 1000)
 
@@ -62,8 +62,8 @@ class TestOpenAndEnd:
     )
     def test_run_ends_where_the_next_record_does_not_follow(self, what: str, following: Stretch) -> None:
         log = begun()
-        log.add(0, 7, 10)
-        log.add(*following)
+        log.add_run(0, 7, 10)
+        log.add_run(*following)
         assert log.open_run == following, what
         (row,) = rows(log)
         assert list(decode_runs(row)) == [Run(0, 7, 10)]
@@ -72,22 +72,22 @@ class TestOpenAndEnd:
     def test_run_log_ignores_records_that_it_has(self) -> None:
         log = begun()
         for stretch in ((0, 0, 10), (0, 0, 10), (4, 4, 4), (5, 5, 8)):
-            log.add(*stretch)
+            log.add_run(*stretch)
         assert (log.open_run, log.due()) == ((0, 0, 13), [])
 
     def test_run_log_ignores_records_before_the_downstream_end(self) -> None:
         log = begun()
         for stretch in ((0, 5, 10), (20, 3, 4)):
-            log.add(*stretch)
+            log.add_run(*stretch)
         assert (log.open_run, log.due()) == ((0, 5, 10), [])
 
     def test_a_row_is_due_until_it_is_written_and_not_before_it_changes(self) -> None:
         log = begun()
         for stretch in of((3, 1, 1, 0)):
-            log.add(*stretch)
+            log.add_run(*stretch)
         first = log.due()
         assert first == log.due() != []
-        log.add(6, 3, 1)  # ends another run before the first ones are acknowledged
+        log.add_run(6, 3, 1)  # ends another run before the first ones are acknowledged
         log.written(first)
         (row,) = rows(log)
         assert (row.edition, len(row.runs)) == (first[0].edition, 3)
@@ -97,9 +97,9 @@ class TestOpenAndEnd:
 def test_chunks_fill_one_after_the_other() -> None:
     log = begun()
     for stretch in of((CHUNK * 2 + 1, 1, 1, 0)):
-        log.add(*stretch)
+        log.add_run(*stretch)
     assert [(row.chunk, row.edition, len(row.runs)) for row in rows(log)] == [(0, 0, CHUNK), (1, 0, CHUNK)]
-    log.add(5000, 5000, 1)
+    log.add_run(5000, 5000, 1)
     assert [(row.chunk, len(row.runs)) for row in rows(log)] == [(2, 1)]
 
 
@@ -193,7 +193,7 @@ def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
     slot_spans = list(of((700, 3, 1, 0)))
     both = [Copied(), Copied()]
     both[0].copies(slot_spans[:600])
-    both[1].runs.add(*slot_spans[300])  # it was told of nothing before
+    both[1].runs.add_run(*slot_spans[300])  # it was told of nothing before
     both[1].copies(slot_spans[300:])
     for partition in both:
         partition.writes()

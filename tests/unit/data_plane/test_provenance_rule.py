@@ -91,10 +91,10 @@ class TestTheChain:
         append_sequence = self.append_sequence(-1, OTHER, -1)
         found = []
         for downstream in (100, 102, 104):
-            flight = append_sequence.launch()
-            one = stamped(flight)
+            sent = append_sequence.launch()
+            one = stamped(sent)
             found.append((one.producer_id, one.producer_epoch, one.base_sequence))
-            assert len(append_sequence.on_ack(flight, downstream)) == 1
+            assert len(append_sequence.on_ack(sent, downstream)) == 1
         assert found == [(OURS, 2, 10), (OTHER, 2, 5), (OURS, 2, 12)]
         assert (append_sequence.sequence, append_sequence.others, append_sequence.downstream) == (
             13,
@@ -108,9 +108,9 @@ class TestTheChain:
     def test_a_change_of_id_waits_until_nothing_flies(self) -> None:
         append_sequence = self.append_sequence(-1, -1, OTHER, OTHER)
         append_sequence.on_ack(append_sequence.launch(), 100)  # answered: from now on several may fly
-        flight = append_sequence.launch()
+        sent = append_sequence.launch()
         assert not append_sequence.may_launch(WINDOW), "another id is next"
-        append_sequence.on_ack(flight, 102)
+        append_sequence.on_ack(sent, 102)
         first = append_sequence.launch()
         assert not append_sequence.may_launch(WINDOW), "alone until the target has shown that it knows the id"
         append_sequence.on_ack(first, 104)
@@ -120,9 +120,9 @@ class TestTheChain:
         append_sequence = self.append_sequence(-1, -1, OTHER, OTHER, -1)
         merged = []
         for downstream in (100, 104, 108):
-            flight = append_sequence.launch(65536)
-            merged.append((stamped(flight).producer_id, flight.outgoing.count))
-            append_sequence.on_ack(flight, downstream)
+            sent = append_sequence.launch(65536)
+            merged.append((stamped(sent).producer_id, sent.outgoing.count))
+            append_sequence.on_ack(sent, downstream)
         assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]
 
 

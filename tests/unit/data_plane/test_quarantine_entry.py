@@ -26,9 +26,9 @@ ROW = PartitionProgress(topic="t", partition=3, producer_id=4000)
 def queued(p: PartitionMachine) -> list[int]:
     offsets: list[int] = []
     while waits(p):
-        flight = launch(p)
-        offsets.extend(flight.outgoing.offsets)
-        p.step(Acked(flight, p.row().downstream + 1, now_ms=0))
+        sent = launch(p)
+        offsets.extend(sent.outgoing.offsets)
+        p.step(Acked(sent, p.row().downstream + 1, now_ms=0))
     return offsets
 
 

@@ -93,9 +93,9 @@ def test_rest_of_a_halted_partition_reads_the_target_again() -> None:
 def test_rest_with_all_acknowledged_is_located_without_a_read() -> None:
     p = resumed(ROW)
     admit(p, batch(records(10, 2)))
-    flight = launch(p)
+    sent = launch(p)
     p.step(REST)
-    p.step(Acked(flight, 10, now_ms=0))
+    p.step(Acked(sent, 10, now_ms=0))
     assert p.quiet
     assert p.sure
     assert p.step(AllAnswered()).phase is Phase.RELEASED
@@ -116,7 +116,7 @@ def test_rest_with_a_possible_second_writer_reads_the_target() -> None:
 def test_rest_after_a_failure_reads_the_target(failed_first: bool) -> None:
     p = resumed(ROW)
     admit(p, batch(records(10, 2)))
-    failed = Failed(flight=launch(p))
+    failed = Failed(sent=launch(p))
     for event in (failed, REST) if failed_first else (REST, failed):
         p.step(event)
     assert p.phase is Phase.DRAINING

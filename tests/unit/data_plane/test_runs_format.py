@@ -54,7 +54,7 @@ def weighed(slot_spans: Iterable[Stretch], a_second: int) -> Weight:
     log, weight, records = RunLog(100).continued(progress), Weight(), 0
     present: dict[bytes, int] = {}
     for stretch in slot_spans:
-        log.add(*stretch)
+        log.add_run(*stretch)
         records += stretch[2]
         if records < a_second * (weight.seconds + 1):
             continue

@@ -24,7 +24,7 @@ def ours(
 
 def read(*log: Batch, end: int, row: PartitionProgress = ROW) -> TargetTail:
     tail = TargetTail(row, {OTHER}, log_end=end)
-    tail.add(log)
+    tail.add_batches(log)
     tail.ends({OURS: (0, 0)}, end)
     return tail
 
@@ -170,7 +170,7 @@ class TestRemains:
     ) -> None:
         remains = TargetRemnant(ROW, LastAppend(13, 103))
         for each in log:
-            remains.add(each)
+            remains.add_batch(each)
         remains.ends()
         assert [r.offset for r in remains.records] == left
         assert remains.gone_before == gone_before

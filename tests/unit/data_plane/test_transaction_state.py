@@ -137,11 +137,11 @@ class TestWhatCounts:
         open_transaction(p)
         append(p, 100)
         admit(p, batch(records(3, 2)))
-        flight = launch(p)
+        outstanding = launch(p)
         assert p.step(Failed(of_source=True)).phase is Phase.SETTLING
         assert p.ends_transaction_first
         assert p.progress[0] == 2
-        p.step(Acked(flight, 103, now_ms=0))
+        p.step(Acked(outstanding, 103, now_ms=0))
         assert p.quiet
         assert p.progress[0] == 4, "what was in flight counts as well"
         p.step(Failed())
@@ -154,7 +154,7 @@ class TestWhatCounts:
         open_transaction(p)
         append(p, 100)
         admit(p, batch(records(3, 2)))
-        p.step(Refused("why", flight=launch(p)))
+        p.step(Refused("why", sent=launch(p)))
         assert p.quiet
         assert transactions.held
         assert p.transaction_due_in(0.0) == 0.0

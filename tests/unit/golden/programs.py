@@ -74,7 +74,7 @@ def ran(*arguments: str, answer: Mapping[str, Any] | None = None) -> tuple[int, 
     async def ask(_: FlowSettings, reply: CommandReply, __: float) -> None:
         for name in sorted(reply.question.services) if answer else ():
             heard = {"answers": reply.question.command.id, "service": name, "flow": "A->B", "at_ms": 1}
-            reply.add(Event(**{**heard, **(answer or {})}))
+            reply.add_event(Event(**{**heard, **(answer or {})}))
 
     with a_file() as file, patch.object(command_client, "ask", ask):
         given = [str(file) if one == "FILE" else one for one in arguments]

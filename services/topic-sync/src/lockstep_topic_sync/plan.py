@@ -154,8 +154,8 @@ def selected(
 
 
 def _cycle_note(rules: Rules, alias: str, upstream: str | None, *, is_copy: bool) -> str:
-    of = "a topic" if upstream is None else upstream
-    note = f"its name says that it is a copy of {of} of {alias} (cycle detection, as in MirrorMaker)"
+    original = "a topic" if upstream is None else upstream
+    note = f"its name says that it is a copy of {original} of {alias} (cycle detection, as in MirrorMaker)"
     if not is_copy:
         note += f", but {alias} has no such topic: lockstep.cycles=exact mirrors it"
     return note

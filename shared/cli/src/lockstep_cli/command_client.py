@@ -57,7 +57,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
         wanted = question.command.id.encode()
         for record in records:
             if record.value is not None and wanted in record.value:
-                reply.add(decode_event(record.value))  # services write nothing else there
+                reply.add_event(decode_event(record.value))  # services write nothing else there
         if not reply.missing:
             answered.set()
 

@@ -67,7 +67,7 @@ class CommandReply:
     denied: bool = False
     """The cluster answered, and did not let us ask."""
 
-    def add(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         if event.answers == self.question.command.id and event.service in self.question.services:
             self.heard.setdefault(event.service, event)
 

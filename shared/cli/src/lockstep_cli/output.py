@@ -16,13 +16,15 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 class RunOutput:
-    """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `of`.
+    """Writes one line per event as it comes, of `level` and graver, or of its service's own level in `levels`.
 
     `flow_width`: of the column, in the text form."""
 
-    def __init__(self, *, level: str, json_lines: bool, flow_width: int, of: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, level: str, json_lines: bool, flow_width: int, levels: Mapping[str, str] | None = None
+    ) -> None:
         self._least = LEVELS.index(level)
-        self._of = {service: LEVELS.index(own) for service, own in (of or {}).items()}
+        self._levels = {service: LEVELS.index(own) for service, own in (levels or {}).items()}
         self._json_lines = json_lines
         self._flow_width = flow_width
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -50,7 +52,7 @@ class RunOutput:
         return address if isinstance(address, str) else None
 
     def _write(self, line: LogLine) -> None:
-        if line.level in LEVELS and LEVELS.index(line.level) < self._of.get(line.service, self._least):
+        if line.level in LEVELS and LEVELS.index(line.level) < self._levels.get(line.service, self._least):
             return
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
         try:

@@ -54,9 +54,13 @@ def missing_permissions(
             continue
         if grant.operation == "Create" and (operation in held.cluster or grant.resource != "topic"):
             continue
-        of = {"topic": held.topics, "group": held.groups}.get(grant.resource, {})
-        names = _names(grant, of, every) if grant.resource == "topic" else [one for one in of if one == grant.name]
-        without = tuple(sorted(name for name in names if operation not in of[name]))
+        granted = {"topic": held.topics, "group": held.groups}.get(grant.resource, {})
+        names = (
+            _names(grant, granted, every)
+            if grant.resource == "topic"
+            else [one for one in granted if one == grant.name]
+        )
+        without = tuple(sorted(name for name in names if operation not in granted[name]))
         # A topic that is there needs nobody to create it.
         if without and grant.operation != "Create":
             missing.append(MissingPermission(grant, without))

@@ -195,11 +195,11 @@ class _Seen:
         return sorted(rows, key=lambda row: row.source_topic)
 
     def topics(self, partitions: Iterable[PartitionLine]) -> Iterable[TopicLine]:
-        of: dict[str, list[PartitionLine]] = defaultdict(list)
+        by_topic: dict[str, list[PartitionLine]] = defaultdict(list)
         for line in partitions:
-            of[line.topic].append(line)
+            by_topic[line.topic].append(line)
         for row in self._topics():
-            mine = of[row.source_topic]
+            mine = by_topic[row.source_topic]
             lags, ages = [line.lag_records for line in mine], [line.lag_ms for line in mine]
             yield TopicLine(
                 row.source_topic,

@@ -68,7 +68,7 @@ def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None
         width = max(len(str(settings.flow)) for settings in configuration.flows)
         log = RunOutput(
             level=log_level or configuration.log.level(RUN),
-            of=levels,
+            levels=levels,
             json_lines=log_format == "json",
             flow_width=width,
         )

@@ -155,15 +155,15 @@ def plan_takeover(found: TakeoverState) -> TakeoverPlan:
 def _topics(
     found: TakeoverState, theirs: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
 ) -> Iterator[TopicPlan]:
-    of: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(found.selected)}
+    by_topic: dict[str, list[PartitionPlan]] = {name: [] for name in sorted(found.selected)}
     for topic, number in partitions:
         begin, end = found.begins[topic, number], found.ends.get((topic, number), 0)
         offset = theirs.get((topic, number))
         anew = begin if found.reset == "earliest" else end
         first = anew if offset is None else offset + 1
         plan = PartitionPlan(number, offset, max(0, end - max(first, begin)), max(0, begin - first))
-        of.setdefault(topic, []).append(plan)
-    for topic, plans in of.items():
+        by_topic.setdefault(topic, []).append(plan)
+    for topic, plans in by_topic.items():
         remote = found.selected.get(topic, "")
         yield TopicPlan(topic, remote, remote in found.remote, tuple(plans))
 

@@ -62,7 +62,7 @@ class AckedPosition:
         self.upstream, self.upstream_epoch = upstream, leader_epoch
         self._ends_as(append_sequence)
         for place in places:
-            self.runs.add(*place)
+            self.runs.add_run(*place)
 
     def reached(self, upstream: int, leader_epoch: int) -> None:
         """Nothing up to there has to be copied any more."""
@@ -77,7 +77,7 @@ class AckedPosition:
             self.last_timestamp = outgoing.max_timestamp
             self.reached(outgoing.covers, outgoing.leader_epoch)
             for first, begin, count in consecutive(outgoing.offsets):
-                self.runs.add(first, DownstreamOffset(ack.downstream + begin), count)
+                self.runs.add_run(first, DownstreamOffset(ack.downstream + begin), count)
         if acks:
             self._ends_as(append_sequence)
 

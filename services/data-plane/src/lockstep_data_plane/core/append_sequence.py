@@ -92,7 +92,7 @@ class AppendSequence:
     @property
     def records_held(self) -> int:
         """Records that wait or fly."""
-        return sum(outgoing.count for outgoing in self._waiting) + sum(flight.outgoing.count for flight in self._flying)
+        return sum(outgoing.count for outgoing in self._waiting) + sum(sent.outgoing.count for sent in self._flying)
 
     @property
     def sendable(self) -> bool:
@@ -119,15 +119,15 @@ class AppendSequence:
         outgoing, taken = next_outgoing(self._waiting, merge_up_to, levels)
         self._held += outgoing.size - taken
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
-        flight = InFlightBatch(outgoing, self._next, data)
+        sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)
-        self._flying.append(flight)
-        return flight
+        self._flying.append(sent)
+        return sent
 
-    def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
-        """The target acknowledged a flight. Returns the receipts that are now certain, in order: those of flights
+    def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
+        """The target acknowledged a batch. Returns the receipts that are now certain, in order: those of flights
         behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
-        flight.base_offset = base_offset
+        sent.base_offset = base_offset
         acks: list[Ack] = []
         while not self.broken and self._flying and self._flying[0].base_offset >= 0:
             done = self._flying.popleft()
@@ -135,7 +135,7 @@ class AppendSequence:
         if acks:
             self._opened = True
         if self.broken:
-            self._remove(flight)
+            self._remove(sent)
         return acks
 
     def _ack(self, done: InFlightBatch) -> Ack:
@@ -146,10 +146,10 @@ class AppendSequence:
         self._held -= done.outgoing.size
         return Ack(done.outgoing, done.base_offset, done.outgoing.size, foreign)
 
-    def on_failure(self, flight: InFlightBatch) -> None:
+    def on_failure(self, sent: InFlightBatch) -> None:
         """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers
         that waited for this one's are forgotten with it."""
-        self._remove(flight)
+        self._remove(sent)
         self.break_off()
 
     def break_off(self) -> None:
@@ -158,10 +158,10 @@ class AppendSequence:
         for answered in [other for other in self._flying if other.base_offset >= 0]:
             self._remove(answered)
 
-    def _remove(self, flight: InFlightBatch) -> None:
-        if flight in self._flying:
-            self._flying.remove(flight)
-            self._held -= flight.outgoing.size
+    def _remove(self, sent: InFlightBatch) -> None:
+        if sent in self._flying:
+            self._flying.remove(sent)
+            self._held -= sent.outgoing.size
 
     def marked(self) -> None:
         """The marker that ends a transaction is behind our last record: it takes one offset."""

@@ -67,7 +67,7 @@ class ContentMatch:
         self.next: int | None = None
         """The first upstream offset that the target does not have, once one was seen."""
 
-    def add(self, records: Iterable[PlainRecord]) -> bool:
+    def compare(self, records: Iterable[PlainRecord]) -> bool:
         """Compare more of the source's records; True when the place is found. Raises AmbiguousMatch if their order is
         not the target's, or if it is unknown whether the target had one of them."""
         for record in records:

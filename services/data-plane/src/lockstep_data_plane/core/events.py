@@ -44,7 +44,7 @@ class ConnectionReady(NamedTuple):
 class Acked(NamedTuple):
     """The target has a batch. `times_replaced`: it put its own time in place of the records'."""
 
-    flight: InFlightBatch
+    sent: InFlightBatch
     base_offset: int
     now_ms: int
     times_replaced: bool = False
@@ -65,7 +65,7 @@ class Failed(NamedTuple):
     """Something failed that the target's log settles. `why` is reported once; "": resuming will say what it is."""
 
     why: str | Exception = ""
-    flight: InFlightBatch | None = None
+    sent: InFlightBatch | None = None
     """It was not appended, or nobody knows."""
     max_bytes: int | None = None
     """Batches are to be no larger from now on."""
@@ -79,7 +79,7 @@ class Refused(NamedTuple):
     why: str
     refusal: RefusedRecords | None = None
     case: str = ""
-    flight: InFlightBatch | None = None
+    sent: InFlightBatch | None = None
     """The target does not take it as it is."""
 
 

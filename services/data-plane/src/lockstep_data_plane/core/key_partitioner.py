@@ -72,7 +72,7 @@ class KeyPartitioner:
     """Bytes of keys and values."""
     spread: list[PartitionedRecord] = field(default_factory=list)
 
-    def add(self, records: Sequence[PlainRecord], codec: int, partitions: int, sticky: StickyPartition) -> None:
+    def add_records(self, records: Sequence[PlainRecord], codec: int, partitions: int, sticky: StickyPartition) -> None:
         """The records of one batch, in its order: with a key where Java's producer puts it among so many partitions,
         those without one together (`StickyPartition`)."""
         without, unkeyed = sticky.at(partitions), 0

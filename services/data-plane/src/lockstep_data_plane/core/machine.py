@@ -89,14 +89,14 @@ class PartitionMachine(PartitionView):
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Ready:
         appends, batch = self._routing.appends_to(event.to), None
-        takes = self._transactions is None or self._takes(event.to)
-        if self._sends and takes and appends.may_launch(event.window):
+        accepted = self._transactions is None or self._accepts(event.to)
+        if self._sends and accepted and appends.may_launch(event.window):
             limits = self._limits
             batch = appends.launch(min(MERGED_BYTES, limits.max_bytes), limits.levels)
         return Ready(self._phase, self._fetch_from if self._reads else None, batch)
 
     def _on_acked(self, event: events.Acked) -> Ready:
-        acks = self._routing.on_ack(event.flight, event.base_offset)
+        acks = self._routing.on_ack(event.sent, event.base_offset)
         report: tuple[Report, ...] = ()
         for ack in acks:
             if ack.foreign and not self.has_foreign_writers:
@@ -123,15 +123,15 @@ class PartitionMachine(PartitionView):
     # -- what goes wrong -----------------------------------------------------------------------------------------------
 
     def _on_failed(self, event: events.Failed) -> Ready:
-        if event.flight is not None:
-            self._routing.on_failure(event.flight)
+        if event.sent is not None:
+            self._routing.on_failure(event.sent)
         if event.max_bytes is not None:
             self._limits = replace(self._limits, max_bytes=max(1, event.max_bytes))
         return self._ready(*self._fail(event.why, of_source=event.of_source))
 
     def _on_refused(self, event: events.Refused) -> Ready:
-        if event.flight is not None:
-            self._routing.on_failure(event.flight)
+        if event.sent is not None:
+            self._routing.on_failure(event.sent)
         return self._ready(*self._refuse(event.why, event.refusal, event.case))
 
     def _miscount(self, why: str) -> tuple[Report, ...]:

@@ -107,7 +107,7 @@ class RunLog:
         if ours or progress.begun:
             log._adopt(ours)
             for run in open_run if progress.begun else ():
-                log.add(*run)
+                log.add_run(*run)
             return log
         earlier: list[Iterable[Run]] = [open_run]
         if same_logs:
@@ -152,7 +152,7 @@ class RunLog:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    def add(self, upstream: int, downstream: int, count: int) -> None:
+    def add_run(self, upstream: int, downstream: int, count: int) -> None:
         """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order. Nothing
         is added for what is known already, or is before it downstream: to leave out is safe."""
         known = max(0, self._upstream_end - upstream)

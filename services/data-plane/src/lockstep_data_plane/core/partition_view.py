@@ -203,10 +203,10 @@ class PartitionView:
 
     def may_launch(self, number: int, window: int) -> bool:
         """Whether a batch may go to that partition of the target now, with at most so many in flight there."""
-        takes = self._transactions is None or self._takes(number)
-        return takes and self._routing.appends_to(number).may_launch(window)
+        accepted = self._transactions is None or self._accepts(number)
+        return accepted and self._routing.appends_to(number).may_launch(window)
 
-    def _takes(self, number: int) -> bool:
+    def _accepts(self, number: int) -> bool:
         """Whether the transaction takes batches for that partition of the target now."""
         transactions = self._transaction
         ending = transactions.stage is TransactionStage.ENDING and self._routing.sends_at_end

@@ -163,7 +163,7 @@ class KeyedRouting:
         codec, barrier = limits.choose_codec(batch.attributes & CODEC_MASK), self._barrier
         ranges = barrier[1].ranges if barrier is not None else ()
         at = next((i for i, record in enumerate(records) if skipped(record.offset, ranges)), None)
-        gathering.add(records[:at], codec, len(self._links), self._sticky)
+        gathering.add_records(records[:at], codec, len(self._links), self._sticky)
         if barrier is not None and at is not None:
             gathering.cover(records[at].offset - 1, batch.leader_epoch)
             self._barrier = None
@@ -201,11 +201,11 @@ class KeyedRouting:
 
     # -- answers and failures ------------------------------------------------------------------------------------------
 
-    def on_ack(self, flight: InFlightBatch, base_offset: int) -> list[Ack]:
-        return self._links[flight.outgoing.to].on_ack(flight, base_offset)
+    def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
+        return self._links[sent.outgoing.to].on_ack(sent, base_offset)
 
-    def on_failure(self, flight: InFlightBatch) -> None:
-        self._links[flight.outgoing.to].on_failure(flight)
+    def on_failure(self, sent: InFlightBatch) -> None:
+        self._links[sent.outgoing.to].on_failure(sent)
         self.on_failed()
 
     def on_failed(self) -> None:

@@ -35,7 +35,7 @@ class TargetRemnant:
         """Records without their times, where the target gave ours times of its own."""
         return [record._replace(timestamp=-1) for record in records] if self._stamped_there else records
 
-    def add(self, batch: Batch) -> None:
+    def add_batch(self, batch: Batch) -> None:
         """Batches of others and of other epochs are strangers; markers do not matter."""
         row, producer_id = self._row, batch.producer_id
         if batch.attributes & CONTROL or batch.last_offset <= row.downstream:

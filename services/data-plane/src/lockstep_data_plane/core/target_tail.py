@@ -145,7 +145,7 @@ class TargetTail:
             for p in {row.producer_id, *self._others}
         )
 
-    def add(self, batches: Iterable[Batch]) -> None:
+    def add_batches(self, batches: Iterable[Batch]) -> None:
         """Raises LogContradiction in three cases. There is a later epoch of ours. Another record is at the offset of
         the row's last record. The row's sequence has yet to begin, and something of it is there."""
         for batch in batches:

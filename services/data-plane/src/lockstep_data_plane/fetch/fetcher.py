@@ -58,7 +58,7 @@ class Fetcher:
         self._on_delivered = on_delivered
         self.on_trouble = on_trouble
         self._fetch_connections: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
-        self._of: dict[PartitionMachine, FetchConnection] = {}
+        self._connections: dict[PartitionMachine, FetchConnection] = {}
 
     def deliver(self, deliveries: Iterable[Delivery]) -> None:
         """Hand over what one answer brought."""
@@ -91,7 +91,7 @@ class Fetcher:
 
     def _put(self, partition: PartitionMachine, leader: PartitionLeader, fetch_connection: FetchConnection) -> None:
         fetch_connection.partitions[partition] = leader
-        self._of[partition] = fetch_connection
+        self._connections[partition] = fetch_connection
         self._stir()
         fetch_connection.wake.set()
 
@@ -130,7 +130,7 @@ class Fetcher:
 
     def detach(self, partition: PartitionMachine) -> None:
         """Fetch the partition no more."""
-        fetch_connection = self._of.pop(partition, None)
+        fetch_connection = self._connections.pop(partition, None)
         if fetch_connection is not None:
             fetch_connection.partitions.pop(partition, None)
             self._stir()
@@ -155,7 +155,7 @@ class Fetcher:
         """The partition's leader would rather have us read from this broker."""
         tp = partition.tp
         leader = self.cluster.leader(tp)
-        if leader is not None and partition in self._of:
+        if leader is not None and partition in self._connections:
             self._replicas.named(tp, broker, time.monotonic())
             self._place(partition, leader, broker)
 
@@ -190,7 +190,7 @@ class Fetcher:
         configured = self.settings.max_partition_bytes
         if not self.settings.grows:
             return configured
-        return partition_bytes(configured, connection.round_trip_s, len(self._of), self._in_flight.cap)
+        return partition_bytes(configured, connection.round_trip_s, len(self._connections), self._in_flight.cap)
 
     def terms(self, connection: Connection | None) -> FetchBudget | None:
         """What may be asked for now on this connection, or on one of which nothing is known yet."""
@@ -198,7 +198,7 @@ class Fetcher:
             connections=sum(
                 1 for fetch_connection, _ in self._fetch_connections.values() if fetch_connection.partitions
             ),
-            partitions=len(self._of),
+            partitions=len(self._connections),
             each=self.settings.max_partition_bytes if connection is None else self.partition_bytes(connection),
             at_most=self.settings.max_bytes,
         )
@@ -225,7 +225,7 @@ class Fetcher:
 
     def nudge(self, partition: PartitionMachine) -> None:
         """The partition may have room again."""
-        fetch_connection = self._of.get(partition)
+        fetch_connection = self._connections.get(partition)
         if fetch_connection is not None:
             fetch_connection.wake.set()
 
@@ -245,4 +245,4 @@ class Fetcher:
         """End all fetches."""
         await cancelled(task for _, task in self._fetch_connections.values())
         self._fetch_connections.clear()
-        self._of.clear()
+        self._connections.clear()

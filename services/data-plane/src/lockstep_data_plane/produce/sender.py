@@ -1,4 +1,4 @@
-"""Idempotent producing of ready batches: which request carries which flight, and what each answer means.
+"""Idempotent producing of ready batches: which request carries which batch, and what each answer means.
 
 Each partition of the target keeps to one lane (a connection to its leader), so its flights arrive in order. A request
 carries at most one batch of a partition."""
@@ -96,10 +96,10 @@ class ProduceConnection:
                 future = self.connection.ask(self._request(picked))
             except BrokerUnreachable as exc:
                 lost = NoProduceAnswer(str(exc))
-                for target_partition, flight, _ in picked:
-                    self._on_answer(target_partition.partition, flight, lost)
+                for target_partition, sent, _ in picked:
+                    self._on_answer(target_partition.partition, sent, lost)
                 continue
-            size = sum(len(flight.data) for _, flight, _ in picked)
+            size = sum(len(sent.data) for _, sent, _ in picked)
             self._sent.append((time.monotonic(), size))
             self._under_way += size
             future.add_done_callback(partial(self._answered, picked))
@@ -118,11 +118,11 @@ class ProduceConnection:
             if picked and partition.transactional_id != picked[0][0].partition.transactional_id:
                 break  # a request has one transactional id
             del self._ready[target_partition]
-            flight = partition.step(ConnectionReady(target_partition.number, self._window(size))).batch
-            if flight is None:
+            sent = partition.step(ConnectionReady(target_partition.number, self._window(size))).batch
+            if sent is None:
                 continue
-            picked.append((target_partition, flight, leader))
-            size += len(flight.data)
+            picked.append((target_partition, sent, leader))
+            size += len(sent.data)
             if target_partition.may_launch(self._window(size)):
                 self._ready[target_partition] = leader  # at the end: each partition has its turn
         return picked
@@ -134,7 +134,7 @@ class ProduceConnection:
     def _request(self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]]) -> EncodedRequest:
         return produce_request(
             self.connection.version("produce"),
-            [(target_partition.target_tp, leader, flight.data) for target_partition, flight, leader in picked],
+            [(target_partition.target_tp, leader, sent.data) for target_partition, sent, leader in picked],
             self._timeout,
             picked[0][0].partition.transactional_id,
         )
@@ -147,15 +147,15 @@ class ProduceConnection:
         self._under_way -= size
         if future.cancelled() or future.exception() is not None:
             cause = "cancelled" if future.cancelled() else str(future.exception())
-            for target_partition, flight, _ in picked:
-                self._on_answer(target_partition.partition, flight, NoProduceAnswer(cause))
+            for target_partition, sent, _ in picked:
+                self._on_answer(target_partition.partition, sent, NoProduceAnswer(cause))
             return
         answers: dict[tuple[Any, int], Any] = {}
         for topic in future.result().responses:
             key = topic.topic_id if self._by_id else topic.name
             for p in topic.partition_responses:
                 answers[key, int(p.index)] = p
-        for target_partition, flight, leader in picked:
+        for target_partition, sent, leader in picked:
             topic, number = target_partition.target_tp
             found = answers.get((leader.topic_id if self._by_id else topic, number))
             said = (
@@ -163,7 +163,7 @@ class ProduceConnection:
                 if found is None
                 else produce_answer(found)
             )
-            self._on_answer(target_partition.partition, flight, said)
+            self._on_answer(target_partition.partition, sent, said)
             if target_partition.may_launch(self._window()):
                 self._ready[target_partition] = leader
         self.pump()
@@ -189,7 +189,7 @@ class Sender:
         self._cluster = cluster
         self._on_answer = on_answer
         self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}
-        self._of: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
+        self._attached: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
         self._indexes: dict[PartitionMachine, dict[int, int]] = {}
         self._targets: dict[PartitionMachine, tuple[TargetPartition, ...]] = {}
@@ -203,7 +203,7 @@ class Sender:
 
     async def _attach(self, target_partition: TargetPartition, *, alone: bool) -> None:
         leader = self._cluster.require_leader(target_partition.target_tp)
-        known = self._of.get(target_partition)
+        known = self._attached.get(target_partition)
         index = self._index(target_partition.partition, leader.broker, alone=alone)
         if known is not None and not known[0].connection.closed and known[1] == leader:
             return
@@ -218,7 +218,7 @@ class Sender:
                 )
         if known is not None:
             known[0].remove(target_partition)
-        self._of[target_partition] = (produce_connection, leader)
+        self._attached[target_partition] = (produce_connection, leader)
 
     def _index(self, partition: PartitionMachine, broker: int, *, alone: bool) -> int:
         """All appends of a partition on one broker use the same connection. While a broker asks the coordinator whether
@@ -236,14 +236,14 @@ class Sender:
         self._indexes.pop(partition, None)
 
     def _detach(self, target_partition: TargetPartition) -> None:
-        known = self._of.pop(target_partition, None)
+        known = self._attached.pop(target_partition, None)
         if known is not None:
             known[0].remove(target_partition)
 
     def ready(self, partition: PartitionMachine) -> None:
         """Something was queued for the partition; `pump` sends it."""
         for target_partition in self._targets.get(partition, ()):
-            attached = self._of.get(target_partition)
+            attached = self._attached.get(target_partition)
             if attached is None:
                 continue
             if not attached[0].connection.closed or partition.unanswered_by(target_partition.number):
@@ -259,8 +259,8 @@ class Sender:
         del self._reopening[target_partition]
         if not target_partition.partition.sends:
             self.detach(target_partition.partition)  # it left meanwhile
-        elif target_partition in self._of:
-            produce_connection, leader = self._of[target_partition]
+        elif target_partition in self._attached:
+            produce_connection, leader = self._attached[target_partition]
             produce_connection.ready(target_partition, leader)
             produce_connection.pump()
 

@@ -176,7 +176,7 @@ async def _read(target: ClusterClient, tp: TopicPartition, tail: TargetTail, ids
     offset = max(tail.reads_from, await target.end_offset(tp, timestamp=EARLIEST))
     try:
         async for batches, _ in log_between(target, tp, offset, tail.log_end):
-            tail.add(batches)
+            tail.add_batches(batches)
         tail.ends(producers, appended_to)
     except LogContradiction as found:
         tail.contradiction = found
@@ -222,7 +222,7 @@ async def match_logs(
     first = await target.end_offset(partition.target_tp, timestamp=EARLIEST)
     async for batches, _ in log_between(target, partition.target_tp, max(row.downstream + 1, first), end):
         for batch in batches:
-            there.add(batch)
+            there.add_batch(batch)
     there.ends()
     compacted = first <= row.downstream + 1 and not there.strangers
     # A record cannot have been copied before it was written. Half of the time is left for clocks that are ahead.
@@ -238,7 +238,7 @@ async def match_logs(
             if action in (BatchAction.SKIP, BatchAction.REFUSE):
                 continue
             records = [r for r in read_records(batch) if r.offset >= position]
-            if match.add(there.as_stamped(records)) and match.next is not None:
+            if match.compare(there.as_stamped(records)) and match.next is not None:
                 return MatchedPosition(match.upstream, match.next)
         reached = next_offset(batches[-1])
     match.ends()

@@ -292,14 +292,14 @@ class SlotEngine:
         self._happen(partition, Failed(of_source=True))
 
     def _on_answer(
-        self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
+        self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> None:
         event: PartitionEvent
         if isinstance(answer, NoProduceAnswer):
-            event = Failed(flight=flight)
+            event = Failed(sent=sent)
         elif answer.code == KafkaErrorCode.NONE:
-            event = Acked(flight, answer.base_offset, now_ms(), answer.rewrote_times(flight.outgoing))
+            event = Acked(sent, answer.base_offset, now_ms(), answer.rewrote_times(sent.outgoing))
         else:
-            event = self._error_handler.on_append_error(partition, flight, answer)
+            event = self._error_handler.on_append_error(partition, sent, answer)
         self._happen(partition, event)
         self._fetcher.nudge(partition)

@@ -32,19 +32,19 @@ class ErrorHandler:
         return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, of_source=True)
 
     def on_append_error(
-        self, partition: PartitionMachine, flight: InFlightBatch, answer: ProduceAnswer
+        self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer
     ) -> Failed | Refused:
         """The target answered an append with an error. What is too large as one batch is split from now on."""
         meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), flight)
-        outgoing = flight.outgoing
+            return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), sent)
+        outgoing = sent.outgoing
         if meaning is ErrorMeaning.TOO_LARGE and outgoing.count > 1:
-            return Failed(f"{where}; splitting", flight, max_bytes=outgoing.size // 2)
+            return Failed(f"{where}; splitting", sent, max_bytes=outgoing.size // 2)
         if meaning not in (ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE):
-            return Failed(where, flight)
+            return Failed(where, sent)
         records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
         named = range(1) if meaning is ErrorMeaning.TOO_LARGE else [i for i, _ in answer.records]
         why = f"{where} ({answer.message or 'no message'}){records}"
-        return Refused(why, refused_outgoing(outgoing, named, why) if outgoing.count else None, flight=flight)
+        return Refused(why, refused_outgoing(outgoing, named, why) if outgoing.count else None, sent=sent)

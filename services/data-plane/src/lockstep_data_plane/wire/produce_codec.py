@@ -51,7 +51,7 @@ def produce_request(
 
 
 class ProduceAnswer(NamedTuple):
-    """What the target said of one flight. `code` 0: appended at `base_offset`."""
+    """What the target said of one batch. `code` 0: appended at `base_offset`."""
 
     code: int
     base_offset: int = -1

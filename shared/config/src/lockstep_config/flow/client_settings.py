@@ -123,7 +123,7 @@ def client_id(settings: FlowSettings, role: str, properties: Mapping[str, str], 
     return "|".join(part for part in (of_user, str(settings.flow), connector, role) if part)
 
 
-def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
+def aiokafka_connection(side: Cluster | Mapping[str, str]) -> dict[str, Any]:
     """Keyword arguments for `aiokafka.conn.create_conn` about security: a cluster's, or those of a client's Java
     properties.
 
@@ -131,7 +131,7 @@ def aiokafka_connection(of: Cluster | Mapping[str, str]) -> dict[str, Any]:
     certificates' files now, so that renewed ones count from the next call; raises StoresUnusable when they do not
     serve. The context cannot be pickled: call this where the connection is made.
     """
-    properties = of.properties if isinstance(of, Cluster) else of
+    properties = side.properties if isinstance(side, Cluster) else side
     arguments: dict[str, Any] = {"security_protocol": read_protocol(properties)}
     if uses_tls(properties):
         with _stores():

@@ -20,40 +20,40 @@ SYNCS = "offset syncs"
 
 
 def check_agreements(
-    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
+    layers: Layers, reader: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
     """Everything about one flow."""
     if plane.enabled:
-        _check_offset_syncs(of, findings)
-        _check_checkpoints(of, findings)
-    _check_separator(of, findings)
-    _check_aliases(layers, of, plane, policy, findings)
-    _check_recompress(of, plane, findings)
-    _check_exactly_once(of, plane, findings)
+        _check_offset_syncs(reader, findings)
+        _check_checkpoints(reader, findings)
+    _check_separator(reader, findings)
+    _check_aliases(layers, reader, plane, policy, findings)
+    _check_recompress(reader, plane, findings)
+    _check_exactly_once(reader, plane, findings)
     _check_spark(layers, plane, findings)
 
 
-def _check_recompress(of: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = of.found("lockstep.recompress")
+def _check_recompress(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
+    found = reader.found("lockstep.recompress")
     if found and plane.compression.recompress and plane.compression_type is None:
         findings.note(
             found,
-            f"is true, but no compression.type of the producer on {of.flow.target} says into what: batches pass as "
+            f"is true, but no compression.type of the producer on {reader.flow.target} says into what: batches pass as "
             "they are",
         )
 
 
-def _check_exactly_once(of: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
-    found = of.found("exactly.once.support")
-    if not (found and plane.enabled and of.choice("exactly.once.support") == "required"):
+def _check_exactly_once(reader: Reader, plane: DataPlaneSettings, findings: Diagnostics) -> None:
+    found = reader.found("exactly.once.support")
+    if not (found and plane.enabled and reader.choice("exactly.once.support") == "required"):
         return
     lacking = []
     if not plane.exactly_once:
-        lacking.append(f"{of.flow.target}.exactly.once.source.support=enabled")
+        lacking.append(f"{reader.flow.target}.exactly.once.source.support=enabled")
     if plane.isolation_level != "read_committed":
-        lacking.append(f"{of.flow.source}.consumer.isolation.level=read_committed")
+        lacking.append(f"{reader.flow.source}.consumer.isolation.level=read_committed")
     if lacking:
-        findings.problem(found, f"is required, so {of.flow} needs {' and '.join(lacking)}")
+        findings.problem(found, f"is required, so {reader.flow} needs {' and '.join(lacking)}")
 
 
 def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics) -> None:
@@ -63,34 +63,39 @@ def _check_spark(layers: Layers, plane: DataPlaneSettings, findings: Diagnostics
         findings.problem(layers.top[MASTER], str(exc))
 
 
-def _check_offset_syncs(of: Reader, findings: Diagnostics) -> None:
+def _check_offset_syncs(reader: Reader, findings: Diagnostics) -> None:
     """KIP-1031: who writes no offset syncs must not say where they go (`mm2-behaviour.md` §5.2)."""
-    if of.boolean("emit.offset-syncs.enabled"):
+    if reader.boolean("emit.offset-syncs.enabled"):
         return
     for key in ("offset-syncs.topic.replication.factor", "offset-syncs.topic.location"):
-        found = of.found(key)
+        found = reader.found(key)
         if found:
-            findings.problem(found, f"is set, but {of.flow} writes no offset syncs (emit.offset-syncs.enabled=false)")
-    off = of.found("emit.offset-syncs.enabled")
-    if off and of.boolean("emit.checkpoints.enabled"):
-        findings.note(off, f"is false, so {of.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so")
+            findings.problem(
+                found, f"is set, but {reader.flow} writes no offset syncs (emit.offset-syncs.enabled=false)"
+            )
+    off = reader.found("emit.offset-syncs.enabled")
+    if off and reader.boolean("emit.checkpoints.enabled"):
+        findings.note(
+            off, f"is false, so {reader.flow} has no checkpoints: set emit.checkpoints.enabled=false to say so"
+        )
 
 
-def _check_checkpoints(of: Reader, findings: Diagnostics) -> None:
+def _check_checkpoints(reader: Reader, findings: Diagnostics) -> None:
     """MM2 refuses a checkpoint connector that writes none (`mm2-behaviour.md` §7 no. 32); here the rest of the flow
     goes on."""
-    off = of.found("emit.checkpoints.enabled")
-    if off is None or of.boolean("emit.checkpoints.enabled"):
+    off = reader.found("emit.checkpoints.enabled")
+    if off is None or reader.boolean("emit.checkpoints.enabled"):
         return
     unmoved = " and moves no group, although sync.group.offsets.enabled is true"
     findings.note(
         off,
-        f"is false, so {of.flow} has no checkpoints{unmoved if of.boolean('sync.group.offsets.enabled') else ''}",
+        f"is false, so {reader.flow} has no checkpoints"
+        f"{unmoved if reader.boolean('sync.group.offsets.enabled') else ''}",
     )
 
 
-def _check_separator(of: Reader, findings: Diagnostics) -> None:
-    found = of.found("replication.policy.separator")
+def _check_separator(reader: Reader, findings: Diagnostics) -> None:
+    found = reader.found("replication.policy.separator")
     if found is not None:
         _check_part_of_name(found, found.value.strip(), findings)
 
@@ -105,16 +110,16 @@ def _check_part_of_name(found: Entry, value: str, findings: Diagnostics) -> None
 
 
 def _check_aliases(
-    layers: Layers, of: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
+    layers: Layers, reader: Reader, plane: DataPlaneSettings, policy: ReplicationPolicy, findings: Diagnostics
 ) -> None:
-    stated = [found for key in ALIAS_KEYS if (found := of.found(key)) is not None]
+    stated = [found for key in ALIAS_KEYS if (found := reader.found(key)) is not None]
     for found in stated:
         _check_part_of_name(found, found.value, findings)
-    aliases = precedence.aliases(layers, of.flow)
+    aliases = precedence.aliases(layers, reader.flow)
     if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
         findings.problem(
             stated[-1],
-            f"makes both aliases of {of.flow} {aliases.target!r}. With a policy that keeps names each topic then "
+            f"makes both aliases of {reader.flow} {aliases.target!r}. With a policy that keeps names each topic then "
             f"counts as one of the target's own, and MirrorMaker mirrors none: remove {' and '.join(ALIAS_KEYS)}, for "
             "the policy alone keeps the names",
         )

@@ -29,16 +29,16 @@ _FETCH = {
 _LEVELS = {f"compression.{codec}.level": f"{codec}_level" for codec in ("gzip", "lz4", "zstd")}
 
 
-def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
-    """`of` reads the flow's connectors, `worker` the Connect worker on its target."""
+def data_plane_settings(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enabled: bool) -> DataPlaneSettings:
+    """`reader` reads the flow's connectors, `worker` the Connect worker on its target."""
     consumer = texts(precedence.client(layers, flow, "source", "consumer"))
     producer = texts(precedence.record_producer(layers, flow))
-    legacy = legacy_settings(of)
+    legacy = legacy_settings(reader)
     by_key = legacy is not None and legacy.partitioning == "key"
     committed = _chosen(consumer, "consumer", "isolation.level", "read_uncommitted") == "read_committed"
     latest = _chosen(consumer, "consumer", "auto.offset.reset", RESET if legacy else "earliest") == "latest"
     flush_every: timedelta = worker.value("offset.flush.interval.ms")
-    return of.settings(
+    return reader.settings(
         DataPlaneSettings,
         enabled=enabled,
         isolation_level="read_committed" if committed else "read_uncommitted",
@@ -50,23 +50,23 @@ def data_plane_settings(layers: Layers, flow: Flow, of: Reader, worker: Reader, 
             replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
-        compression=of.settings(CompressionSettings, **_numbers(producer, _LEVELS)),
+        compression=reader.settings(CompressionSettings, **_numbers(producer, _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
         mm2_flushes_every=flush_every,
         exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
-        transaction_interval=_transaction_interval(of, flush_every),
+        transaction_interval=_transaction_interval(reader, flush_every),
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),
         legacy=legacy,
     )
 
 
-def _transaction_interval(of: Reader, flush_every: timedelta) -> timedelta | None:
+def _transaction_interval(reader: Reader, flush_every: timedelta) -> timedelta | None:
     """None: as soon as it can (`transaction.boundary=poll`). Connect's own default is its flush interval."""
-    if of.choice("transaction.boundary") == "poll":
+    if reader.choice("transaction.boundary") == "poll":
         return None
     key = "transaction.boundary.interval.ms"
-    interval: timedelta = of.value(key) if of.found(key) else flush_every
+    interval: timedelta = reader.value(key) if reader.found(key) else flush_every
     return interval
 
 

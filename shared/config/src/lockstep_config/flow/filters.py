@@ -49,36 +49,36 @@ class Filters:
     config_properties: ConfigPropertyFilter
 
 
-def read_filters(layers: Layers, of: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
+def read_filters(layers: Layers, reader: Reader, rules: RuleSet, findings: Diagnostics) -> Filters:
     """Of one flow. If a class cannot be used, that is a problem and MM2's own replaces it."""
-    separator = of.text("replication.policy.separator")
-    alias = precedence.aliases(layers, of.flow).source
-    internal = of.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
-    known = precedence.every_alias(layers, of.flow) if of.choice(HEARTBEATS_TOPICS) == "exact" else None
+    separator = reader.text("replication.policy.separator")
+    alias = precedence.aliases(layers, reader.flow).source
+    internal = reader.boolean("replication.policy.internal.topic.separator.enabled") and rules.separator_in_internal
+    known = precedence.every_alias(layers, reader.flow) if reader.choice(HEARTBEATS_TOPICS) == "exact" else None
     arguments = {
         "source_alias": alias,
         "separator": separator,
         "internal_separator": internal,
         "narrow_internal": rules.narrow_internal,
     }
-    policy = _own(PythonPolicy, "replication.policy.class", layers, of, findings, arguments)
+    policy = _own(PythonPolicy, "replication.policy.class", layers, reader, findings, arguments)
     if policy is not None:
-        _remark(policy, of, alias, findings)
+        _remark(policy, reader, alias, findings)
     return Filters(
         policy=policy
         or (
             IdentityReplicationPolicy(alias, separator, internal, rules.narrow_internal, known)
-            if of.text("replication.policy.class") in IDENTITY_POLICIES
+            if reader.text("replication.policy.class") in IDENTITY_POLICIES
             else DefaultReplicationPolicy(separator, internal, rules.narrow_internal, known)
         ),
-        topics=_own(PythonTopics, "topic.filter.class", layers, of, findings)
-        or NameFilter(of.elements("topics"), of.elements("topics.exclude", rules.topics_exclude)),
-        groups=_own(PythonGroups, "group.filter.class", layers, of, findings)
-        or NameFilter(of.elements("groups"), of.elements("groups.exclude")),
-        config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, of, findings)
+        topics=_own(PythonTopics, "topic.filter.class", layers, reader, findings)
+        or NameFilter(reader.elements("topics"), reader.elements("topics.exclude", rules.topics_exclude)),
+        groups=_own(PythonGroups, "group.filter.class", layers, reader, findings)
+        or NameFilter(reader.elements("groups"), reader.elements("groups.exclude")),
+        config_properties=_own(PythonConfigProperties, "config.property.filter.class", layers, reader, findings)
         or ConfigPropertyExclude(
-            of.elements("config.properties.exclude", rules.config_properties_exclude),
-            "source" if of.choice("use.defaults.from") == "source" else "target",
+            reader.elements("config.properties.exclude", rules.config_properties_exclude),
+            "source" if reader.choice("use.defaults.from") == "source" else "target",
         ),
     )
 
@@ -87,22 +87,22 @@ def _own(
     kind: type[C],
     java: str,
     layers: Layers,
-    of: Reader,
+    reader: Reader,
     findings: Diagnostics,
     arguments: Mapping[str, Any] | None = None,
 ) -> C | None:
-    found = of.found(JAVA_KEYS[java])
-    if kind is not PythonPolicy and not of.boolean("enabled"):
+    found = reader.found(JAVA_KEYS[java])
+    if kind is not PythonPolicy and not reader.boolean("enabled"):
         return None  # it has heartbeats only, which nobody filters
     if found is None:
-        theirs = of.found(java)
+        theirs = reader.found(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):
             findings.problem(theirs, refusal)  # another flow has a Python class in its place, this one has none
         return None
     where = findings.where(found)
     try:
         made = kind(
-            found.value.strip(), _properties(layers, of.flow, read_own_keys(found.value)), where, arguments or {}
+            found.value.strip(), _properties(layers, reader.flow, read_own_keys(found.value)), where, arguments or {}
         )
         made.try_out()
     except (BadValue, ClassFailed) as exc:
@@ -111,9 +111,9 @@ def _own(
     return made
 
 
-def _remark(policy: PythonPolicy, of: Reader, alias: str, findings: Diagnostics) -> None:
+def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnostics) -> None:
     """Without a producer id, only names show that a topic goes round."""
-    found = of.found(JAVA_KEYS["replication.policy.class"])
+    found = reader.found(JAVA_KEYS["replication.policy.class"])
     if found is None or keeps_names(policy, alias):
         return
     remote = policy.format_remote_topic(alias, "t")

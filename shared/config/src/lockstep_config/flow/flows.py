@@ -47,9 +47,9 @@ def find_flows(layers: Layers, aliases: Sequence[str]) -> tuple[Flow, ...]:
     pairs = (Flow(source, target) for source, target in permutations(aliases, 2))
     readers = (Reader(layers, flow, defaults=legacy_defaults(layers, flow)) for flow in pairs)
     return tuple(
-        of.flow
-        for of in readers
-        if values.is_boolean(of.text("enabled")) and (_enabled_for_pair(layers, of.flow) or _heartbeats(of))
+        reader.flow
+        for reader in readers
+        if values.is_boolean(reader.text("enabled")) and (_enabled_for_pair(layers, reader.flow) or _heartbeats(reader))
     )
 
 
@@ -64,19 +64,19 @@ def read_cluster(layers: Layers, alias: str, flow: Flow | None = None) -> Cluste
 
 def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSettings:
     """All settings of one flow; what does not fit together goes into `findings`."""
-    of = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
-    connectors = {name: replace(of, connector=name) for name in CONNECTORS}
+    reader = Reader(layers, flow, defaults=legacy_defaults(layers, flow))
+    connectors = {name: replace(reader, connector=name) for name in CONNECTORS}
     source, checkpoints, heartbeats = connectors.values()
     worker = Reader(layers, flow, of_worker=True)
-    enabled = of.boolean("enabled")
+    enabled = reader.boolean("enabled")
     copies = enabled and _runs(source)
-    rules = of.value(MM2_VERSION)
+    rules = reader.value(MM2_VERSION)
     checkpoint = _checkpoint(checkpoints, enabled and _runs(checkpoints))
     plane = data_plane_settings(layers, flow, source, worker, copies)
-    filters = read_filters(layers, of, rules, findings)
+    filters = read_filters(layers, reader, rules, findings)
     policy = filters.policy if plane.legacy is None else LegacyReplicationPolicy(flow.source)
-    check_agreements(layers, of, plane, policy, findings)
-    check_legacy(of, findings)
+    check_agreements(layers, reader, plane, policy, findings)
+    check_legacy(reader, findings)
     group_id = worker.text("group.id") if worker.found("group.id") else None
     return FlowSettings(
         flow=flow,
@@ -89,17 +89,17 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         topics=filters.topics,
         groups=filters.groups,
         config_properties=filters.config_properties,
-        topic_sync=of.settings(
+        topic_sync=reader.settings(
             TopicSyncSettings,
             keeps_counts=plane.by_key,
-            cycles_exact=of.choice(CYCLES) == "exact",
+            cycles_exact=reader.choice(CYCLES) == "exact",
             aliases=precedence.every_alias(layers, flow),
         ),
-        acl_sync=of.settings(AclSyncSettings, enabled=copies and of.boolean("sync.topic.acls.enabled")),
+        acl_sync=reader.settings(AclSyncSettings, enabled=copies and reader.boolean("sync.topic.acls.enabled")),
         checkpoint=checkpoint,
-        heartbeat=of.settings(HeartbeatSettings, enabled=_heartbeats(of) and _runs(heartbeats)),
+        heartbeat=reader.settings(HeartbeatSettings, enabled=_heartbeats(reader) and _runs(heartbeats)),
         data_plane=plane,
-        control=_control(of, worker, flow),
+        control=_control(reader, worker, flow),
         tracing=_tracing(layers),
         clients=_clients(layers, flow, findings),
         rules=rules,
@@ -139,12 +139,12 @@ def _connector_settings(connector: Reader, findings: Diagnostics) -> ConnectorSe
     )
 
 
-def _checkpoint(of: Reader, enabled: bool) -> CheckpointSettings:
-    emits = of.boolean("emit.checkpoints.enabled") and of.boolean("emit.offset-syncs.enabled")
-    return of.settings(
+def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
+    emits = reader.boolean("emit.checkpoints.enabled") and reader.boolean("emit.offset-syncs.enabled")
+    return reader.settings(
         CheckpointSettings,
         enabled=enabled and emits,
-        follow_rewinds=of.choice("lockstep.groups.on.rewind") == "follow",
+        follow_rewinds=reader.choice("lockstep.groups.on.rewind") == "follow",
     )
 
 
@@ -159,9 +159,9 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     )
 
 
-def _auto_restart(of: Reader, findings: Diagnostics) -> AutoRestart:
-    one = of.settings(AutoRestart)
-    found = of.found("lockstep.auto.restart.max")
+def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
+    one = reader.settings(AutoRestart)
+    found = reader.found("lockstep.auto.restart.max")
     if found and not one.enabled:
         findings.without_effect(found, "lockstep.auto.restart.enabled=false: nothing is started again")
     return one
@@ -173,14 +173,14 @@ def _tracing(layers: Layers) -> bool:
     return line is not None and line.value.strip().lower() == "opentelemetry"
 
 
-def _control(of: Reader, worker: Reader, flow: Flow) -> ControlSettings:
-    ours = of.found("lockstep.control.replication.factor")
-    topic = of.found("offsets.storage.topic") or worker.found("offset.storage.topic")
+def _control(reader: Reader, worker: Reader, flow: Flow) -> ControlSettings:
+    ours = reader.found("lockstep.control.replication.factor")
+    topic = reader.found("offsets.storage.topic") or worker.found("offset.storage.topic")
     return worker.settings(
         ControlSettings,
         replication_factor=values.integer(ours.value) if ours else worker.value("offset.storage.replication.factor"),
         offset_storage_topic=topic.value.strip() if topic else progress_topic(flow),
-        progress_connector=of.text("lockstep.progress.connector"),
+        progress_connector=reader.text("lockstep.progress.connector"),
     )
 
 
@@ -208,8 +208,8 @@ def _enabled_for_pair(layers: Layers, flow: Flow) -> bool:
     return own is not None and values.is_true(own.value)
 
 
-def _heartbeats(of: Reader) -> bool:
-    return values.is_true(of.text("emit.heartbeats.enabled"))
+def _heartbeats(reader: Reader) -> bool:
+    return values.is_true(reader.text("emit.heartbeats.enabled"))
 
 
 def shadowed(layers: Layers, flows: Sequence[Flow]) -> Iterator[tuple[Entry, Entry]]:

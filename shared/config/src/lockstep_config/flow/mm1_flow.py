@@ -54,48 +54,48 @@ def legacy_defaults(layers: Layers, flow: Flow) -> Mapping[str, str]:
     return found
 
 
-def legacy_settings(of: Reader) -> LegacySettings | None:
+def legacy_settings(reader: Reader) -> LegacySettings | None:
     """None: the flow is no legacy flow."""
-    if not _is_legacy(of.layers, of.flow):
+    if not _is_legacy(reader.layers, reader.flow):
         return None
-    return of.settings(LegacySettings, group=of.text(LEGACY_GROUP))
+    return reader.settings(LegacySettings, group=reader.text(LEGACY_GROUP))
 
 
-def check_legacy(of: Reader, findings: Diagnostics) -> None:
+def check_legacy(reader: Reader, findings: Diagnostics) -> None:
     """What the lines of one flow must agree on."""
-    if not _is_legacy(of.layers, of.flow):
+    if not _is_legacy(reader.layers, reader.flow):
         for key in _ONLY_THERE:
-            line = of.layers.flow_lines(of.flow).get(key)
+            line = reader.layers.flow_lines(reader.flow).get(key)
             if line is not None:
-                findings.without_effect(line, f"{of.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
+                findings.without_effect(line, f"{reader.flow} is no legacy flow: {LEGACY_GROUP} makes it one")
         return
-    if of.choice(LEGACY_PARTITIONING) == "key":
-        _check_by_key(of, findings)
-    policy = of.found("replication.policy.class")
+    if reader.choice(LEGACY_PARTITIONING) == "key":
+        _check_by_key(reader, findings)
+    policy = reader.found("replication.policy.class")
     if policy is not None and policy.value.strip() not in IDENTITY_POLICIES:
         findings.problem(
             policy,
-            f"is {policy.value.strip()!r}, but {of.flow} is a legacy flow ({LEGACY_GROUP}), whose topics keep their "
-            f"names: remove this line, or set {of.flow}.replication.policy.class={IDENTITY_POLICIES[1]}",
+            f"is {policy.value.strip()!r}, but {reader.flow} is a legacy flow ({LEGACY_GROUP}), whose topics keep "
+            f"their names: remove this line, or set {reader.flow}.replication.policy.class={IDENTITY_POLICIES[1]}",
         )
-    refused = of.found("lockstep.on.refused")
-    if refused is not None and of.boolean(LEGACY_ABORT) and "quarantine" in refused.value:
+    refused = reader.found("lockstep.on.refused")
+    if refused is not None and reader.boolean(LEGACY_ABORT) and "quarantine" in refused.value:
         findings.problem(
             refused,
-            f"puts what the target refuses into quarantine and goes on, but {of.flow} is to stop then: "
+            f"puts what the target refuses into quarantine and goes on, but {reader.flow} is to stop then: "
             f"set {LEGACY_ABORT}=false, or remove this line",
         )
 
 
-def _check_by_key(of: Reader, findings: Diagnostics) -> None:
+def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
     """If keys choose the partitions, an offset of the source has no certain place on the target."""
     for key in ("emit.checkpoints.enabled", "emit.offset-syncs.enabled"):
-        found = of.found(key)
-        if found is not None and of.boolean(key):
+        found = reader.found(key)
+        if found is not None and reader.boolean(key):
             findings.problem(
                 found,
-                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {of.flow.source} has no place on "
-                f"{of.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
+                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {reader.flow.source} has no place on "
+                f"{reader.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
             )
 
 

@@ -59,7 +59,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LogLevels:
-    """`root`: of everybody who has none of their own in `of` (by service, or `clients`); empty: nothing is said."""
+    """`root`: of everybody who has none of their own in `levels` (by service, or `clients`); empty: nothing is said."""
 
     root: str = ""
     by_service: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -104,12 +104,12 @@ def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, .
             root = level
         else:
             loggers[name] = level
-    of: dict[str, str] = {}
+    levels: dict[str, str] = {}
     for name, services in _COUNTERPARTS.items():
         if name in loggers:
-            of |= dict.fromkeys(services, loggers[name])
+            levels |= dict.fromkeys(services, loggers[name])
     unknown = tuple(name for name in loggers if name not in _COUNTERPARTS)
-    return LogLevels(root, of), unknown, tuple(wrong)
+    return LogLevels(root, levels), unknown, tuple(wrong)
 
 
 def _first(key: str, properties: Mapping[str, str]) -> str:

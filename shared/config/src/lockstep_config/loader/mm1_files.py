@@ -54,10 +54,10 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
     what is wrong in them is among the problems, here or once the lines are checked."""
     lines = _Lines()
-    lines.add(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
-    lines.add(Entry(f"{FLOW}.enabled", "true"))
+    lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
+    lines.add_entry(Entry(f"{FLOW}.enabled", "true"))
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
-    lines.add(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
+    lines.add_entry(Entry(f"{OPPOSITE}.emit.heartbeats.enabled", "false"))
     sides: tuple[tuple[Side, Path], ...] = (("consumer", files.consumer), ("producer", files.producer))
     for side, path in sides:
         text = read_properties(read_config_file(path), path)
@@ -69,7 +69,7 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
     for key, value in mm1_names(files.options.get("name", "").strip() or group, FLOW).items():
         lines.entries.setdefault(key, Entry(key, value))
     if f"{FLOW}.topics" not in lines.entries:
-        lines.add(Entry(f"{FLOW}.topics", EVERY_TOPIC))
+        lines.add_entry(Entry(f"{FLOW}.topics", EVERY_TOPIC))
     entries = tuple(lines.entries.values())
     return PropertiesText(entries, tuple(lines.problems), tuple(lines.notes), tuple(lines.unused))
 
@@ -81,7 +81,7 @@ class _Lines:
     notes: list[Problem] = field(default_factory=list)
     unused: list[Problem] = field(default_factory=list)
 
-    def add(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry) -> None:
         self.entries[entry.key] = entry
 
     def problem(self, entry: Entry, message: str) -> None:
@@ -112,9 +112,9 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
             _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)
     if "bootstrap.servers" not in there:
         # Empty: the line's own check says what to write.
-        lines.add(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
+        lines.add_entry(Entry(f"{alias}.bootstrap.servers", "", file=path, written="bootstrap.servers"))
     if side == "consumer" and "group.id" not in there:
-        lines.add(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
+        lines.add_entry(Entry(f"{FLOW}.{LEGACY_GROUP}", "", file=path, written="group.id"))
 
 
 def _mm2_key(side: Side, alias: str, name: str) -> str:
@@ -141,7 +141,7 @@ def _place(entry: Entry, lines: _Lines) -> None:
     if other is not None and other.file is not None and other.value.strip() != entry.value.strip():
         lines.problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
         return
-    lines.add(entry)
+    lines.add_entry(entry)
 
 
 def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
@@ -152,7 +152,7 @@ def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
         ("offset.commit.interval.ms", LEGACY_COMMIT_EVERY),
     ):
         if name in given:
-            lines.add(replace(given[name], key=f"{FLOW}.{key}"))
+            lines.add_entry(replace(given[name], key=f"{FLOW}.{key}"))
     if {"whitelist", "include"} <= given.keys():
         lines.without_effect(given["whitelist"], "--include counts, as in MirrorMaker")
     topics = given.get("include", given.get("whitelist"))
@@ -160,7 +160,7 @@ def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
         value = included(topics.value)
         if not value:
             lines.problem(topics, "names no topic: write Java regular expressions between commas, or * for every topic")
-        lines.add(replace(topics, key=f"{FLOW}.topics", value=value))
+        lines.add_entry(replace(topics, key=f"{FLOW}.topics", value=value))
     for name, why in (
         ("message.handler", "a message handler changes records and is a Java class, which cannot run here"),
         ("consumer.rebalance.listener", "a rebalance listener is a Java class, which cannot run here"),

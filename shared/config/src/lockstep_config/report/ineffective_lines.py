@@ -46,9 +46,9 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> No
 
 
 def _selects_nothing(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> None:
-    of = Reader(layers, settings.flow)
+    reader = Reader(layers, settings.flow)
     for key, what in (("topics", "topic"), ("groups", "group")):
-        found, without = of.found(key), of.found(f"{key}.exclude")
+        found, without = reader.found(key), reader.found(f"{key}.exclude")
         if found is None:
             continue
         included = split_list(found.value)

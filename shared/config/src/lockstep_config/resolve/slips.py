@@ -95,13 +95,13 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
 
 
 def _selects_none(pattern: str, needed: tuple[str, ...], key: Key) -> str:
-    of = "config" if key.name.startswith("config.") else "topic"
+    kind = "config" if key.name.startswith("config.") else "topic"
     does = "leaves out" if key.name.endswith(("exclude", "blacklist")) else "selects"
     characters = " and ".join("a blank" if one == " " else repr(one) for one in needed[:3] if one)
     why = slip(pattern) or ("patterns are separated by commas" if " " in pattern else "")
     return (
-        f"has {_shown(pattern)}, which {does} no {of}: a {of}'s name has only letters, digits, '.', '_' and '-', and "
-        f"this needs {characters or 'something else'}" + (f"; {why}" if why else "")
+        f"has {_shown(pattern)}, which {does} no {kind}: a {kind}'s name has only letters, digits, '.', '_' and '-', "
+        f"and this needs {characters or 'something else'}" + (f"; {why}" if why else "")
     )
 
 

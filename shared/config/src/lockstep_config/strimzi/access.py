@@ -85,10 +85,10 @@ def _reference(secret: Part, name_of_key: str, namespace: str) -> str:
     return f"${{{STRIMZI_SECRETS}:{place}:{key}}}" if name and key else ""
 
 
-def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:
+def _certificates(section: Part, field: str, namespace: str, lines: Lines) -> str:
     """References to all certificates of a list, one after the other."""
     found = []
-    for secret in of.parts(field):
+    for secret in section.parts(field):
         keys = [key for key in ("certificate", "pattern") if secret.text(key)]
         if len(keys) != 1:
             what = "has both certificate and pattern: keep one" if keys else "needs certificate or pattern"
@@ -98,14 +98,14 @@ def _certificates(of: Part, field: str, namespace: str, lines: Lines) -> str:
     return "\n".join(found)
 
 
-def _add_client_certificate(of: Part, tls: Part | None, alias: str, namespace: str, lines: Lines) -> None:
-    secret = of.part("certificateAndKey")
+def _add_client_certificate(section: Part, tls: Part | None, alias: str, namespace: str, lines: Lines) -> None:
+    secret = section.part("certificateAndKey")
     if secret is None:
-        lines.problem(of.place("certificateAndKey"), "is missing: type tls needs the secret with both")
+        lines.problem(section.place("certificateAndKey"), "is missing: type tls needs the secret with both")
         return
     if tls is None:
         lines.note(
-            of,
+            section,
             "is tls, but the cluster has no tls section, so it is spoken to in the clear, as Strimzi does",
         )
         return
@@ -116,59 +116,63 @@ def _add_client_certificate(of: Part, tls: Part | None, alias: str, namespace: s
         lines.add_line(f"{alias}.ssl.keystore.key", key, secret.place("key"))
 
 
-def _password_options(of: Part, kind: str, namespace: str, lines: Lines) -> dict[str, str]:
-    secret = of.part("passwordSecret")
-    if not of.text("username"):
-        lines.problem(of.place("username"), f"is missing: type {kind} needs it")
+def _password_options(section: Part, kind: str, namespace: str, lines: Lines) -> dict[str, str]:
+    secret = section.part("passwordSecret")
+    if not section.text("username"):
+        lines.problem(section.place("username"), f"is missing: type {kind} needs it")
     if secret is None:
-        lines.problem(of.place("passwordSecret"), f"is missing: type {kind} needs it, with secretName and password")
+        lines.problem(
+            section.place("passwordSecret"), f"is missing: type {kind} needs it, with secretName and password"
+        )
         return {}
     password = _reference(secret, "password", namespace)
     return (
-        {"username": _quotable(of.text("username")), "password": password} if of.text("username") and password else {}
+        {"username": _quotable(section.text("username")), "password": password}
+        if section.text("username") and password
+        else {}
     )
 
 
-def _oauth_options(of: Part, namespace: str, lines: Lines) -> dict[str, str]:
+def _oauth_options(section: Part, namespace: str, lines: Lines) -> dict[str, str]:
     """The options of Strimzi's own OAuth login, under its names."""
     options = {
-        field.option: _quotable(of.text(name))
+        field.option: _quotable(section.text(name))
         for name, field in AUTHENTICATION.items()
-        if field.option and not field.fields and of.text(name)
+        if field.option and not field.fields and section.text(name)
     }
-    if of.flag("disableTlsHostnameVerification"):
+    if section.flag("disableTlsHostnameVerification"):
         options["oauth.ssl.endpoint.identification.algorithm"] = ""
-    if of.flag("accessTokenIsJwt") is False:
+    if section.flag("accessTokenIsJwt") is False:
         options["oauth.access.token.is.jwt"] = "false"
-    if of.flag("includeAcceptHeader") is False:
+    if section.flag("includeAcceptHeader") is False:
         options["oauth.include.accept.header"] = "false"
-    options |= {f"oauth.sasl.extension.{one.key}": _quotable(one.value) for one in of.settings("saslExtensions")}
+    options |= {f"oauth.sasl.extension.{one.key}": _quotable(one.value) for one in section.settings("saslExtensions")}
     secrets = [(name, "key", field.option) for name, field in AUTHENTICATION.items() if field.option and field.fields]
     for name, name_of_key, option in (*secrets, ("passwordSecret", "password", "oauth.password.grant.password")):
-        secret = of.part(name)
+        secret = section.part(name)
         if secret is not None and (reference := _reference(secret, name_of_key, namespace)):
             options[option] = reference
-    if trusted := _certificates(of, "tlsTrustedCertificates", namespace, lines):
+    if trusted := _certificates(section, "tlsTrustedCertificates", namespace, lines):
         options["oauth.ssl.truststore.type"] = "PEM"
         options["oauth.ssl.truststore.certificates"] = trusted.replace("\n", " ")
-    _check_oauth(of, lines)
+    _check_oauth(section, lines)
     return options
 
 
-def _check_oauth(of: Part, lines: Lines) -> None:
-    if of.has("accessToken") or of.has("accessTokenLocation"):
+def _check_oauth(section: Part, lines: Lines) -> None:
+    if section.has("accessToken") or section.has("accessTokenLocation"):
         return
     proofs = ("clientSecret", "refreshToken", "clientAssertion", "clientAssertionLocation", "passwordSecret")
-    lacking = [name for name in ("tokenEndpointUri", "clientId") if not of.text(name)]
-    if not any(of.has(name) for name in proofs):
+    lacking = [name for name in ("tokenEndpointUri", "clientId") if not section.text(name)]
+    if not any(section.has(name) for name in proofs):
         lacking.append("clientSecret, refreshToken, clientAssertion or passwordSecret")
     if lacking:
         message = f"is oauth, which needs accessToken, or else also {' and '.join(lacking)}"
-        lines.problem(of.place("type"), message)
+        lines.problem(section.place("type"), message)
 
 
-def _add_custom(of: Part, alias: str, lines: Lines) -> None:
-    for one in of.settings():
+def _add_custom(section: Part, alias: str, lines: Lines) -> None:
+    for one in section.settings():
         if not one.key.startswith(_CUSTOM_PREFIXES):
             allowed = " and ".join(f"{prefix}*" for prefix in _CUSTOM_PREFIXES)
             lines.note(one, f"is ignored, as Strimzi does: a custom authentication takes {allowed}")
