@@ -18,7 +18,7 @@ from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.wire.cluster import KafkaProtocolError
-from lockstep_data_plane.wire.connection import ApiNotSupported, BrokerUnreachable, TopicDeletedError
+from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError
 from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
@@ -26,7 +26,6 @@ from lockstep_runtime.membership.flow_runner import GroupLost
 from lockstep_runtime.util import errors
 
 PASS = {
-    ApiNotSupported,
     BrokerUnreachable,
     CorruptRecordError,
     KafkaProtocolError,

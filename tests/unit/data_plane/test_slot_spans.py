@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
+from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_runtime.telemetry.tracing import Attribute, Tracing
 
 S = 1_000_000_000
@@ -24,20 +24,13 @@ class Slot:
 
     def __init__(self) -> None:
         self.now, self.kept = 10 * S, Kept()
-        self.copied = CopyTotals(records=0, bytes=0, partitions=2, held_bytes=0)
+        self.records = 0
         self.slot_spans = SlotSpans(self.kept, "A->B", 1, "run", lambda: self.now)
 
     def after(self, seconds: float, records: int = 0, trouble: str = "", *, last: bool = False) -> None:
         self.now += int(seconds * S)
-        before = self.copied
-        self.copied = CopyTotals(
-            records=before.records + records,
-            bytes=before.bytes + 10 * records,
-            partitions=2,
-            held_bytes=5,
-            trouble=trouble,
-        )
-        self.slot_spans.update(lambda: self.copied, last=last)
+        self.records += records
+        self.slot_spans.update(self.records, 10 * self.records, trouble, last=last, partitions=2, held_bytes=5)
 
 
 def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:

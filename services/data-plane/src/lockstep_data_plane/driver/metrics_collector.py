@@ -170,8 +170,7 @@ class MetricsCollector:
                 if row is not None:
                     rows.append(row)
                     yield from self._partition(slot, row, lags.get((topic, number)))
-        yield from self._flow(rows)
-        yield from self._lags(lags)
+        yield from self._flow(rows, lags)
         kept = self._slots()
         slots = {slot: len(partitions) for slot, partitions in assigned.items() if partitions or slot in kept}
         yield from self._slots_together(slots, kept)
@@ -210,16 +209,6 @@ class MetricsCollector:
             for tp, topic in self.selected().items()
         }
 
-    def _lags(self, lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
-        flow = str(self._ctx.flow)
-        for (topic, number), lag in lags.items():
-            if lag is not None:
-                yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
-                yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
-        yield Sample(m.LAG_UNKNOWN, (flow,), sum(lag is None for lag in lags.values()))
-        for state, count in self.states().items():
-            yield Sample(m.PARTITION_STATES, (flow, state), count)
-
     def states(self) -> dict[str, int]:
         """How many partitions do what: each is in one state."""
         now = self._ctx.clock.monotonic()
@@ -243,13 +232,20 @@ class MetricsCollector:
             return "stuck"
         return "copying" if tp in held else "silent"
 
-    def _flow(self, rows: Collection[PartitionProgress]) -> Iterator[Sample]:
+    def _flow(self, rows: Collection[PartitionProgress], lags: Mapping[TopicPartition, Lag | None]) -> Iterator[Sample]:
         flow = str(self._ctx.flow)
         yield Sample(m.PARTITIONS, (flow,), len(self._followed))
         halted = [row.case for row in rows if row.phase == "halted"]
         for case in CASES:
             yield Sample(m.HALTED_PARTITIONS, (flow, case), halted.count(case))
             yield Sample(m.GAPS, (flow, case), self._gaps[case])
+        for (topic, number), lag in lags.items():
+            if lag is not None:
+                yield Sample(m.LAG, (flow, topic, str(number)), lag.records)
+                yield Sample(m.LAG_SECONDS, (flow, topic, str(number)), lag.seconds)
+        yield Sample(m.LAG_UNKNOWN, (flow,), sum(lag is None for lag in lags.values()))
+        for state, count in self.states().items():
+            yield Sample(m.PARTITION_STATES, (flow, state), count)
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 

@@ -140,15 +140,15 @@ class SlotSupervisor:
     async def check(self, troubled_at: float) -> None:
         """Say what is newly wrong with the present run, and end one that is frozen or does not drain. `troubled_at`:
         when the target was last away, of which a slot's silence says nothing."""
-        if self.spec is None:
+        ctx, spec, health, slot = self._ctx, self.spec, self.health, f"slot {self.slot}"
+        if spec is None:
             return
         if self.stop_requested_at is not None:
-            await self._run_until_ended(self.spec, self.stop_requested_at)
-        else:
-            await self._run(self.spec, troubled_at)
-
-    async def _run(self, spec: SlotSpec, troubled_at: float) -> None:
-        ctx, health, slot = self._ctx, self.health, f"slot {self.slot}"
+            if health.check_ending(self.stop_requested_at, ctx.clock.monotonic()) is not None:
+                text = f"{slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
+                ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
+                await self._spark.cancel(spec)
+            return
         status = ctx.state.get(SlotStatus, str(self.slot))
         said = status if status is not None and status.run == spec.run else None
         if said is None and health.late:
@@ -161,12 +161,6 @@ class SlotSupervisor:
         elif ailment is SlotProblem.FROZEN:
             text = f"{slot} has said nothing for {health.silent_s:.0f} s; ending its task, another takes over"
             await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
-            await self._spark.cancel(spec)
-
-    async def _run_until_ended(self, spec: SlotSpec, stop_requested_at: float) -> None:
-        if self.health.check_ending(stop_requested_at, self._ctx.clock.monotonic()) is not None:
-            text = f"slot {self.slot} has not drained within {DRAINS_ALONE_WITHIN_S:.0f} s; the next one continues"
-            self._ctx.log.warn("slot cancelled", f"{text} from the target's log", slot=self.slot)
             await self._spark.cancel(spec)
 
     async def _keep(self) -> None:

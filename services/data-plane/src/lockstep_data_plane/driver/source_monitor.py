@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
-from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
+from lockstep_data_plane.slot.desired_state import desired_partitions
 from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
@@ -18,22 +17,12 @@ from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterError
 
 
-@dataclass(frozen=True, slots=True)
-class StalledPartition:
-    """The copy has been at `upstream` for `for_s` seconds; the source's readable records end at `end`."""
-
-    tp: TopicPartition
-    upstream: int
-    end: int
-    for_s: float
-
-
 class CopyStallDetector:
     """Remembers since when each partition stands still with something to copy."""
 
     def __init__(self) -> None:
         self._since: dict[TopicPartition, tuple[int, float]] = {}
-        self.stuck: dict[TopicPartition, StalledPartition] = {}
+        self.stuck: set[TopicPartition] = set()
         """Those that were named and have not moved since."""
 
     def check(
@@ -42,12 +31,12 @@ class CopyStallDetector:
         ends: Mapping[TopicPartition, int],
         now: float,
         resting: Collection[TopicPartition] = (),
-    ) -> tuple[list[StalledPartition], list[TopicPartition]]:
-        """Those newly found stuck, and those no longer stuck. A partition is no longer stuck if it moves, is up to
-        date, is halted for a reason of its own, or is `resting`. `ends`: the next offset behind what can be read. A
-        partition that is not in it had no answer, and stays as it was. `now`: seconds of a clock that does not go
-        back."""
-        found: list[StalledPartition] = []
+    ) -> tuple[dict[TopicPartition, float], list[TopicPartition]]:
+        """Those newly found stuck, with the seconds since they moved last, and those no longer stuck. A partition is no
+        longer stuck if it moves, is up to date, is halted for a reason of its own, or is `resting`. `ends`: the next
+        offset behind what can be read. A partition that is not in it had no answer, and stays as it was. `now`: seconds
+        of a clock that does not go back."""
+        found: dict[TopicPartition, float] = {}
         over: list[TopicPartition] = []
         for row in rows:
             tp = (row.topic, row.partition)
@@ -57,13 +46,14 @@ class CopyStallDetector:
             at_rest = row.phase == "halted" or tp in resting
             if at_rest or row.upstream != upstream or ends[tp] - 1 <= row.upstream:
                 self._since[tp] = (row.upstream, now)
-                if self.stuck.pop(tp, None) is not None:
+                if tp in self.stuck:
+                    self.stuck.remove(tp)
                     over.append(tp)
                 continue
             self._since[tp] = (upstream, since)
             if now - since >= STUCK_AFTER_S and tp not in self.stuck:
-                self.stuck[tp] = StalledPartition(tp, upstream, ends[tp], now - since)
-                found.append(self.stuck[tp])
+                self.stuck.add(tp)
+                found[tp] = now - since
         return found, over
 
 
@@ -120,7 +110,13 @@ class SourceMonitor:
     async def _observe(self, now: float) -> None:
         """Ask the clusters themselves how far their logs go: a slot that does not move cannot say that it should."""
         ctx = self._ctx
-        ordered, selected = self._ordered(), self._collector.selected()
+        ordered = {
+            tp: order
+            for row in ctx.state.all(Assignment)
+            if row.slot < self._slots
+            for tp, order in desired_partitions(ctx.state.rows, row.slot, row.partitions, ctx.settings.states).items()
+        }
+        selected = self._collector.selected()
         known = {(p.topic, p.partition): p for p in ctx.state.all(PartitionProgress)}
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
@@ -132,10 +128,10 @@ class SourceMonitor:
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
         found, over = self._stall_detector.check(rows, ends, now, resting)
-        for stuck in found:
-            name = f"{stuck.tp[0]}-{stuck.tp[1]}"
-            text = f"{name}: stuck at {stuck.upstream} for {stuck.for_s:.0f} s, the source goes up to {stuck.end - 1}"
-            await ctx.event("PartitionStuck", name, text, loud=True, upstream=stuck.upstream, source_end=stuck.end)
+        for tp, for_s in found.items():
+            name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
+            text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
+            await ctx.event("PartitionStuck", name, text, loud=True, upstream=upstream, source_end=ends[tp])
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
         seen = {
@@ -156,16 +152,6 @@ class SourceMonitor:
         except ClusterError:  # a slot that needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
-
-    def _ordered(self) -> dict[TopicPartition, DesiredPartition]:
-        """What every partition that a slot has is to do."""
-        state, states = self._ctx.state, self._ctx.settings.states
-        return {
-            tp: order
-            for row in state.all(Assignment)
-            if row.slot < self._slots
-            for tp, order in desired_partitions(state.rows, row.slot, row.partitions, states).items()
-        }
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:

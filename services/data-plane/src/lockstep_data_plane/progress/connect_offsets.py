@@ -43,19 +43,15 @@ class CommittedProgress:
         for batch in batches:
             records = [(record.key, record.value) for record in read_records(batch)]
             if batch.attributes & CONTROL:
-                self._ended(batch.producer_id, records)
+                for key, _ in records:
+                    if key is not None and len(key) >= _MARKER.size:
+                        held = self._open.pop(batch.producer_id, [])
+                        if _MARKER.unpack_from(key)[1] == COMMIT:
+                            self._apply(held)
             elif batch.attributes & TRANSACTIONAL:
                 self._open.setdefault(batch.producer_id, []).extend(records)
             else:
                 self._apply(records)
-
-    def _ended(self, producer_id: int, markers: Iterable[KeyValue]) -> None:
-        for key, _ in markers:
-            if key is not None and len(key) >= _MARKER.size:
-                _, kind = _MARKER.unpack_from(key)
-                held = self._open.pop(producer_id, [])
-                if kind == COMMIT:
-                    self._apply(held)
 
     def _apply(self, records: Iterable[KeyValue]) -> None:
         for key, value in records:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing
 
@@ -11,17 +10,6 @@ LEAST_NS = 1_000_000_000
 """No stretch is shorter, so a span a second is the most there is, however much is copied."""
 
 COPY = "data-plane copy"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyTotals:
-    """How far a slot is in its run: `records` and `bytes` only grow. `trouble`: what is wrong now."""
-
-    records: int
-    bytes: int
-    partitions: int
-    held_bytes: int
-    trouble: str = ""
 
 
 class SlotSpans:
@@ -33,27 +21,26 @@ class SlotSpans:
         self._attributes: dict[str, Attribute] = {"flow": flow, "service": "data-plane", "slot": slot, "run": run}
         self._now_ns = now_ns
         self._began_ns = now_ns()
-        self._before = CopyTotals(records=0, bytes=0, partitions=0, held_bytes=0)
+        self._records = self._bytes = 0
+        self._trouble = ""
 
-    def update(self, copied: Callable[[], CopyTotals], *, last: bool = False) -> None:
-        """To be called every now and then: ends the stretch when it is long enough, and begins the next one. `last`:
-        end it however short it is."""
+    def update(self, records: int, copied_bytes: int, trouble: str, *, last: bool = False, **now_held: int) -> None:
+        """To be called every now and then: ends the stretch when it is long enough, and begins the next one. Records
+        and bytes only grow in a run; `trouble`: what is wrong now. `last`: end it however short it is."""
         if self._tracing is NO_TRACING:
             return
         now = self._now_ns()
         if now - self._began_ns < LEAST_NS and not last:
             return
-        found, before = copied(), self._before
-        if found.records > before.records or found.trouble != before.trouble:
+        if records > self._records or trouble != self._trouble:
             self._tracing.stretch(
                 COPY,
                 self._began_ns,
                 max(now, self._began_ns),
-                found.trouble,
+                trouble,
                 **self._attributes,
-                records=found.records - before.records,
-                bytes=found.bytes - before.bytes,
-                partitions=found.partitions,
-                held_bytes=found.held_bytes,
+                records=records - self._records,
+                bytes=copied_bytes - self._bytes,
+                **now_held,
             )
-        self._began_ns, self._before = now, found
+        self._began_ns, self._records, self._bytes, self._trouble = now, records, copied_bytes, trouble

@@ -42,14 +42,11 @@ class OriginRows:
         self._cluster = cluster
         self._topics = topics
         self._cursors: dict[str, LogCursor] = {}
-        self._reading = SingleFlight(self._read_on)
-        self.rows: list[Origin] = []
-        """In the order of each topic's log."""
-
-    async def read(self) -> None:
+        self.read = SingleFlight(self._read_on).done
         """Read on, at least to where the topics end now; who asks while it is being read shares the next reading.
         Raises KafkaProtocolError and BrokerUnreachable; what was read until then is kept."""
-        await self._reading.done()
+        self.rows: list[Origin] = []
+        """In the order of each topic's log."""
 
     async def _read_on(self) -> None:
         topics = await self._topics()

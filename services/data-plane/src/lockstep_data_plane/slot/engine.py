@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
+from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, Measured, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -24,14 +25,14 @@ from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
-from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
+from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.slot.slot_clusters import connect_clusters
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_data_plane.wire.topic_limits import target_limits
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
@@ -303,3 +304,16 @@ class SlotEngine:
             event = self._error_handler.on_append_error(partition, sent, answer)
         self._happen(partition, event)
         self._fetcher.nudge(partition)
+
+
+def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
+    """By the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
+    configs = dict(topic.target_configs)
+    codec, how = plane.compression_type, plane.compression
+    return TargetLimits(
+        int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
+        CODECS[codec or "none"],
+        recompress=how.recompress and codec is not None,
+        levels=CompressionLevels(how.gzip_level, how.lz4_level, how.zstd_level),
+        tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
+    )

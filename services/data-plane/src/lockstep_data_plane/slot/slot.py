@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
-from lockstep_data_plane.progress.slot_spans import CopyTotals, SlotSpans
+from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.engine import SlotEngine
@@ -154,25 +154,26 @@ class Slot:
                     flushed_at = loop.time()
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._write_status("started")
-                self._slot_spans.update(self._stretch)
+                self._update_spans()
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
                 changed = await self._wait(due - loop.time())
             if self._assignment.ending:
                 await self._flush(everything=True)
                 await self._write_status("released")
         finally:
-            self._slot_spans.update(self._stretch, last=True)
+            self._update_spans(last=True)
             for task in (looking, lost, ending):
                 task.cancel()
             await cancelled(self._partition_tasks.values())
 
-    def _stretch(self) -> CopyTotals:
-        return CopyTotals(
-            records=self._engine.appended,
-            bytes=self._engine.appended_bytes,
+    def _update_spans(self, *, last: bool = False) -> None:
+        self._slot_spans.update(
+            self._engine.appended,
+            self._engine.appended_bytes,
+            "; ".join(self._troubles.now.values()),
+            last=last,
             partitions=len(self._partition_tasks),
             held_bytes=self._engine.held_bytes,
-            trouble="; ".join(self._troubles.now.values()),
         )
 
     @property

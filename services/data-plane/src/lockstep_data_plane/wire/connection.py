@@ -72,10 +72,6 @@ class TopicDeletedError(BrokerUnreachable):
         self.topic = topic
 
 
-class ApiNotSupported(BrokerUnreachable):
-    """A broker is too old for an API that the data plane needs: to us it is as good as away, until it is upgraded."""
-
-
 @cache
 def message(api: str, version: int, side: str) -> Any:
     """kio's module with the entities of an API's `request` or `response` in this version."""
@@ -197,14 +193,15 @@ class Connection(SessionConnection):
         self.round_trip_s = time.monotonic() - asked_at
 
     def version(self, api: str) -> int:
-        """The newest version of an API that both sides know. Raises ApiNotSupported."""
+        """The newest version of an API that both sides know. Raises BrokerUnreachable if the broker is too old for it,
+        which is as good as away until it is upgraded."""
         ours = APIS[api]
         low, high = self._versions.get(ours.key, (0, -1))
         chosen = min(ours.newest, high)
         if api == "metadata" and high < 0:
-            raise ApiNotSupported(f"{self.host}:{self.port}: {NOT_A_BROKER}")
+            raise BrokerUnreachable(f"{self.host}:{self.port}: {NOT_A_BROKER}")
         if chosen < max(ours.oldest, low):
-            raise ApiNotSupported(
+            raise BrokerUnreachable(
                 f"{self.host}:{self.port} speaks {api} up to version {high}, we need {ours.oldest}: Kafka 2.8 or newer"
             )
         return int(chosen)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
@@ -107,7 +107,11 @@ class TransactionCoordinators:
         while True:
             late = asyncio.get_running_loop().time() > deadline
             try:
-                connection = await self._connection(transactional_id)
+                broker = self._brokers.get(transactional_id)
+                if broker is None:
+                    broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
+                lane = f"transactions-{crc32(transactional_id.encode()) % LANES}"
+                connection = await self._cluster.connection(broker, lane)
                 answer = await connection.call(request(message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
@@ -128,12 +132,6 @@ class TransactionCoordinators:
             if code == KafkaErrorCode.NOT_COORDINATOR:
                 self._brokers.pop(transactional_id, None)
             await asyncio.sleep(backoff.next())
-
-    async def _connection(self, transactional_id: str) -> Connection:
-        broker = self._brokers.get(transactional_id)
-        if broker is None:
-            broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
-        return await self._cluster.connection(broker, f"transactions-{crc32(transactional_id.encode()) % LANES}")
 
     async def _coordinator(self, transactional_id: str) -> int:
         connection = await self._cluster.any_connection()
