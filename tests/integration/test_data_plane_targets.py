@@ -6,8 +6,7 @@ import time
 from datetime import timedelta
 
 from lockstep_data_plane.record_batch.layout import scan
-from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
-from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing, stamp
 from lockstep_data_plane.wire.cluster import connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer, produce_answer, produce_request
 from tests.support.batch_bytes import batch_bytes, records

@@ -13,7 +13,7 @@ import pytest
 
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, LogContradiction
-from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.resume.evidence import read_tail, remembered_by
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import produce_answer, produce_request

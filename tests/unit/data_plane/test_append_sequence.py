@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_data_plane.record_batch.stamp import SEQUENCES
+from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, OutgoingBatch, as_outgoing
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     GZIP,

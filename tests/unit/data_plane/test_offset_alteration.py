@@ -16,7 +16,7 @@ from lockstep_data_plane.admin.offset_admin import (
     refuse_beyond,
     reset_rows,
 )
-from lockstep_data_plane.record_batch.stamp import EPOCHS
+from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.stamp import stamp
+from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, message
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_request

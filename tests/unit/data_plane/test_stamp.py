@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.stamp import SEQUENCES, add_sequence, expected_crc, stamp
+from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, add_sequence, expected_crc, stamp
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,

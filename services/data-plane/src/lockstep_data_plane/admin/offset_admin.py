@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from lockstep_data_plane.record_batch.stamp import EPOCHS
+from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, parse_changes

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.coalesce import next_outgoing
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.stamp import StampedBatch, add_sequence, stamp
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch, add_sequence, stamp
 
 
 @dataclass(slots=True)

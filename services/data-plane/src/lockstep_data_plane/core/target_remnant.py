@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import add_sequence
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
-from lockstep_data_plane.record_batch.stamp import add_sequence
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 

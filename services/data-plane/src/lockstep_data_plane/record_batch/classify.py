@@ -11,7 +11,7 @@ from enum import Enum
 
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.stamp import expected_crc
+from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
 
 
 class BatchAction(Enum):

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, HEADER_SIZE, LOG_APPEND_TIME, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord, unstamped
 from lockstep_data_plane.record_batch.rebuild import build, read_records
-from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_data_plane.record_batch.varint import zigzag
 
 SMALL_BYTES = 4096

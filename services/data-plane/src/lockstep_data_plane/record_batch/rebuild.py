@@ -21,9 +21,8 @@ from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, LZ4, NONE, CompressionLevels, compress
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.stamp import expected_crc
 from lockstep_protocol.errors import NeedsDecision, RetriableError
 
 NO_LIMIT = 2**31 - 1

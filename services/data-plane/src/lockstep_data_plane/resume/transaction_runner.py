@@ -25,9 +25,9 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.transaction_state import TransactionBoundary, TransactionState
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.codecs import NONE
+from lockstep_data_plane.record_batch.outgoing_batch import stamp
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build
-from lockstep_data_plane.record_batch.stamp import stamp
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, produce_answer, produce_request

@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.stamp import StampedBatch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
