@@ -25,7 +25,7 @@ def checkpoint(group: str, topic: str, partition: int, up: int, down: int, metad
 def folded(groups: Groups, *checkpoints: Checkpoint) -> RemoteOffsets:
     fold = CheckpointFold(groups)
     for one in checkpoints:
-        fold.add(*encode_checkpoint(one))
+        fold.apply_record(*encode_checkpoint(one))
     return fold.result()
 
 
@@ -104,8 +104,8 @@ def test_checkpoints_are_in_the_order_of_their_last_writing() -> None:
 )
 def test_malformed_checkpoint_is_skipped_and_counted(key: bytes | None, value: bytes | None) -> None:
     fold = CheckpointFold("group1")
-    fold.add(key, value)
-    fold.add(*encode_checkpoint(GROUP_1[0]))
+    fold.apply_record(key, value)
+    fold.apply_record(*encode_checkpoint(GROUP_1[0]))
     assert fold.result() == RemoteOffsets((GROUP_1[0],), malformed=1)
 
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_of_another_version_is_not_guessed_at() -> None:
     """KAFKA-20659: a later version may mean something else by the same bytes."""
     key, value = encode_checkpoint(GROUP_1[0])
     with pytest.raises(UnsupportedRecordVersion, match="version 1"):
-        CheckpointFold("group1").add(key, b"\x00\x01" + value[2:])
+        CheckpointFold("group1").apply_record(key, b"\x00\x01" + value[2:])
 
 
 few = st.integers(0, 2)

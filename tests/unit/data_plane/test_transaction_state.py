@@ -138,7 +138,7 @@ class TestWhatCounts:
         append(p, 100)
         admit(p, batch(records(3, 2)))
         outstanding = launch(p)
-        assert p.step(Failed(of_source=True)).phase is Phase.SETTLING
+        assert p.step(Failed(source_failed=True)).phase is Phase.SETTLING
         assert p.ends_transaction_first
         assert p.progress[0] == 2
         p.step(Acked(outstanding, 103, now_ms=0))

@@ -95,7 +95,7 @@ def exit_codes() -> Iterator[tuple[str, int]]:
         "Ctrl-C": KeyboardInterrupt(),
     }.items():
         yield what, _code(_raising(fault))
-    ends = (service.CLEAN, service.CRASHED, service.UNUSABLE, service.TOLD)
+    ends = (service.CLEAN, service.CRASHED, service.UNUSABLE, service.SHUTDOWN_REQUESTED)
     yield from zip((f"a service {how}" for how in ("ends", "crashes", "cannot start", "is told to")), ends, strict=True)
 
 

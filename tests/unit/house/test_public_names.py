@@ -7,6 +7,7 @@ import ast
 import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterator
 
 from tests.support.source_modules import REPOSITORY, source_modules
 
@@ -40,3 +41,45 @@ def test_public_function_is_used_by_another_module() -> None:
     assert len(functions) > 400, "nothing found: this test has lost its subject"
     alone = [f"{module}.{node.name}" for module, node in functions if files[node.name] == 1 and not node.decorator_list]
     assert alone == []
+
+
+RIDDLES = re.compile(
+    r"_*(?:looks?|takes?|taken|took|tells?|told|of|stands?|bears?|who|add|flight)|.*[a-z]_of", re.IGNORECASE
+)
+"""One small word where a verb with its object says what is done, or a noun what is meant (CONTRIBUTING.md)."""
+
+
+def _riddles(tree: ast.AST) -> Iterator[str]:
+    """Functions, classes, parameters and variables that are called so, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+        else:
+            continue
+        if RIDDLES.fullmatch(name):
+            yield f"{node.lineno}: {name}"
+
+
+def test_name_in_code_is_no_small_word() -> None:
+    assert [f"{module}:{found}" for module, tree in source_modules() for found in _riddles(tree)] == []
+
+
+def test_small_words_are_found() -> None:
+    code = """def _look(of, kind_of): flight = 1
+class Who:
+  told: int = 0
+  def offset(self): self.taken = self.add(of=2)
+"""
+    assert sorted(_riddles(ast.parse(code))) == [
+        "1: _look",
+        "1: flight",
+        "1: kind_of",
+        "1: of",
+        "2: Who",
+        "3: told",
+        "4: taken",
+    ]

@@ -29,8 +29,8 @@ def test_counter_begins_at_zero_and_has_its_suffix() -> None:
     metrics = Metrics()
     done = metrics.series(DONE, "A->B")
     assert shown(metrics) == {("done_total", "A->B"): 0}
-    done.add()
-    metrics.series(DONE, "A->B").add(2)
+    done.increase()
+    metrics.series(DONE, "A->B").increase(2)
     assert shown(metrics) == {("done_total", "A->B"): 3}
 
 

@@ -105,7 +105,7 @@ class AclSync:
         found = plan(source, target, await self._verdict(source))
         self._report_unknown(found)
         await self._own.claim(found.wanted, frozenset(found.missing))
-        added = await self._add(found.missing)
+        added = await self._add_missing(found.missing)
         reviewed = review(self._own.held(), source, target, found.wanted, self._resources)
         decided = self._decide(reviewed)
         deleted = await self._delete_owned(reviewed, decided)
@@ -135,7 +135,7 @@ class AclSync:
         follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
         return partial(judge_with, rule=self._rule, opt_ins=OptIns(there, follows))
 
-    async def _add(self, missing: Collection[AclBinding]) -> AclsChanged:
+    async def _add_missing(self, missing: Collection[AclBinding]) -> AclsChanged:
         """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
         later."""
         ctx = self._ctx
@@ -145,7 +145,7 @@ class AclSync:
         added = await add_acls(ctx.target, sorted(missing))
         await self._own.release(added.refused, "the target refused it")
         for binding in added.done:
-            self._added.add()
+            self._added.increase()
             await ctx.event("AclAdded", binding.name, str(binding), **_detail(binding))
         return added
 
@@ -180,7 +180,7 @@ class AclSync:
     async def _gone(self, bindings: Collection[AclBinding]) -> None:
         """Reported first: a process that is killed in between reports it again, rather than never."""
         for binding in sorted(bindings):
-            self._deleted.add()
+            self._deleted.increase()
             await self._ctx.event("AclDeleted", binding.name, str(binding), **_detail(binding))
         await self._own.release(sorted(bindings), "revoked on the source")
 

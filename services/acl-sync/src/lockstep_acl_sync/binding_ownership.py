@@ -55,7 +55,7 @@ def review(
     resources: Collection[str],
 ) -> Review:
     """Hold what is ours against a complete reading of both sides about `resources`, and what belongs on the target."""
-    spoken_of = {binding.resource for binding in source}
+    covered = {binding.resource for binding in source}
     gone: list[OwnedBinding] = []
     revoked: list[OwnedBinding] = []
     silent: list[OwnedBinding] = []
@@ -66,7 +66,7 @@ def review(
         if binding not in target:
             gone.append(one)
         elif not any(origin in source for origin in one.origins()):
-            (revoked if binding.resource in spoken_of else silent).append(one)
+            (revoked if binding.resource in covered else silent).append(one)
     return Review(tuple(gone), tuple(revoked), tuple(silent))
 
 

@@ -87,7 +87,7 @@ class CheckpointFlow:
         self._exact = RunTranslator()
         ctx.state.listen(self._exact.apply)
         self._settled: dict[str, tuple[object, TranslationState]] = {}
-        self._looks: dict[str, tuple[float, TargetGroupState]] = {}
+        self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
         self._emitted = ctx.metrics.series(metrics.EMITTED, str(ctx.flow))
         self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
@@ -96,7 +96,7 @@ class CheckpointFlow:
     async def run(self) -> None:
         self._exact.load(self._ctx.state.rows.values())
         self._settled.clear()
-        self._looks.clear()
+        self._last_states.clear()
         self._report.reset()
         self._latencies.only(())
         following = [self._opposite.run()] if self._opposite is not None else []
@@ -167,14 +167,14 @@ class CheckpointFlow:
         await self._syncs.verify()
         if self._opposite is not None:
             await self._opposite.verify()
-        look = await self._groups.read(self._ctx.clock.monotonic(), self._ctx.owns)
-        standing, refused = await self._write(look)
-        failed = {**{group: str(trouble) for group, trouble in look.failed.items()}, **refused}
-        note(groups=len(look.committed), groups_failing=len(failed))
+        group_offsets = await self._groups.read(self._ctx.clock.monotonic(), self._ctx.owns)
+        standing, refused = await self._write(group_offsets)
+        failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
+        note(groups=len(group_offsets.committed), groups_failing=len(failed))
         found = await self._report.on_source_read(standing, failed, self._ctx.owns)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
-        await self._name_not_replicated(look.not_replicated)
+        await self._name_not_replicated(group_offsets.not_replicated)
 
     async def _protocols(self) -> Mapping[str, str]:
         settings = self._ctx.settings
@@ -192,7 +192,7 @@ class CheckpointFlow:
             await self._ctx.event("GroupNotReplicated", group, text, loud=True)
         self._not_replicated = groups
 
-    async def _write(self, look: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:
+    async def _write(self, group_offsets: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:
         """Append the due checkpoints. Returns the position of each group, and the groups whose checkpoints do not fit
         the format.
 
@@ -207,7 +207,7 @@ class CheckpointFlow:
         due: list[Checkpoint] = []
         refused: dict[str, str] = {}
         settled: dict[str, tuple[object, TranslationState]] = {}
-        for group, committed in look.committed.items():
+        for group, committed in group_offsets.committed.items():
             seen = (committed, translation, *self._changes(position.topic for position in committed))
             if group in self._settled and self._settled[group][0] == seen:
                 settled[group] = self._settled[group]
@@ -227,7 +227,7 @@ class CheckpointFlow:
             del settled[group]  # the next round compares again, although nothing else changes
             standing[group] = _amended(standing[group], kept_back)
         self._settled = settled
-        self._latencies.only(look.committed)
+        self._latencies.only(group_offsets.committed)
         return standing, refused
 
     def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:
@@ -251,7 +251,7 @@ class CheckpointFlow:
             await self._memory.append(kept, [encode_checkpoint(one) for one in kept])
             now = self._ctx.clock.wall_ms()
             self._latencies.acknowledged(kept, now - planned_at, now)
-            self._emitted.add(len(kept))
+            self._emitted.increase(len(kept))
             note(checkpoints=len(kept))
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
@@ -269,37 +269,37 @@ class CheckpointFlow:
             if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
         ]
         note(groups=len(groups))
-        looked = await read_groups(self._ctx.target, groups)
+        described = await read_groups(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
-        for group, trouble in looked.failed.items():
-            self._looks.pop(group, None)
+        for group, trouble in described.failed.items():
+            self._last_states.pop(group, None)
             await self._report.held(group, REFUSED, str(trouble))
-        self._looks = {group: look for group, look in self._looks.items() if group in looked.states}
-        await asyncio.gather(*(self._sync_one(group, look, partitions) for group, look in looked.states.items()))
+        self._last_states = {group: state for group, state in self._last_states.items() if group in described.states}
+        await asyncio.gather(*(self._sync_one(group, state, partitions) for group, state in described.states.items()))
 
-    async def _sync_one(self, group: str, look: TargetGroupState, partitions: Mapping[str, int]) -> None:
+    async def _sync_one(self, group: str, state: TargetGroupState, partitions: Mapping[str, int]) -> None:
         now = self._ctx.clock.monotonic()
-        since, before = self._looks.get(group, (now, None))
+        since, before = self._last_states.get(group, (now, None))
         if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
             return  # this round came early, for the sake of another group
         written = self._memory.written.for_group(group)
         rewound = self._report.rewound(group)
         follow = self._settings.follow_rewinds
-        sync = plan_group_sync(written.values(), before, look, partitions, rewound, follow=follow)
-        self._looks[group] = (now, look)
+        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow)
+        self._last_states[group] = (now, state)
         if sync.left_alone:
-            if before is not None or look.membership is GroupMembership.ACTIVE:
+            if before is not None or state.membership is GroupMembership.ACTIVE:
                 await self._report.held(group, IN_USE, sync.left_alone, sync.ahead)
             return
         if sync.writes:
             self._ctx.must_act()
             why, refused = await commit(self._ctx.target, group, sync.writes)
             if refused:
-                del self._looks[group]
+                del self._last_states[group]
                 await self._report.held(group, why, refused, sync.ahead)
                 return
-            self._looks[group] = (now, with_writes(look, sync.writes))
-            self._moved.add(len(sync.writes))
+            self._last_states[group] = (now, with_writes(state, sync.writes))
+            self._moved.increase(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if written:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}

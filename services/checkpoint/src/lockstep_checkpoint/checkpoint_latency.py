@@ -22,7 +22,7 @@ class CheckpointLatencies:
     def acknowledged(self, checkpoints: Iterable[Checkpoint], took_ms: int, now_ms: int) -> None:
         """These were written together."""
         for one in checkpoints:
-            self._windows.setdefault((one.group, one.topic, one.partition), Window()).add(now_ms, took_ms)
+            self._windows.setdefault((one.group, one.topic, one.partition), Window()).record(now_ms, took_ms)
 
     def only(self, groups: Collection[str]) -> None:
         """Other groups are gone, or not ours any more."""

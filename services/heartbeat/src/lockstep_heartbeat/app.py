@@ -100,7 +100,7 @@ class Heartbeats:
             self._topic_there = False  # it may have been deleted; look again
             await self._log_failure(str(trouble))
             raise
-        self._beats.add()
+        self._beats.increase()
         self._last_ms = heartbeat.timestamp_ms
         self._last_at = ctx.clock.monotonic()
         await self._log_failure(None)

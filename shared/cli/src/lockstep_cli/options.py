@@ -79,7 +79,7 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
     """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
     some that the command has anyhow."""
 
-    def add(command: Callable[..., Any]) -> Any:
+    def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
         def taking(**parameters: Any) -> Any:
             value = kind(**{one.name: parameters.pop(one.name) for one in fields(kind)})
@@ -90,7 +90,7 @@ def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Call
             made = option(made)
         return made
 
-    return add
+    return decorate
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:

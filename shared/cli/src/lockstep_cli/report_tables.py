@@ -130,25 +130,25 @@ def _troubles(report: Report, most: int | None) -> Iterator[RenderableType]:
 def _sums(report: Report) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_row()
-    _add(table, "topics", _by_word(line.phase for line in report.topics))
-    _add(table, "partitions", _by_word(line.state for line in report.partitions))
+    _add_row(table, "topics", _by_word(line.phase for line in report.topics))
+    _add_row(table, "partitions", _by_word(line.state for line in report.partitions))
     if report.passed_over:
         kinds = ("quarantined", "given up", "lost on the target")
         sums = [sum(getattr(line, kind) for line in report.partitions) for kind in PASSED_OVER]
         said = ", ".join(f"{count:,} {kind}" for count, kind in zip(sums, kinds, strict=True) if count)
-        _add(table, "passed over", Text(said, RESTRAINED))
+        _add_row(table, "passed over", Text(said, RESTRAINED))
     held = sum(line.held_bytes for line in report.slots if line.phase == "started")
-    _add(table, "slots", f"{_by_word(line.phase for line in report.slots)}; {in_bytes(held)} in memory")
+    _add_row(table, "slots", f"{_by_word(line.phase for line in report.slots)}; {in_bytes(held)} in memory")
     behind = sum(line.records for line in report.groups)
     again = f"; at most {count_text(behind, 'record')} read again" if behind else ""
-    _add(table, "groups", _by_word(line.readiness for line in report.groups) + again)
+    _add_row(table, "groups", _by_word(line.readiness for line in report.groups) + again)
     if report.acls is not None:
-        _add(table, "ACLs", _acls(report.acls))
-    _add(table, "heartbeats", report.heartbeat or "none yet")
+        _add_row(table, "ACLs", _acls(report.acls))
+    _add_row(table, "heartbeats", report.heartbeat or "none yet")
     if report.held_back:
         words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
         more = len(report.held_back) - len(words)
-        _add(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
+        _add_row(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
     return table
 
 
@@ -178,7 +178,7 @@ def _table(title: str, *columns: str, numbers: Collection[str] = ()) -> Table:
     return table
 
 
-def _add(table: Table, *cells: str | Text) -> None:
+def _add_row(table: Table, *cells: str | Text) -> None:
     """A row whose texts are shown as they are, for names may look like markup, and on one line each."""
     whole = [column.no_wrap for column in table.columns] or [False] * len(cells)
     texts = (
@@ -222,7 +222,7 @@ def _services(report: Report, lines: Sequence[ServiceLine]) -> RenderableType:
         instances = ", ".join(sorted({one.instance for one in line.leaders}))
         count = "?" if line.replicas is None else str(line.replicas)
         acting = f"{instances}, for {lasting(newest, report.at_ms)}" if instances and line.replicas != 0 else ""
-        _add(table, line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD))
+        _add_row(table, line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD))
     return table
 
 
@@ -237,7 +237,7 @@ def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
                 *([Text(f"{line.halted} halted", BAD)] if line.halted else []),
             ]
         )
-        _add(
+        _add_row(
             table,
             line.topic,
             line.remote,
@@ -256,7 +256,7 @@ def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableTyp
     )
     for line in lines:
         name = f"{line.topic}-{line.partition}"
-        _add(
+        _add_row(
             table,
             name,
             _word(line.state),
@@ -284,7 +284,7 @@ def _slots(report: Report, lines: Sequence[SlotLine]) -> RenderableType:
     for line in lines:
         held = in_bytes(line.held_bytes) if line.phase == "started" else ""
         counts = f"{line.partitions:,}", f"{line.resting:,}", held
-        _add(table, str(line.slot), line.phase, _word(line.wanted), *counts, Text(line.trouble, BAD))
+        _add_row(table, str(line.slot), line.phase, _word(line.wanted), *counts, Text(line.trouble, BAD))
     return table
 
 
@@ -294,7 +294,7 @@ def _groups(report: Report, lines: Sequence[GroupLine]) -> RenderableType:
         "groups", "group", "state", "exact", "behind", "read again", "waiting", "synced", "why", numbers=numbers
     )
     for line in lines:
-        _add(
+        _add_row(
             table,
             line.group,
             _word(line.readiness),

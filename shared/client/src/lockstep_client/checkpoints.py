@@ -46,7 +46,7 @@ class CheckpointFold:
         self._last: dict[tuple[str, str, int], Checkpoint] = {}
         self._malformed = 0
 
-    def add(self, key: bytes | None, value: bytes | None) -> None:
+    def apply_record(self, key: bytes | None, value: bytes | None) -> None:
         """Take the next record. Raises `codec.UnsupportedRecordVersion`, for any group's checkpoint."""
         try:
             checkpoint = decode_checkpoint(key, value)

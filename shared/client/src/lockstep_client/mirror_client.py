@@ -67,7 +67,7 @@ class MirrorClient:
 
         def on_record(message: Message) -> None:
             try:
-                fold.add(message.key(), message.value())
+                fold.apply_record(message.key(), message.value())
             except UnsupportedRecordVersion as exc:
                 raise UnsupportedCheckpoint(topic, message.offset() or 0, str(exc)) from exc
 

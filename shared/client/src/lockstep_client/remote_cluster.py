@@ -61,9 +61,9 @@ def translate_offsets(
     return {group: _positions(found.for_group(group)) for group in sorted(found.groups)}
 
 
-def _positions(of_group: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:
+def _positions(checkpoints: Mapping[tuple[str, int], Checkpoint]) -> list[TopicPartition]:
     return [
-        TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in sorted(of_group.items())
+        TopicPartition(topic, part, one.downstream, one.metadata) for (topic, part), one in sorted(checkpoints.items())
     ]
 
 

@@ -60,7 +60,7 @@ class Window:
         self._at_ms = -1
         self._last = 0.0
 
-    def add(
+    def record(
         self,
         now_ms: int,
         last: float,
@@ -103,7 +103,7 @@ class Rate:
     def __init__(self) -> None:
         self._samples = _Samples()
 
-    def add(self, now_ms: int, amount: float) -> None:
+    def record(self, now_ms: int, amount: float) -> None:
         self._samples.current(now_ms).total += amount
 
     def per_second(self, now_ms: int) -> float:

@@ -115,8 +115,8 @@ class AppendSequence:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        outgoing, taken = next_outgoing(self._waiting, merge_up_to, levels)
-        self._held += outgoing.size - taken
+        outgoing, merged_size = next_outgoing(self._waiting, merge_up_to, levels)
+        self._held += outgoing.size - merged_size
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)

@@ -90,4 +90,4 @@ def _measure(window: Window, now_ms: int, spans: Iterable[tuple[int, int, int]])
         earliest, latest, newest = min(earliest, first), max(latest, last), last
     if count:
         mean = now_ms - total / 2 / count
-        window.add(now_ms, now_ms - newest, least=now_ms - latest, most=now_ms - earliest, mean=mean, count=count)
+        window.record(now_ms, now_ms - newest, least=now_ms - latest, most=now_ms - earliest, mean=mean, count=count)

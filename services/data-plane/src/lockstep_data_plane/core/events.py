@@ -69,7 +69,7 @@ class Failed(NamedTuple):
     """It was not appended, or nobody knows."""
     max_bytes: int | None = None
     """Batches are to be no larger from now on."""
-    of_source: bool = False
+    source_failed: bool = False
     """The target has no part in it, so an open transaction is committed first."""
 
 

@@ -127,7 +127,7 @@ class PartitionMachine(PartitionView):
             self._routing.on_failure(event.sent)
         if event.max_bytes is not None:
             self._limits = replace(self._limits, max_bytes=max(1, event.max_bytes))
-        return self._ready(*self._fail(event.why, of_source=event.of_source))
+        return self._ready(*self._fail(event.why, source_failed=event.source_failed))
 
     def _on_refused(self, event: events.Refused) -> Ready:
         if event.sent is not None:
@@ -140,12 +140,12 @@ class PartitionMachine(PartitionView):
         return self._fail(why)
 
     def _fail(
-        self, why: str | Exception, *, of_source: bool = False, event: PhaseEvent = PhaseEvent.FAILED
+        self, why: str | Exception, *, source_failed: bool = False, event: PhaseEvent = PhaseEvent.FAILED
     ) -> tuple[Report, ...]:
         if not self.can(event):
             return ()
         first = self.reads
-        self._ends_first = of_source and (first or self._ends_first)
+        self._ends_first = source_failed and (first or self._ends_first)
         self._routing.on_failed()
         self._move(event)
         if self._transactions is not None and (self._routing.broken or not self._ends_first):

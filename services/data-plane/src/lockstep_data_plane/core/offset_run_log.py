@@ -174,8 +174,8 @@ class RunLog:
         if not self._chunks or len(self._chunks[-1].runs) >= CHUNK:
             if len(self._chunks) == RING:
                 self._thin()
-            taken = {chunk.place for chunk in self._chunks}
-            self._chunks.append(self._chunk(next(place for place in range(RING) if place not in taken), [run]))
+            used = {chunk.place for chunk in self._chunks}
+            self._chunks.append(self._chunk(next(place for place in range(RING) if place not in used), [run]))
         else:
             self._chunks[-1].runs.append(run)
 

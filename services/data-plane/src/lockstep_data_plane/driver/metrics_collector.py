@@ -70,7 +70,7 @@ class MetricsCollector:
         self._gaps = dict.fromkeys(CASES, 0)
         self._incoming: dict[int, int] = defaultdict(int)
         self._outgoing: dict[int, int] = defaultdict(int)
-        self._of_slots: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
+        self._slot_series: dict[int, RowCounters] = defaultdict(lambda: RowCounters(SlotStatus))
         self._stuck: Collection[TopicPartition] = ()
         self._resting: Collection[TopicPartition] = ()
         self.estimator = LagEstimator()
@@ -133,15 +133,15 @@ class MetricsCollector:
                 self._count(tally, row)
         elif isinstance(row, SlotStatus) and (kept := self._slots().get(row.slot)) is not None and kept.run == row.run:
             self._slots_heard[row.slot] = self._ctx.clock.monotonic()
-            self._of_slots[row.slot].update(row)
+            self._slot_series[row.slot].update(row)
 
     def _count(self, tally: _PartitionCounts, row: PartitionProgress) -> None:
         now = self._ctx.clock.wall_ms()
         grown = tally.counters.update(row)
         if grown["records"]:
-            tally.record_rate.add(now, grown["records"])
+            tally.record_rate.record(now, grown["records"])
         if grown["bytes"]:
-            tally.byte_rate.add(now, grown["bytes"])
+            tally.byte_rate.record(now, grown["bytes"])
             self._outgoing[row.slot] += grown["bytes"]
         self._incoming[row.slot] += grown["read_bytes"]
         for case, times in row.gaps:
@@ -284,7 +284,7 @@ class MetricsCollector:
         consumer = (self._consumer(slot),)
         producer = (common.quoted(f"connector-producer-{ctx.flow}.{common.SOURCE}-{slot}"),)
         yield Sample(m.SLOT_PARTITIONS, ours, partitions)
-        yield from _row_samples(status, ours, self._of_slots[slot].totals())
+        yield from _row_samples(status, ours, self._slot_series[slot].totals())
         yield Sample(m.SYNC_LATENCY, ours, stats(status.sync_window, now)[3] / 1000)
         yield Sample(common.CONNECTOR_STATUS, (*task, self._state(slot, kept)), 1)
         yield Sample(m.COMMIT_TIME, task, stats(status.commit_window, now)[3])

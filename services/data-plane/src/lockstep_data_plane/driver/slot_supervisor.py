@@ -191,7 +191,7 @@ class SlotSupervisor:
                 say(f"slot {self.slot} ended", f"{reason}; the next leader starts another", slot=self.slot)
                 return
             self.restarts += 1
-            self._failures.add()
+            self._failures.increase()
             backoff.worked(self._copied_s())
             wait = backoff.next()
             spent = await self._count(reason)

@@ -173,13 +173,13 @@ class ProduceConnection:
         return bool(self._sent) and now - max(self._sent[0][0], self.connection.resting_until) > patience_s
 
 
-def connection_index(taken: Sequence[int], *, alone: bool) -> int:
+def connection_index(used: Sequence[int], *, alone: bool) -> int:
     """The connection to a broker for a partition. The argument has the number of partitions of each connection.
     `alone`: it shares no request with others, only the waiting for answers."""
-    for index, partitions in enumerate(taken):
+    for index, partitions in enumerate(used):
         if partitions < SHARED and not alone:
             return index
-    return min(range(len(taken)), key=taken.__getitem__)
+    return min(range(len(used)), key=used.__getitem__)
 
 
 class Sender:
@@ -225,8 +225,8 @@ class Sender:
         a transaction has a partition (KIP-890), it refuses what another request brings for it."""
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
-            taken = Counter(others.get(broker) for others in self._indexes.values())
-            places[broker] = connection_index([taken[index] for index in range(LANES)], alone=alone)
+            used = Counter(others.get(broker) for others in self._indexes.values())
+            places[broker] = connection_index([used[index] for index in range(LANES)], alone=alone)
         return places[broker]
 
     def detach(self, partition: PartitionMachine) -> None:

@@ -179,7 +179,7 @@ class ControlTopicWriter:
         for p, row in due:
             self._written[p.tp] = row
         self._states |= {tp: state for tp, state in looked_at.items() if tp not in overtaken}
-        self.commits.add(now_ms(), 1000 * (time.monotonic() - began))
+        self.commits.record(now_ms(), 1000 * (time.monotonic() - began))
 
     async def progress(self, topic: str, partition: int, upstream: int) -> None:
         """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as

@@ -87,20 +87,20 @@ class OffsetSyncWriter:
             self._sending = None
 
     async def _send_all(self) -> None:
-        taken, self._pending = self._pending, {}
-        syncs = [OffsetSync(*tp, up, down) for tp, pairs in taken.items() for up, down in pairs]
+        due, self._pending = self._pending, {}
+        syncs = [OffsetSync(*tp, up, down) for tp, pairs in due.items() for up, down in pairs]
         began = time.monotonic()
         try:
             await self._log.append_all(map(encode_offset_sync, syncs), partition=0)
         except ClusterError as trouble:
             # Some of them may be there: the newest again does no harm, an older one behind it would.
-            self._pending = {tp: syncs[-1:] for tp, syncs in taken.items()} | self._pending
+            self._pending = {tp: syncs[-1:] for tp, syncs in due.items()} | self._pending
             if not self._failing:
                 self._failing = True
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")
         else:
             self.sent += len(syncs)
-            self.latency.add(now_ms(), 1000 * (time.monotonic() - began))
+            self.latency.record(now_ms(), 1000 * (time.monotonic() - began))
             if self._failing:
                 self._failing = False
                 self._say.info("offset syncs recovered")

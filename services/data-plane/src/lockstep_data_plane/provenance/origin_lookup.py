@@ -255,8 +255,8 @@ class OriginLookup:
             backoff.reset()
             self._trouble(None)
             self._release()
-            took = loop.time() - began
-            await asyncio.sleep(min(max(PAUSE_FACTOR * took, LEAST_PAUSE_S), LONGEST_PAUSE_S))
+            elapsed = loop.time() - began
+            await asyncio.sleep(min(max(PAUSE_FACTOR * elapsed, LEAST_PAUSE_S), LONGEST_PAUSE_S))
         self._task = None
 
     def _release(self) -> None:

@@ -131,8 +131,8 @@ class Resumer:
             former, end = await self._go_on(partition.in_its_place(), topic, former, counts=False)
             former = replace(former, downstream=end.downstream if partition.in_one_log else -1)
         if takes_over or former.transactional:
-            taken, committed = await self._take_over(partition)
-            fence = taken if takes_over else fence
+            claimed, committed = await self._take_over(partition)
+            fence = claimed if takes_over else fence
         elif former.begins == RESET:
             committed = await self._transaction_runner.progress(partition)
         goes_on = takes_over and not former.begins

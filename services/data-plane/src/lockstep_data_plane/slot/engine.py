@@ -290,7 +290,7 @@ class SlotEngine:
     def _on_fetch_lost(self, partition: PartitionMachine, why: str) -> None:
         """The source's connection ended. Whether its cluster is gone, resuming will say: one line for all partitions,
         not one for each."""
-        self._happen(partition, Failed(of_source=True))
+        self._happen(partition, Failed(source_failed=True))
 
     def _on_answer(
         self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer

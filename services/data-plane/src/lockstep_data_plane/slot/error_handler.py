@@ -26,10 +26,10 @@ class ErrorHandler:
         meaning, why = explain(code)
         where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
-            return Failed(of_source=True)
+            return Failed(source_failed=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._source.alias, "topic", partition.topic, "Read"))
-        return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, of_source=True)
+        return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, source_failed=True)
 
     def on_append_error(
         self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer

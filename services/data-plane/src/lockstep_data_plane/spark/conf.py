@@ -200,17 +200,17 @@ def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
             f"{MASTER} is {spark.master}, but this driver was submitted to Kubernetes ({submission.path}): "
             "leave the key out"
         )
-    taken = {
+    submitted = {
         key: value
         for key, value in submission.conf.items()
         if key.startswith("spark.") and key not in _ALSO and not key.startswith(_OF_THE_SUBMITTING)
     }
-    for key, value in taken.items():
+    for key, value in submitted.items():
         try:
             check_conf(key, value)
         except BadValue as exc:
             raise InvalidSubmission(f"{key}, with which this driver was submitted, {exc}") from exc
-    disputed = [key for key, value in taken.items() if spark.conf.get(key, value) != value]
+    disputed = [key for key, value in submitted.items() if spark.conf.get(key, value) != value]
     if disputed:
         key = min(disputed)
         raise InvalidSubmission(
@@ -220,6 +220,6 @@ def join_conf(spark: SparkSettings, submission: Submission) -> SparkSettings:
     if submission.address:
         # Executors find the driver by its pod's address. The name that was submitted is that of a Service, which knows
         # no pod before it is ready, and slots start before that.
-        taken |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), submission.address)
-        taken["spark.kubernetes.executor.useDriverPodIP"] = "true"
-    return replace(spark, master=spark.master or API, conf={**taken, **spark.conf})
+        submitted |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), submission.address)
+        submitted["spark.kubernetes.executor.useDriverPodIP"] = "true"
+    return replace(spark, master=spark.master or API, conf={**submitted, **spark.conf})

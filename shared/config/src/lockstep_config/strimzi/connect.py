@@ -50,7 +50,7 @@ class ConnectorResource:
     part: Part
     name: str
     worker: str = ""
-    of_strimzi: bool = False
+    is_strimzi: bool = False
     settings: Mapping[str, ConfigSetting] = field(default_factory=dict, repr=False)
 
     def text(self, key: str) -> str:
@@ -78,7 +78,7 @@ def recognise_connector(root: Part) -> ConnectorResource | None:
     spec, config = root.part("spec"), root.part("config")
     if root.text("kind") == "KafkaConnector" and spec is not None:
         worker = next(filter(None, (root.text("metadata", "labels", label) for label in _CLUSTER_LABELS)), "")
-        return _made(spec, spec.text("class"), root.text("metadata", "name"), worker, of_strimzi=True)
+        return _made(spec, spec.text("class"), root.text("metadata", "name"), worker, is_strimzi=True)
     if config is not None and config.has("connector.class"):
         return _made(root, config.text("connector.class"), root.text("name") or config.text("name"))
     if root.has("connector.class"):
@@ -107,13 +107,13 @@ def is_worker(root: Part) -> bool:
     return root.text("kind") == "KafkaConnect"
 
 
-def _made(part: Part, java: str, name: str, worker: str = "", *, of_strimzi: bool = False) -> ConnectorResource | None:
+def _made(part: Part, java: str, name: str, worker: str = "", *, is_strimzi: bool = False) -> ConnectorResource | None:
     simple = java.strip().removeprefix(MIRROR).removesuffix("Connector") + "Connector"
     kind = next((kind for kind, known in CLASSES.items() if known == simple), None)
     if kind is None:
         return None
     settings = {one.key: one for one in part.settings()}
-    return ConnectorResource(kind, part, name.strip(), worker, of_strimzi, settings)
+    return ConnectorResource(kind, part, name.strip(), worker, is_strimzi, settings)
 
 
 def add_connect(connectors: Sequence[ConnectorResource], workers: Sequence[Part], lines: Lines) -> None:
@@ -182,7 +182,7 @@ def _add_flow(
             continue
         one = present[kind]
         own = f"{flow}.{connector_prefix(kind)}"
-        if "tasks.max" in one.settings and kind != "heartbeat" and not one.of_strimzi:
+        if "tasks.max" in one.settings and kind != "heartbeat" and not one.is_strimzi:
             lines.add_line(f"{own}tasks.max", one.text("tasks.max"), one.place("tasks.max"))
         if "clusters" in one.settings:
             lines.without_effect(one.place("clusters"), "source.cluster.alias and target.cluster.alias name them")
@@ -199,7 +199,7 @@ def _without(one: ConnectorResource) -> Part:
     config = one.part.node.items.get("config")
     if not isinstance(config, MapNode):
         return one.part
-    gone = _OF_CONNECTOR - {"tasks.max"} if one.of_strimzi else _OF_CONNECTOR
+    gone = _OF_CONNECTOR - {"tasks.max"} if one.is_strimzi else _OF_CONNECTOR
     left = {
         key: value
         for key, value in config.items.items()

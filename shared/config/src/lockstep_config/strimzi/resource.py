@@ -92,7 +92,7 @@ def _add_documents(documents: Sequence[Node], lines: Lines, form: str, document:
         message = f"is there beside {found.connectors[0].shown}: keep one of the two"
         lines.problem(Place("kind", ours[0].line), message)
     elif ours:
-        _add(ours[0], lines)
+        _add_resource(ours[0], lines)
     elif found.connectors:
         add_connect(found.connectors, found.workers, lines)
     left = [one for one in found.ours if one not in ours]
@@ -174,7 +174,7 @@ def _items(document: Node, lines: Lines) -> Iterator[Part]:
 
 
 def _check_connector(root: Part, connector: ConnectorResource, lines: Lines) -> None:
-    if connector.of_strimzi:
+    if connector.is_strimzi:
         check_fields(root, KAFKA_CONNECTOR, V1, lines)
     elif (config := connector.part.part("config")) is not None:
         check_config(replace(config, path=connector.part.in_config("").removesuffix(".")), lines)
@@ -194,7 +194,7 @@ def _none_of_ours(others: Sequence[Part], form: str) -> str:
     return f"has {', '.join(kinds)}, but no {wanted}" if kinds else f"has no kind: write {wanted}"
 
 
-def _add(root: Part, lines: Lines) -> None:
+def _add_resource(root: Part, lines: Lines) -> None:
     kind = root.text("kind")
     version = _version(root, kind, lines)
     own = {name: value for name, value in root.node.items.items() if name not in CHART_VALUES}

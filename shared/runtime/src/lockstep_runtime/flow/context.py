@@ -241,8 +241,8 @@ class FlowContext:
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)
-        self.metrics.series(ROUNDS, *labels).add()
-        self.metrics.series(ROUND_FAILURES, *labels).add(failed)
+        self.metrics.series(ROUNDS, *labels).increase()
+        self.metrics.series(ROUND_FAILURES, *labels).increase(failed)
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
         """One name for all rounds of a kind, whatever the flow."""

@@ -43,7 +43,7 @@ def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
         ),
     ]
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def with_access(
             *, host: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None, **others: Any
@@ -56,4 +56,4 @@ def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             guarded = option(guarded)
         return guarded
 
-    return add
+    return decorate

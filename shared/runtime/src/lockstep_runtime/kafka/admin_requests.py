@@ -75,7 +75,7 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
     """All pieces as one outcome."""
     whole: Outcome[V] = Outcome()
     async for piece in pieces:
-        whole.add(piece)
+        whole.merge(piece)
     return whole
 
 

@@ -41,7 +41,7 @@ class GroupRequests(AdminRequests):
         """State and member count of each group; one that does not exist is DEAD with no members."""
         whole: Outcome[GroupDescription] = Outcome()
         for one in await asyncio.gather(*(self._describe_group(name) for name in sorted(set(groups)))):
-            whole.add(one)
+            whole.merge(one)
         return whole
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
@@ -73,7 +73,7 @@ class GroupRequests(AdminRequests):
             )
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
             done = {group: authorized_operations(described) for group, described in outcome.done.items()}
-            whole.add(Outcome(done, outcome.failed, outcome.denied))
+            whole.merge(Outcome(done, outcome.failed, outcome.denied))
         return whole
 
     async def count_members(self, group: str) -> int:

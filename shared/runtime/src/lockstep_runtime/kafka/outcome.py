@@ -18,7 +18,7 @@ class Outcome(Generic[T]):
     failed: dict[str, RequestRefused] = field(default_factory=dict)
     denied: dict[str, NotPermitted] = field(default_factory=dict)
 
-    def add(self, other: Outcome[T]) -> None:
+    def merge(self, other: Outcome[T]) -> None:
         """Take in what became of other resources."""
         self.done.update(other.done)
         self.failed.update(other.failed)

@@ -48,7 +48,7 @@ NOT_MEANT = frozenset({"message.handler", "consumer.rebalance.listener", "messag
 def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
     """The options as parameters of a click command: `mm1_files` makes one value of them."""
 
-    def add(command: F) -> F:
+    def decorate(command: F) -> F:
         command = click.option(
             "--new.consumer", "new_consumer", is_flag=True, hidden=True, help="Without effect, as in MirrorMaker 1."
         )(command)
@@ -67,7 +67,7 @@ def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
             )(command)
         return command
 
-    return add
+    return decorate
 
 
 def mm1_files(parameters: Mapping[str, Any]) -> LegacyFiles | None:

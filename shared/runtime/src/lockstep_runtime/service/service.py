@@ -37,7 +37,7 @@ from lockstep_runtime.telemetry.tracing_start import start_tracing
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
-CLEAN, CRASHED, UNUSABLE, TOLD = 0, 1, 2, 3
+CLEAN, CRASHED, UNUSABLE, SHUTDOWN_REQUESTED = 0, 1, 2, 3
 
 ENDS_WITHIN = 9.0
 """Seconds from the first signal to the end of the process, at most."""
@@ -186,7 +186,7 @@ class Process:
         for requested in errors:
             if isinstance(requested, ShutdownRequested):
                 self.log.info("ended as configured", str(requested), level=logging.ERROR)
-                return TOLD
+                return SHUTDOWN_REQUESTED
         self.log.failed("crashed", errors[0] if errors else RuntimeError("the flows ended by themselves"))
         return CRASHED
 

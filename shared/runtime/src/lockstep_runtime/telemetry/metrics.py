@@ -30,7 +30,7 @@ class Series:
         self._values = values
         self._labels = labels
 
-    def add(self, amount: float = 1.0) -> None:
+    def increase(self, amount: float = 1.0) -> None:
         """Grow by as much."""
         self._values[self._labels] = self._values.get(self._labels, 0.0) + amount
 

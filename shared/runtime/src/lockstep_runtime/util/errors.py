@@ -33,8 +33,8 @@ class ClusterError(RetriableError):
 
 
 class ShutdownRequested(Exception):
-    """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code `TOLD`, and
-    its supervisor may start it again."""
+    """Why the configuration asks the process to end, in a sentence. It ends in order, with the exit code
+    `SHUTDOWN_REQUESTED`, and its supervisor may start it again."""
 
 
 class LeadershipLost(Exception):

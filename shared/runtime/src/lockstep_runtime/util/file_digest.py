@@ -29,11 +29,11 @@ def _digest(file: Path) -> str:
 
 
 class FileDigest:
-    """Reports, one check after another, whether something else than `taken` is there since the check before."""
+    """Reports, one check after another, whether something else than `accepted` is there since the check before."""
 
-    def __init__(self, taken: Mapping[Path, str]) -> None:
-        self.accepted = dict(taken)
-        self._before = dict(taken)
+    def __init__(self, accepted: Mapping[Path, str]) -> None:
+        self.accepted = dict(accepted)
+        self._before = dict(accepted)
 
     def differs(self, seen: Mapping[Path, str]) -> bool:
         """Whether what is seen now was seen the last time as well, and is not what was taken."""
