@@ -111,7 +111,7 @@ def service_command(
         type=click.Choice(["debug", "info", "warning", "error"]),
         help="debug also shows tracebacks and what the libraries say.",
     )
-    @click.option(REMARKS_PRINTED, is_flag=True, hidden=True)
+    @click.option(REMARKS_PRINTED, "remarks_reported", is_flag=True, hidden=True)
     @click.option(
         "--log-format",
         default="text",
