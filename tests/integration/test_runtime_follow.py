@@ -296,13 +296,13 @@ async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str)
     admin = Admin("B", conf(broker_b))
     create_topic(broker_b.bootstrap, topic_name)
 
-    async def flush() -> tuple[str | None, int]:
+    async def flush() -> tuple[str, bool, bool]:
         configs = (await together(admin.config_pieces([topic_name]))).done[topic_name]
         (found,) = (c for c in configs if c.name == "flush.messages")
-        return found.value, found.source
+        return found.value, found.is_topics, found.is_default
 
-    async def becomes(wanted: tuple[str | None, int]) -> None:
-        found: tuple[str | None, int] | None = None
+    async def becomes(wanted: tuple[str, bool, bool]) -> None:
+        found: tuple[str, bool, bool] | None = None
         deadline = time.monotonic() + 15.0
         while found != wanted and time.monotonic() < deadline:
             found = await flush()
@@ -310,7 +310,7 @@ async def test_configs_are_set_and_taken_back(broker_b: Broker, topic_name: str)
 
     default = await flush()
     assert not (await admin.alter_configs({topic_name: {"flush.messages": "5"}})).troubles()
-    await becomes(("5", 1))
+    await becomes(("5", True, False))
     assert not (await admin.alter_configs({topic_name: {"flush.messages": None}})).troubles()
     await becomes(default)
 

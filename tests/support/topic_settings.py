@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExclude, NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy
+from lockstep_protocol.topic_config import TopicConfig
 from lockstep_topic_sync.plan import (
-    Config,
     Rules,
 )
 
@@ -21,5 +21,5 @@ PREFIXED = Rules(
 NAMES = st.text("abc", min_size=1, max_size=3)
 
 
-def default(name: str, value: str = "d") -> Config:
-    return Config(name, value, is_default=True)
+def default(name: str, value: str = "d") -> TopicConfig:
+    return TopicConfig(name, value, is_default=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol.filters import ConfigPropertyExclude
+from lockstep_protocol.topic_config import TopicConfig
 from lockstep_topic_sync.plan import (
-    Config,
     Rules,
     alterations,
     creation_configs,
@@ -18,18 +18,18 @@ from tests.support.topic_settings import NAMES, PREFIXED, default
 SOURCE_DEFAULTS = replace(PREFIXED, config_properties=ConfigPropertyExclude(use_defaults_from="source"))
 
 
-def of_topic(name: str, value: str) -> Config:
-    return Config(name, value, is_default=False, is_topics=True)
+def of_topic(name: str, value: str) -> TopicConfig:
+    return TopicConfig(name, value, is_default=False, is_topics=True)
 
 
-def of_brokers(name: str, value: str) -> Config:
+def of_brokers(name: str, value: str) -> TopicConfig:
     """A dynamic broker-wide value: neither Kafka's default nor the topic's own."""
-    return Config(name, value, is_default=False)
+    return TopicConfig(name, value, is_default=False)
 
 
-def fixed(name: str, value: str) -> Config:
+def fixed(name: str, value: str) -> TopicConfig:
     """Read-only, sensitive, or from the broker's file."""
-    return Config(name, value, is_default=False, copyable=False)
+    return TopicConfig(name, value, is_default=False, copyable=False)
 
 
 def test_mm2_124_new_topic_has_the_configs_set_on_the_source() -> None:
@@ -65,7 +65,7 @@ def test_new_topic_gets_source_defaults_if_set() -> None:
     ],
 )
 def test_mm2_121_config_that_differs_is_altered_only(
-    source: Config, target: Config, change: dict[str, str | None]
+    source: TopicConfig, target: TopicConfig, change: dict[str, str | None]
 ) -> None:
     assert alterations(PREFIXED, [source], [target]) == change
 
@@ -79,7 +79,7 @@ def test_mm2_121_config_that_differs_is_altered_only(
     ],
 )
 def test_mm2_123_source_defaults_are_forced_if_set(
-    source: Config, target: Config, change: dict[str, str | None]
+    source: TopicConfig, target: TopicConfig, change: dict[str, str | None]
 ) -> None:
     assert alterations(SOURCE_DEFAULTS, [source], [target]) == change
 
@@ -95,8 +95,8 @@ CONFIGS = st.dictionaries(NAMES, st.tuples(st.sampled_from("123"), st.booleans()
 def test_altering_once_is_enough(
     source: dict[str, tuple[str, bool]], target: dict[str, tuple[str, bool]], rules: Rules
 ) -> None:
-    wanted = [Config(n, v, is_default=not own, is_topics=own) for n, (v, own) in source.items()]
-    there = {n: Config(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}
+    wanted = [TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in source.items()]
+    there = {n: TopicConfig(n, v, is_default=not own, is_topics=own) for n, (v, own) in target.items()}
     for name, value in alterations(rules, wanted, there.values()).items():
         there[name] = default(name, "0") if value is None else of_topic(name, value)
     assert alterations(rules, wanted, there.values()) == {}

@@ -136,7 +136,7 @@ class SourceGroups:
             remedy = self._admin.access.remedy("cluster", "", "Describe")
             raise NotPermitted(self._admin.alias, "to list", "groups", remedy)
         # A coordinator that did not answer leaves its groups out: that is why tracked ones are asked all the same.
-        self._listed = {one.group for one in listed if is_consumer_group(one.group, one.type, self._groups)}
+        self._listed = {group for group, kind in listed.items() if is_consumer_group(group, kind, self._groups)}
         if self._refreshed_at is None or self._refresh_every is None:
             self._refreshed_at = now
         elif now - self._refreshed_at >= self._refresh_every.total_seconds():

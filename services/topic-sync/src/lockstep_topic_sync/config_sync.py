@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin_requests import together
+from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_scan_schedule import ConfigScanSchedule
-from lockstep_topic_sync.inventory import Configs, config_pieces, read_configs
 from lockstep_topic_sync.mirrored_topics import TARGET_CONFIGS
-from lockstep_topic_sync.plan import Alter, Config, Rules, alterations
+from lockstep_topic_sync.plan import Alter, Rules, alterations
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 
 CONFIGS = "config sync"
@@ -61,9 +63,9 @@ class ConfigSync:
         """Read what `there` does not know yet of these topics (source to target name, which exists)."""
         waiting = self._retries.waiting(self._ctx.clock.monotonic())
         unread = {remote: name for name, remote in topics.items() if remote not in self._there and name not in waiting}
-        async for read in config_pieces(self._ctx.target, unread):
-            self._failed({unread[remote]: why for remote, why in read.troubles.items()})
-            self._there |= {remote: _kept(configs) for remote, configs in read.by_topic.items()}
+        async for read in self._ctx.target.config_pieces(unread):
+            self._failed({unread[remote]: str(why) for remote, why in read.troubles().items()})
+            self._there |= {remote: _kept(configs) for remote, configs in read.done.items()}
 
     def created(self, remote: str) -> None:
         """A target topic was created, perhaps anew: what was known of it is not so any more."""
@@ -84,7 +86,7 @@ class ConfigSync:
         not_now: frozenset[str] = frozenset() if all_of_them else self._retries.waiting(now)
         asked = self._turns.start_round(topics, now, first=first, not_now=not_now)
         if self._enabled:
-            async for read in config_pieces(ctx.source, asked):
+            async for read in ctx.source.config_pieces(asked):
                 await self._follow(rules, topics, read, all_of_them=all_of_them)
         else:
             await self._follow_target({name: topics[name] for name in asked}, all_of_them=all_of_them)
@@ -101,22 +103,25 @@ class ConfigSync:
                 await self._ctx.event("ConfigRefused", topic, text, loud=True, keys=dict(keys))
             self.refused[topic] = keys
 
-    async def _follow(self, rules: Rules, topics: Mapping[str, str], read: Configs, *, all_of_them: bool) -> None:
+    async def _follow(
+        self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
+    ) -> None:
         """Bring the target's topics to what was read at the source, where it is time to compare them."""
         now = self._ctx.clock.monotonic()
-        self._failed(read.troubles)
-        due: dict[str, tuple[Config, ...]] = {}
-        for name, configs in read.by_topic.items():
+        self._failed({name: str(why) for name, why in read.troubles().items()})
+        due: dict[str, tuple[TopicConfig, ...]] = {}
+        for name, configs in read.done.items():
             if self._turns.record_scan(name, hash(configs), now) or all_of_them:
                 due[name] = configs
             else:
                 self._succeeded(name)
-        target = await read_configs(self._ctx.target, (topics[name] for name in due))
-        failures = {name: target.troubles[topics[name]] for name in due if topics[name] in target.troubles}
+        target = await together(self._ctx.target.config_pieces(topics[name] for name in due))
+        troubles = target.troubles()
+        failures = {name: str(troubles[topics[name]]) for name in due if topics[name] in troubles}
         wanted: list[Alter] = []
         compared: list[str] = []
         for name, configs in due.items():
-            there = target.by_topic.get(topics[name])
+            there = target.done.get(topics[name])
             if there is None:
                 continue
             compared.append(name)
@@ -139,9 +144,9 @@ class ConfigSync:
         """Where configs are not synced the data plane has to know all the same what the target's topics are set to."""
         now = self._ctx.clock.monotonic()
         due = {remote: name for name, remote in asked.items() if self._turns.record_scan(name, 0, now) or all_of_them}
-        async for read in config_pieces(self._ctx.target, due):
-            self._failed({due[remote]: why for remote, why in read.troubles.items()})
-            for remote, configs in read.by_topic.items():
+        async for read in self._ctx.target.config_pieces(due):
+            self._failed({due[remote]: str(why) for remote, why in read.troubles().items()})
+            for remote, configs in read.done.items():
                 self._keep(due[remote], remote, configs)
                 self._turns.compared(due[remote], 0, now)
                 self._succeeded(due[remote])
@@ -177,7 +182,7 @@ class ConfigSync:
                 subject=altered.source,
             )
 
-    def _keep(self, topic: str, remote: str, configs: Sequence[Config]) -> None:
+    def _keep(self, topic: str, remote: str, configs: Sequence[TopicConfig]) -> None:
         kept = _kept(configs)
         if self._there.get(remote) != kept:
             self._there[remote] = kept
@@ -201,5 +206,5 @@ class ConfigSync:
         self._there = {remote: kept for remote, kept in self._there.items() if remote in remotes}
 
 
-def _kept(configs: Sequence[Config]) -> dict[str, str]:
+def _kept(configs: Sequence[TopicConfig]) -> dict[str, str]:
     return {c.name: c.value for c in configs if c.name in TARGET_CONFIGS}

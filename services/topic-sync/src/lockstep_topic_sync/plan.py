@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, passes_selection
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, ReplicationPolicy, came_from, keeps_names
+from lockstep_protocol.topic_config import TopicConfig
 
 FORMAT_OF_THE_LOG = frozenset({"message.format.version"})
 """Never copied, unlike MM2 (brokers before 4.0 have it). All copies are of format 2, and a topic held to an older
@@ -37,20 +38,6 @@ class Rules:
     same_cluster: bool = False
     aliases: frozenset[str] = frozenset()
     """Of all clusters of the file: those by which heartbeats may have come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """An effective config of a topic. `copyable`: not read-only, not sensitive, not from the broker's own file
-    (4.5)."""
-
-    name: str
-    value: str
-    is_default: bool
-    """Kafka's own default, set nowhere."""
-    is_topics: bool = False
-    """Set on the topic itself."""
-    copyable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +187,7 @@ def partition_plan(
     return TopicSyncPlan(tuple(create), tuple(grow))
 
 
-def creation_configs(rules: Rules, configs: Iterable[Config]) -> dict[str, str]:
+def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
     """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
 
     With `use.defaults.from=source` defaults as well.
@@ -213,7 +200,7 @@ def creation_configs(rules: Rules, configs: Iterable[Config]) -> dict[str, str]:
     }
 
 
-def alterations(rules: Rules, source: Iterable[Config], target: Iterable[Config]) -> dict[str, str | None]:
+def alterations(rules: Rules, source: Iterable[TopicConfig], target: Iterable[TopicConfig]) -> dict[str, str | None]:
     """What differs on a remote topic that exists: values to set, and None for what to take back.
 
     MM2 sends all of it each time; here only what changes something. A value set by hand on the remote topic is
@@ -233,7 +220,7 @@ def alterations(rules: Rules, source: Iterable[Config], target: Iterable[Config]
     return changes
 
 
-def _copied(rules: Rules, config: Config) -> bool:
+def _copied(rules: Rules, config: TopicConfig) -> bool:
     if config.name in FORMAT_OF_THE_LOG:
         return False
     return config.copyable and rules.config_properties.should_replicate_config_property(config.name)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
-from lockstep_topic_sync.inventory import config_pieces
 from lockstep_topic_sync.plan import Create, Grow, Rules, creation_configs
 
 
@@ -26,9 +25,9 @@ class TopicCreator:
             return
         ctx = self._ctx
         configs: dict[str, dict[str, str]] = {}
-        async for read in config_pieces(ctx.source, (c.source for c in wanted)):
-            self._failed(read.troubles)
-            configs |= {name: creation_configs(rules, there) for name, there in read.by_topic.items()}
+        async for read in ctx.source.config_pieces(c.source for c in wanted):
+            self._failed({name: str(why) for name, why in read.troubles().items()})
+            configs |= {name: creation_configs(rules, there) for name, there in read.done.items()}
         ready = [c for c in wanted if c.source in configs]
         factor = await self._replication_factor(rules)
         ctx.must_act()

@@ -1,4 +1,4 @@
-"""Topics, configs and groups as a cluster describes them: plain values, so that plans need no client
+"""Topics and groups as a cluster describes them: plain values, so that plans need no client
 library.
 """
 
@@ -24,33 +24,6 @@ class NewTopic:
     partitions: int
     replication_factor: int = -1
     configs: dict[str, str] = field(default_factory=dict)
-
-
-class ConfigSource:
-    """Where a config value comes from: Kafka's own numbers (DescribeConfigs)."""
-
-    TOPIC = 1
-    STATIC_BROKER = 4
-    DEFAULT = 5
-
-
-@dataclass(frozen=True, slots=True)
-class TopicConfig:
-    """One effective config of a topic; `value` is None when it is sensitive."""
-
-    name: str
-    value: str | None
-    source: int
-    read_only: bool = False
-    sensitive: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GroupListing:
-    """A consumer group as listed. `type` is Kafka's word in upper case: CLASSIC, CONSUMER."""
-
-    group: str
-    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

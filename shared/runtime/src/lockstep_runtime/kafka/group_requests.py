@@ -9,7 +9,7 @@ from functools import cached_property
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupListing, GroupOffset
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
 from lockstep_runtime.kafka.outcome import Outcome
 
 GROUPS_AT_ONCE = 16
@@ -25,17 +25,16 @@ class GroupRequests(AdminRequests):
         """Ask about single groups within this bound from now on; several connections may share one."""
         self._groups = bound
 
-    async def list_groups(self) -> tuple[GroupListing, ...]:
-        """Consumer groups of every coordinator that answered. ClusterUnreachable only when none did."""
+    async def list_groups(self) -> dict[str, str]:
+        """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
+        CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
         result = await self._one(
             (await self._connected()).list_consumer_groups(request_timeout=self._timeout), "list", "groups"
         )
         if not result.valid and result.errors:
             # KafkaError, whatever the library's documentation says: not the exception around it.
             raise await self._trouble(result.errors[0], "list", "groups")
-        return tuple(
-            GroupListing(g.group_id, "" if getattr(g, "type", None) is None else g.type.name) for g in result.valid
-        )
+        return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
 
     async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
         """State and member count of each group; one that does not exist is DEAD with no members."""

@@ -7,11 +7,19 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel as ConfluentIsolation
 from confluent_kafka import KafkaError, TopicCollection, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, OffsetSpec
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    OffsetSpec,
+)
 from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
+from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
-from lockstep_runtime.kafka.admin_types import NewTopic, TopicConfig, TopicDescription
+from lockstep_runtime.kafka.admin_types import NewTopic, TopicDescription
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
@@ -120,8 +128,8 @@ class TopicRequests(AdminRequests):
 
     def config_pieces(self, topics: Iterable[str]) -> AsyncIterator[Outcome[tuple[TopicConfig, ...]]]:
         """Every effective config of each topic, `CHANGED_AT_ONCE` topics at a time, in the order given: all at once are
-        350,000 values for 10,000 topics."""
-        return in_pieces(topics, CHANGED_AT_ONCE, self._describe_configs)
+        350,000 values for 10,000 topics. A topic that does not exist is in none of the three."""
+        return in_pieces(dict.fromkeys(topics), CHANGED_AT_ONCE, self._describe_configs)
 
     async def _describe_configs(self, topics: Sequence[str]) -> Outcome[tuple[TopicConfig, ...]]:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
@@ -129,12 +137,14 @@ class TopicRequests(AdminRequests):
         outcome = await self._many(futures, "describe configs of", lambda r: f"topic {r.name}", lambda r: str(r.name))
         done = {
             name: tuple(
-                TopicConfig(e.name, e.value, int(e.source), bool(e.is_read_only), bool(e.is_sensitive))
+                _topic_config(e, ConfigSource(int(e.source)))
                 for e in sorted(entries.values(), key=lambda e: str(e.name))
             )
             for name, entries in outcome.done.items()
         }
-        return Outcome(done, outcome.failed, outcome.denied)
+        gone = KafkaError.UNKNOWN_TOPIC_OR_PART
+        failed = {name: trouble for name, trouble in outcome.failed.items() if trouble.code != gone}
+        return Outcome(done, failed, outcome.denied)
 
     async def alter_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Outcome[None]:
         """Set each named config of each topic, None removes it; all others stay (IncrementalAlterConfigs, KIP-339)."""
@@ -186,6 +196,17 @@ class TopicRequests(AdminRequests):
             topic, _, partition = key.rpartition("/")
             found[topic, int(partition)] = int(result.offset)
         return found
+
+
+def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:
+    fixed = entry.is_read_only or entry.is_sensitive or entry.value is None
+    return TopicConfig(
+        entry.name,
+        entry.value or "",
+        is_default=source is ConfigSource.DEFAULT_CONFIG,
+        is_topics=source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        copyable=not fixed and source is not ConfigSource.STATIC_BROKER_CONFIG,
+    )
 
 
 NO_TOPIC_ID = "A" * 22

@@ -1,0 +1,19 @@
+"""A config of a topic as Kafka describes it: a plain value, so that plans need no client library. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """An effective config of a topic. `copyable`: not read-only, not sensitive, not from the broker's own file
+    (`mm2-behaviour.md` §4.5)."""
+
+    name: str
+    value: str
+    is_default: bool
+    """Kafka's own default, set nowhere."""
+    is_topics: bool = False
+    """Set on the topic itself."""
+    copyable: bool = True
