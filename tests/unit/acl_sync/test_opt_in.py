@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
-from lockstep_acl_sync.plan import AclRule, Reason, judge
+from lockstep_acl_sync.plan import AclRule, OptIns, Reason, TopicsThere, judge, judge_with
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
-from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, add_acls, read_acls
+from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, acls_changed, read_acls
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_acl_sync.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_acl_sync.opt_in import OptIns, TopicsThere, judge_with
-from lockstep_acl_sync.plan import AclPlan, AclRule, Verdict, plan
+from lockstep_acl_sync.plan import AclPlan, AclRule, OptIns, TopicsThere, Verdict, judge_with, plan
 from lockstep_acl_sync.token_authorization import about_tokens
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.commands.command import Command
@@ -135,14 +134,14 @@ class AclSync:
         follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
         return partial(judge_with, rule=self._rule, opt_ins=OptIns(there, follows))
 
-    async def _add_missing(self, missing: Collection[AclBinding]) -> AclsChanged:
+    async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
         """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it
         later."""
         ctx = self._ctx
         if not missing:
             return AclsChanged()
         ctx.must_act()
-        added = await add_acls(ctx.target, sorted(missing))
+        added = acls_changed(ctx.target, missing, await ctx.target.create_acls(missing))
         await self._own.release(added.refused, "the target refused it")
         for binding in added.done:
             self._added.increase()

@@ -69,17 +69,8 @@ async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBi
     return found
 
 
-async def add_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
-    """Add each binding; one that is there already counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin, bindings, await admin.create_acls(bindings))
-
-
-async def delete_acls(admin: Admin, bindings: Sequence[AclBinding]) -> AclsChanged:
-    """Delete each binding; one that is not there counts as done. Raises NoAuthorizer and ClusterUnreachable."""
-    return _changed(admin, bindings, await admin.delete_acls(bindings))
-
-
-def _changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[AclBinding]) -> AclsChanged:
+def acls_changed(admin: Admin, bindings: Sequence[AclBinding], outcome: Outcome[AclBinding]) -> AclsChanged:
+    """What became of bindings that were added or deleted. Raises NoAuthorizer."""
     if any(trouble.code == KafkaError.SECURITY_DISABLED for trouble in outcome.failed.values()):
         raise NoAuthorizer(admin.alias)
     refused = outcome.failed | dict.fromkeys(outcome.denied, _denied(admin, "ALTER"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 
-from lockstep_acl_sync.apply import AclsChanged, delete_acls
+from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ownership import OwnedBinding
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.rows.state_rows import CopiedAcl
@@ -54,7 +54,8 @@ class BindingLedger:
         """
         await self._write(due, DELETING, "")
         self._ctx.must_act()
-        return await delete_acls(self._ctx.target, sorted(due))
+        bindings, target = sorted(due), self._ctx.target
+        return acls_changed(target, bindings, await target.delete_acls(bindings))
 
     def _rows(self) -> list[CopiedAcl]:
         return self._ctx.state.all(CopiedAcl)
