@@ -43,7 +43,7 @@ from lockstep_runtime.service import service
 from lockstep_runtime.telemetry import log, tracing
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
-from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
 from tests.support.collector import Collector
 from tests.support.reports import reported

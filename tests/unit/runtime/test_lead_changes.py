@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.membership.lead_changes import OFTEN, PERIOD_S, LeadChanges
+from lockstep_runtime.membership.lead import OFTEN, PERIOD_S, LeadChanges
 
 
 def test_lead_changes_of_normal_restarts_are_not_reported() -> None:

@@ -21,8 +21,7 @@ import pytest
 from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, STEPS_AT_MOST, Tracing, happened, note, step
-from lockstep_runtime.telemetry.tracing_config import TracingConfig, tracing_config
-from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.telemetry.tracing_config import TracingConfig, start_tracing, tracing_config
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost
 from tests.support.broker import free_port
 from tests.support.collector import Collector
@@ -112,7 +111,7 @@ def test_unsupported_tracing_setting_is_a_warning(environment: dict[str, str], w
 
 def test_without_tracing_opentelemetry_is_not_loaded() -> None:
     code = (
-        "import sys, lockstep_runtime.service.service, lockstep_runtime.telemetry.tracing_start; "
+        "import sys, lockstep_runtime.service.service, lockstep_runtime.telemetry.tracing_config; "
         "import lockstep_data_plane.slot.worker, "
         "lockstep_topic_sync.app; assert not [one for one in sys.modules if one.startswith('opentelemetry')]"
     )

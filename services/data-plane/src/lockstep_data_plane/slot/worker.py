@@ -10,7 +10,7 @@ from lockstep_data_plane.slot.slot import Slot
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_runtime.telemetry import log
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
-from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util import memory
 
 SWITCH_S = 0.0005

@@ -29,8 +29,7 @@ from lockstep_runtime.kafka.auth_errors import (
 )
 from lockstep_runtime.kafka.client_factory import certificate_error, create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.error_verdicts import error_verdict
-from lockstep_runtime.kafka.missing_acl import missing_operation, words
+from lockstep_runtime.kafka.error_verdicts import error_verdict, missing_operation, words
 from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.tracing import step
 from lockstep_runtime.util.errors import (

@@ -1,9 +1,11 @@
-"""What a replica does with the lead of a service in a flow: claim it, work while it has it, stand down."""
+"""What a replica does with the lead of a service in a flow: claim it, work while it has it, stand down. Also
+whether the lead changes too often: more than an operator expects of restarts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 from lockstep_protocol.names import commands_topic, events_topic
 from lockstep_protocol.rows.state_rows import Leader
@@ -12,11 +14,44 @@ from lockstep_runtime.flow.context import FlowContext, FlowService, IdleWork
 from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.membership.lead_changes import PERIOD_S, LeadChanges
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
+
+PERIOD_S = 60.0
+"""Seconds over which changes are counted."""
+
+OFTEN = 5
+"""More changes than this within the period are worth a warning. A rolling restart of three replicas makes three."""
+
+
+class LeadChanges:
+    """Counts claims by label, one label for the service or for each share of its work (`leadership.leader_label`)."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, deque[tuple[float, str]]] = {}
+        self._reported: dict[str, float] = {}
+
+    def saw(self, label: str, instance: str, now: float) -> None:
+        """An instance claimed the lead. `now`: seconds of a clock that does not go back."""
+        claims = self._claims.setdefault(label, deque())
+        claims.append((now, instance))
+        while now - claims[0][0] > PERIOD_S:
+            claims.popleft()
+
+    def many(self, instance: str, now: float) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+        """Each label that changed more than `OFTEN` times within the period and was last claimed by `instance`. For
+        each: the label, how many times, and the instances, last one first. A label is reported once a period."""
+        for label, claims in self._claims.items():
+            recent = [name for at, name in claims if now - at <= PERIOD_S]
+            if len(recent) <= OFTEN or recent[-1] != instance:
+                continue
+            if now - self._reported.get(label, float("-inf")) < PERIOD_S:
+                continue
+            self._reported[label] = now
+            yield label, len(recent), tuple(dict.fromkeys(reversed(recent)))
+
 
 TICK = 1.0
 """Seconds between two checks of our own lead when nothing happens."""

@@ -33,7 +33,7 @@ from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing import NO_TRACING
-from lockstep_runtime.telemetry.tracing_start import start_tracing
+from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 

@@ -1,10 +1,14 @@
-"""What the `OTEL_*` variables ask for, as far as it is ours to decide. OpenTelemetry's packages read the others."""
+"""What the `OTEL_*` variables ask for, as far as it is ours to decide. OpenTelemetry's packages read the others.
+Tracing begins by it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 
 HTTP = "http/protobuf"
 GRPC_PORT, HTTP_PORT = 4317, 4318
@@ -59,3 +63,25 @@ def _port(endpoint: str) -> int | None:
         return urlsplit(endpoint).port
     except ValueError:
         return None  # the exporter says what is wrong with it
+
+
+def start_tracing(service: str, instance: str, environment: Mapping[str, str], log: FlowLog) -> Tracing:
+    """For a service that is to trace (`FlowSettings.tracing`). An obstacle is logged in one line, and then nothing is
+    traced: no service stops for want of spans."""
+    choice = tracing_config(service, environment)
+    for warning in choice.warnings:
+        log.warn("tracing", warning)
+    if not choice.exports:
+        return NO_TRACING
+    try:
+        from lockstep_runtime.telemetry.spans import Spans  # tens of megabytes, only for a service that traces
+    except ImportError as exc:
+        log.warn("tracing is off", f"{exc}: install lockstep-runtime[tracing], or take lockstep.tracing away")
+        return NO_TRACING
+    try:
+        tracing = Spans(choice, instance, log)
+    except ValueError as exc:
+        log.warn("tracing is off", f"a variable OTEL_... cannot be understood: {exc}")
+        return NO_TRACING
+    log.info("tracing", f"as {choice.service_name} to {choice.endpoint}", endpoint=choice.endpoint)
+    return tracing
