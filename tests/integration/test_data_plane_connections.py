@@ -16,15 +16,14 @@ from typing import Any
 
 import pytest
 
-from lockstep_config.flow.model import FetchSettings
+from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked, Fetched, Received, Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
-from lockstep_data_plane.fetch import small_batch_pacer
+from lockstep_data_plane.fetch import request_sizing
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
@@ -120,10 +119,8 @@ def fetching_from(
     """Fetches of a test's own."""
     return Fetcher(
         cluster,
-        settings,
-        "read_uncommitted",
-        in_flight=MemoryBudget(64 << 20),
-        has_room=has_room,
+        DataPlaneSettings(fetch=settings),
+        is_held_back=lambda partition: not has_room(partition),
         on_fetched=on_fetched,
         on_delivered=lambda: None,
         on_trouble=on_trouble,
@@ -203,7 +200,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
     )
 
     def by_connection() -> list[int]:
-        return sorted(len(fetch_connection.partitions) for fetch_connection, _ in fetcher._fetch_connections.values())
+        return sorted(len(fetch_connection.partitions) for fetch_connection in fetcher._connections.values())
 
     def read() -> int:
         return sum(map(len, offsets.values()))
@@ -217,18 +214,17 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
         await cluster.refresh([topic])
         for partition in attached:
             fetcher.attach(partition)
-        assert by_connection() == [2, 2]
-        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection fetches what swarms")
         await eventually(lambda: read() == SINGLE, within=60)
+        assert by_connection() == [4]
         room[0] = False
         write(LARGE, 100_000, **{"linger.ms": "50"})
         room[0] = True
         for partition in attached:
-            fetcher.nudge(partition)
+            fetcher.set_held(partition, 0)
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
-        monkeypatch.setattr(small_batch_pacer, "QUIET_S", 1.0)
-        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where nothing comes")
+        monkeypatch.setattr(request_sizing, "MUCH_LASTS_S", 1.0)
+        await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where little comes")
         write(PARTITIONS, 10)
         await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)
         assert by_connection() == [0, 4]
@@ -282,7 +278,6 @@ async def reading(
             offsets[delivery.partition.number].extend(range(each.base_offset, each.last_offset + 1))
 
     monkeypatch.setattr(Connection, "ask", noted)
-    monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
     cluster = connect_cluster("a", {"bootstrap.servers": bootstrap, **(properties or {})}, "test")
     fetcher = fetching_from(cluster, fetched, FetchSettings(max_wait_ms=max_wait_ms))
     found = Reading(cluster, fetcher, offsets, codes, asked)
@@ -436,7 +431,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 opened = list(cluster._produce_connections.values())
                 await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
                 room[0] = True
-                fetcher.nudge(read)
+                fetcher.set_held(read, 0)
             assert fetcher.crashed() is None
         finally:
             await fetcher.close()

@@ -184,7 +184,7 @@ KEYED: Cases = {
     ),
 }
 
-RESTS: Cases = {
+PAUSE_FACTOR: Cases = {
     "rests: no row": lambda: Scene(None, source_of(12), target_of(0), rests=True),
     "rests: altered": lambda: Scene(ALTERED, source_of(12), target_of(10), rests=True),
     "rests: the log ends at the row": lambda: Scene(row(), source_of(12), target_of(10), rests=True),
@@ -230,4 +230,4 @@ QUARANTINES: Cases = {
     ),
 }
 
-CASES: Cases = FENCED | KEYED | RESTS | QUARANTINES
+CASES: Cases = FENCED | KEYED | PAUSE_FACTOR | QUARANTINES

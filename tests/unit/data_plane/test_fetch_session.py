@@ -109,3 +109,15 @@ def test_fetch_session_of_the_broker_matches_what_is_wanted(rounds: list[dict[st
         else:
             asked = wanted(**offsets)
             assert broker.fetch(session, asked) == {tp: offset for tp, _, offset, _ in asked}
+
+
+def test_a_plan_with_another_size_names_all_partitions_again() -> None:
+    session = FetchSession()
+    session.plan(wanted(a=0, b=0), 1000)
+    session.answered(7)
+    assert session.plan(wanted(a=0, b=0), 1000).changed == []
+    session.answered(7)
+    again = session.plan(wanted(a=0, b=0), 500)
+    assert (again.changed, again.forgotten) == (wanted(a=0, b=0), [])
+    session.answered(7)
+    assert session.plan(wanted(a=0, b=0), 500).changed == []

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from lockstep_config.flow.model import FetchSettings
+from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
 from lockstep_data_plane.core.events import AllAnswered, Failed, Received, Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_request import FetchRequest
+from lockstep_data_plane.fetch.fetch_request import Delivery, FetchRequest
+from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES, MUCH_BYTES, QUIET_S, SMALL_BATCH_CHECK_S
+from lockstep_data_plane.fetch.request_sizing import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
@@ -42,20 +42,31 @@ def copying(*, behind: int = -1, number: int = 0) -> PartitionMachine:
     return partition
 
 
-@pytest.fixture
-async def fetcher() -> AsyncIterator[Fetcher]:
+def fetcher_with(settings: FetchSettings) -> Fetcher:
+    """Fetches of partition 0 of topic t, and drops what comes."""
     cluster = ClusterClient("a", [("broker", 9092)], {})
     cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, TOPIC_ID)
-    made = Fetcher(
+    return Fetcher(
         cluster,
-        FetchSettings(rack="here"),
-        "read_uncommitted",
-        in_flight=MemoryBudget(64 << 20),
-        has_room=lambda partition: True,
+        DataPlaneSettings(fetch=settings),
+        is_held_back=lambda partition: False,
         on_fetched=lambda delivery: None,
         on_delivered=lambda: None,
         on_trouble=lambda partition, why: None,
     )
+
+
+@pytest.fixture
+async def fetcher() -> AsyncIterator[Fetcher]:
+    """With a rack."""
+    made = fetcher_with(FetchSettings(rack="here"))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def rackless() -> AsyncIterator[Fetcher]:
+    made = fetcher_with(FetchSettings())
     yield made
     await made.close()
 
@@ -63,17 +74,19 @@ async def fetcher() -> AsyncIterator[Fetcher]:
 def shard_of(fetcher: Fetcher, partition: PartitionMachine) -> FetchConnection:
     (found,) = [
         fetch_connection
-        for fetch_connection, _ in fetcher._fetch_connections.values()
+        for fetch_connection in fetcher._connections.values()
         if partition in fetch_connection.partitions
     ]
+    assert fetcher._fetched_by[partition] is found
     return found
 
 
-def ask(fetch_connection: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:
-    """Its next question, on the terms of now."""
-    terms = fetch_connection._terms()
-    assert terms is not None
-    return fetch_connection._ask(connection, terms)
+def ask(fetcher: Fetcher, fetch_connection: FetchConnection, connection: Connection) -> asyncio.Future[Any] | None:
+    """Its next request, within the limits of now."""
+    fetch_connection._connection = connection
+    limits = fetcher._limits(fetch_connection)
+    assert limits is not None
+    return fetcher._ask(fetch_connection, limits)
 
 
 def connection() -> Connection:
@@ -82,12 +95,22 @@ def connection() -> Connection:
     return made
 
 
+def noted(made: Connection, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is asked on a connection from now on; nobody answers."""
+    asked: list[Any] = []
+
+    def ask(entity: Any, seen: Callable[[Any], None]) -> asyncio.Future[Any]:
+        asked.append(read_back(entity))
+        return asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(made, "ask", ask)
+    return asked
+
+
 def question(partition: PartitionMachine) -> FetchRequest:
     """What asks for this partition alone."""
-    leader = PartitionLeader(LEADER, 0, TOPIC_ID)
-    wanted = (partition.tp, leader, partition.fetch_from, partition.fetched_epoch)
-    asked = {partition.tp: (partition, partition.incarnation, wanted)}
-    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, lasts=False, each=0)
+    asked = {partition.tp: (partition, partition.incarnation)}
+    return FetchRequest(asked, {TOPIC_ID: partition.topic}, by_id=True, is_repeatable=False, each=0)
 
 
 def answer(
@@ -114,15 +137,22 @@ def answer(
 
 def answered(fetch_connection: FetchConnection, partition: PartitionMachine, **said: Any) -> list[Batch]:
     """Hand a shard an `answer` for the partition; the batches that it delivers."""
-    deliveries = fetch_connection._parse_answer(fetch_connection._last or question(partition), answer(**said))
-    return [batch for delivery in deliveries for batch in delivery.batches]
+    return [
+        batch for delivery in deliveries_of(fetch_connection, partition, answer(**said)) for batch in delivery.batches
+    ]
+
+
+def deliveries_of(fetch_connection: FetchConnection, partition: PartitionMachine, said: Any) -> Sequence[Delivery]:
+    """The same of any answer."""
+    fetch_connection._on_answer(fetch_connection._last or question(partition), said)
+    return fetch_connection.result.deliveries
 
 
 async def test_a_replica_that_the_leader_names_is_fetched_from(fetcher: Fetcher) -> None:
     partition = copying()
     fetcher.attach(partition)
     assert shard_of(fetcher, partition).broker == LEADER
-    assert fetcher.rack([partition]) == "here"
+    assert fetcher._rack([partition]) == "here"
     assert answered(shard_of(fetcher, partition), partition, near=NEAR) == []
     assert shard_of(fetcher, partition).broker == NEAR
     (batch,) = answered(shard_of(fetcher, partition), partition, data=batch_bytes(records(0, 3)))
@@ -137,7 +167,7 @@ async def test_fetch_refused_by_a_replica_goes_to_the_leader(fetcher: Fetcher) -
     near = shard_of(fetcher, partition)
     answered(near, partition, code=OUT_OF_RANGE)
     assert shard_of(fetcher, partition).broker == LEADER
-    assert fetcher.rack([partition]) == ""
+    assert fetcher._rack([partition]) == ""
 
 
 async def test_fetch_refused_by_a_leader_is_delivered(fetcher: Fetcher) -> None:
@@ -146,7 +176,7 @@ async def test_fetch_refused_by_a_leader_is_delivered(fetcher: Fetcher) -> None:
     fetch_connection = shard_of(fetcher, partition)
     m = message("fetch", 13, "response")
     refused = m.FetchResponse(throttle_time=timedelta(0), error_code=OUT_OF_RANGE, session_id=0, responses=())
-    (delivery,) = fetch_connection._parse_answer(question(partition), refused)
+    (delivery,) = deliveries_of(fetch_connection, partition, refused)
     assert delivery.fetched.code == OUT_OF_RANGE
     assert shard_of(fetcher, partition) is fetch_connection
 
@@ -154,13 +184,12 @@ async def test_fetch_refused_by_a_leader_is_delivered(fetcher: Fetcher) -> None:
 async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
     fetcher.cluster._leaders["t", 0] = PartitionLeader(LEADER, 5, TOPIC_ID)
     partition, made = copying(), connection()
-    asked: list[Any] = []
-    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
+    asked = noted(made, monkeypatch)
     fetcher.attach(partition)
     fetch_connection = shard_of(fetcher, partition)
 
     def said() -> tuple[int, int, int]:
-        ask(fetch_connection, made)
+        ask(fetcher, fetch_connection, made)
         (part,) = asked[-1].topics[0].partitions
         return part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch
 
@@ -182,7 +211,7 @@ async def test_fetch_with_another_epoch_or_diverged_log_resumes_the_partition(
     partition = copying()
     fetcher.attach(partition)
     fetch_connection = shard_of(fetcher, partition)
-    (delivery,) = fetch_connection._parse_answer(question(partition), answer(**said))
+    (delivery,) = deliveries_of(fetch_connection, partition, answer(**said))
     assert delivery.fetched.code == said.get("code", DIVERGED)
     assert explain(delivery.fetched.code)[0] is not ErrorMeaning.REFUSED
     assert delivery.batches == ()
@@ -195,9 +224,9 @@ async def test_fetch_from_a_replica_with_a_later_leader_makes_it_resume(
     fetcher.attach(partition)
     answered(shard_of(fetcher, partition), partition, near=NEAR)
     near = shard_of(fetcher, partition)
-    (delivery,) = near._parse_answer(question(partition), answer(code=KafkaErrorCode.FENCED_LEADER_EPOCH))
+    (delivery,) = deliveries_of(near, partition, answer(code=KafkaErrorCode.FENCED_LEADER_EPOCH))
     assert delivery.fetched.code == KafkaErrorCode.FENCED_LEADER_EPOCH
-    assert fetcher.rack([partition]) == "here"
+    assert fetcher._rack([partition]) == "here"
 
 
 async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetcher: Fetcher) -> None:
@@ -205,7 +234,7 @@ async def test_fetch_from_a_diverged_replica_goes_back_to_the_leader(fetcher: Fe
     fetcher.attach(partition)
     answered(shard_of(fetcher, partition), partition, near=NEAR)
     near = shard_of(fetcher, partition)
-    assert list(near._parse_answer(question(partition), answer(parted=7))) == []
+    assert deliveries_of(near, partition, answer(parted=7)) == []
     assert shard_of(fetcher, partition).broker == LEADER
 
 
@@ -213,7 +242,7 @@ async def test_a_partition_that_counts_is_read_from_its_leader(fetcher: Fetcher)
     partition = copying(behind=9)
     assert partition.records_to_skip == 10
     fetcher.attach(partition)
-    assert fetcher.rack([partition]) == ""
+    assert fetcher._rack([partition]) == ""
 
 
 async def test_a_partition_that_resumes_begins_at_its_leader(fetcher: Fetcher) -> None:
@@ -222,7 +251,7 @@ async def test_a_partition_that_resumes_begins_at_its_leader(fetcher: Fetcher) -
     answered(shard_of(fetcher, partition), partition, near=NEAR)
     fetcher.attach(partition)
     assert shard_of(fetcher, partition).broker == LEADER
-    assert fetcher.rack([partition]) == "here"
+    assert fetcher._rack([partition]) == "here"
 
 
 async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetcher: Fetcher) -> None:
@@ -230,10 +259,10 @@ async def test_fetch_asks_the_leader_again_at_the_end_of_a_replica_lease(fetcher
     fetcher.attach(partition)
     answered(shard_of(fetcher, partition), partition, near=NEAR)
     near = shard_of(fetcher, partition)
-    fetcher.send_back(near, near.partitions)
+    fetcher._end_replica_leases(near)
     assert shard_of(fetcher, partition) is near
     fetcher._replicas.reset(("t", 0))
-    fetcher.send_back(near, near.partitions)
+    fetcher._end_replica_leases(near)
     assert shard_of(fetcher, partition).broker == LEADER
 
 
@@ -253,48 +282,44 @@ async def test_topics_without_ids_are_fetched_by_name_whatever_the_broker_speaks
     part = m.PartitionData(partition_index=0, error_code=0, high_watermark=9, aborted_transactions=None, records=b"")
     topics = (m.FetchableTopicResponse(topic="t", partitions=(part,)),)
     said = m.FetchResponse(throttle_time=timedelta(0), error_code=0, session_id=0, responses=topics)
-    (fetched,) = read_answer(wanted, said, topic_names(wanted))
+    (fetched,) = read_answer([("t", 0)], said, topic_names(wanted))
     assert (fetched.tp, fetched.high_watermark) == (("t", 0), 9)
 
 
 async def test_fetch_of_unchanged_partitions_does_not_visit_each(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    rackless: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what an empty answer leaves as it was: who comes, or has moved on, is named in the next question."""
-    fetcher.settings, fetcher.questions_last = FetchSettings(), True
+    fetcher = rackless
     fetcher.cluster._leaders["t", 1] = PartitionLeader(LEADER, 0, TOPIC_ID)
-    looked_at: list[PartitionMachine] = []
+    visited: list[PartitionMachine] = []
 
-    def has_room(partition: PartitionMachine) -> bool:
-        looked_at.append(partition)
-        return True
+    def is_held_back(partition: PartitionMachine) -> bool:
+        visited.append(partition)
+        return False
 
-    monkeypatch.setattr(fetcher, "has_room", has_room)
-    monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
+    monkeypatch.setattr(fetcher, "_is_held_back", is_held_back)
     first, second, made = copying(), copying(number=1), connection()
-    asked: list[Any] = []
-    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
+    asked = noted(made, monkeypatch)
     fetcher.attach(first)
     fetch_connection = shard_of(fetcher, first)
 
     def named() -> dict[int, int]:
         """What the next question says: the partitions that it names, and their offsets."""
-        looked_at.clear()
-        ask(fetch_connection, made)
+        visited.clear()
+        ask(fetcher, fetch_connection, made)
         return {part.partition: part.fetch_offset for topic in asked[-1].topics for part in topic.partitions}
 
     assert named() == {0: 0}
     answered(fetch_connection, first, session=77, silent=True)
-    assert (named(), looked_at, asked[-1].session_id, asked[-1].session_epoch) == ({}, [], 77, 1)
+    assert (named(), visited, asked[-1].session_id, asked[-1].session_epoch) == ({}, [], 77, 1)
     answered(fetch_connection, first, session=77, silent=True)
     fetcher.attach(second)
-    assert (named(), looked_at) == ({1: 0}, [first, second])
+    assert (named(), visited) == ({1: 0}, [first, second])
     answered(fetch_connection, first, session=77, data=batch_bytes(records(0, 3)))
-    assert (named(), looked_at) == ({0: 3}, [first]), "only what moved is looked at"
-    answered(fetch_connection, first, session=77, silent=True)
-    assert (named(), looked_at) == ({}, [first]), "and once more, for what was fetched may have come later"
+    assert (named(), visited) == ({0: 3}, [first]), "only what moved is visited"
     answered(fetch_connection, first, session=77)
-    assert (named(), looked_at) == ({}, []), "an answer without records moves nobody"
+    assert (named(), visited) == ({}, []), "an answer without records moves nobody"
     fetcher.detach(second)
     answered(fetch_connection, first, session=77, silent=True)
     assert named() == {}
@@ -310,125 +335,91 @@ async def test_a_shard_asks_by_id_where_its_topics_have_ids(
     fetcher.cluster._leaders["t", 0] = PartitionLeader(LEADER, 0, topic_id)
     partition = copying()
     fetcher.attach(partition)
-    asked: list[Any] = []
     made = connection()
-    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    ask(shard_of(fetcher, partition), made)
+    asked = noted(made, monkeypatch)
+    ask(fetcher, shard_of(fetcher, partition), made)
     assert [int(request.__version__) for request in asked] == [version]
 
 
-def two_shards(fetcher: Fetcher) -> tuple[FetchConnection, FetchConnection]:
-    """Of the leader, with three partitions each; they have not begun to connect yet."""
-    for number in range(6):
+def attached(fetcher: Fetcher, count: int) -> FetchConnection:
+    """The connection that fetches so many partitions of the leader; it has not begun to connect yet."""
+    for number in range(count):
         fetcher.cluster._leaders["t", number] = PartitionLeader(LEADER, 0, TOPIC_ID)
         fetcher.attach(copying(number=number))
-    first, second = (fetch_connection for fetch_connection, _ in fetcher._fetch_connections.values())
-    assert (len(first.partitions), len(second.partitions)) == (3, 3)
-    return first, second
+    (first,) = fetcher._connections.values()
+    return first
 
 
-def brings(*fetch_connections: FetchConnection, size: int = 500, until: float) -> None:
-    """Each of them brings a thousand answers a second, of two batches in so many bytes, from 0 until then."""
-    for number in range(round(until * 1000)):
-        for fetch_connection in fetch_connections:
-            fetch_connection.pacer.paced(2, size, number / 1000)
+def brings(fetcher: Fetcher, fetch_connection: FetchConnection, size: int, now: float) -> None:
+    """An answer brings so many bytes, and the next request is about to go out."""
+    fetcher._sizing.on_fetched(fetch_connection.key, size, now)
+    fetcher._share_partitions(fetch_connection, now)
 
 
-def numbers(fetch_connection: FetchConnection) -> list[int]:
-    return sorted(partition.number for partition in fetch_connection.partitions)
+def numbers(fetcher: Fetcher) -> list[list[int]]:
+    """The partitions of each connection."""
+    return [sorted(p.number for p in each.partitions) for each in fetcher._connections.values()]
 
 
-async def test_fetch_moves_single_records_of_two_connections_to_one(fetcher: Fetcher) -> None:
-    first, second = two_shards(fetcher)
-    brings(first, second, until=1.0)
-    fetcher.share_out(second, 1.0)
-    assert len(second.partitions) == 3  # it has not lasted yet
-    brings(first, second, until=2.0)
-    fetcher.share_out(first, 2.0)
-    assert len(first.partitions) == 3
-    fetcher.share_out(second, 2.0)
-    assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
-    assert set(fetcher._connections.values()) == {first}
+async def test_one_connection_fetches_all_partitions_while_little_comes(rackless: Fetcher) -> None:
+    first = attached(rackless, 6)
+    for turn in range(100):
+        brings(rackless, first, MUCH_BYTES // 2, turn)
+    assert numbers(rackless) == [[0, 1, 2, 3, 4, 5]]
 
 
-async def test_fetch_keeps_single_records_from_a_busy_or_idle_connection(fetcher: Fetcher) -> None:
-    first, second = two_shards(fetcher)
-    brings(second, until=2.0)
-    fetcher.share_out(second, 2.0)
-    brings(first, size=50_000, until=2.0)
-    fetcher.share_out(second, 2.0)
-    fetcher.share_out(first, 2.0)
-    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+async def test_second_connection_gets_half_while_much_comes(rackless: Fetcher) -> None:
+    first = attached(rackless, 6)
+    brings(rackless, first, MUCH_BYTES, 1.0)
+    assert numbers(rackless) == [[3, 4, 5], [0, 1, 2]]
+    assert rackless._connections[LEADER, 1].wake.is_set()
+    brings(rackless, first, 0, 1.1)
+    assert numbers(rackless) == [[3, 4, 5], [0, 1, 2]]
+    rackless.cluster._leaders["t", 6] = rackless.cluster._leaders["t", 7] = PartitionLeader(LEADER, 0, TOPIC_ID)
+    for number in (6, 7):
+        rackless.attach(copying(number=number))
+    brings(rackless, first, 0, 1.2)
+    assert list(map(len, numbers(rackless))) == [4, 4], "who comes is shared as well"
 
 
-async def test_fetch_shares_a_busy_connection_between_two(fetcher: Fetcher) -> None:
-    first, second = two_shards(fetcher)
-    brings(first, second, until=2.0)
-    fetcher.share_out(second, 2.0)
-    second.wake.clear()
-    brings(first, size=50_000, until=3.0)
-    fetcher.share_out(first, 3.0)
-    assert (len(first.partitions), len(second.partitions)) == (3, 3)
-    assert second.wake.is_set()
-    assert all(
-        fetcher._connections[p] is fetch_connection
-        for fetch_connection in (first, second)
-        for p in fetch_connection.partitions
-    )
-    fetcher.share_out(first, 3.0)
-    assert (len(first.partitions), len(second.partitions)) == (3, 3)
+async def test_second_connection_is_given_up_when_neither_brings_much(rackless: Fetcher) -> None:
+    first = attached(rackless, 6)
+    brings(rackless, first, MUCH_BYTES, 1.0)
+    second = rackless._connections[LEADER, 1]
+    brings(rackless, second, MUCH_BYTES, 5.0)
+    brings(rackless, first, 0, 1.0 + MUCH_LASTS_S)
+    brings(rackless, second, 0, 4.9 + MUCH_LASTS_S)
+    assert list(map(len, numbers(rackless))) == [3, 3], "the second brought much"
+    brings(rackless, first, MUCH_BYTES, 5.0 + MUCH_LASTS_S)
+    brings(rackless, second, 0, 5.0 + MUCH_LASTS_S)
+    assert list(map(len, numbers(rackless))) == [3, 3], "the first does"
+    brings(rackless, first, 0, 5.0 + 2 * MUCH_LASTS_S)
+    assert list(map(len, numbers(rackless))) == [3, 3], "only the second gives"
+    brings(rackless, second, 0, 5.0 + 2 * MUCH_LASTS_S)
+    assert numbers(rackless) == [[0, 1, 2, 3, 4, 5], []]
 
 
-def is_silent(fetch_connection: FetchConnection, *, since: float, until: float) -> None:
-    """Something came, and since then nothing."""
-    fetch_connection.pacer.paced(1, 500, since)
-    fetch_connection.pacer.paced(0, 0, until)
+async def test_lone_partition_stays_on_its_connection_however_much_comes(rackless: Fetcher) -> None:
+    brings(rackless, attached(rackless, 1), 100 * MUCH_BYTES, 1.0)
+    assert numbers(rackless) == [[0]]
 
 
-async def test_fetch_waits_for_idle_partitions_on_one_connection(fetcher: Fetcher) -> None:
-    first, second = two_shards(fetcher)
-    is_silent(second, since=0.0, until=QUIET_S - 0.1)
-    fetcher.share_out(second, QUIET_S - 0.1)
-    assert len(second.partitions) == 3
-    is_silent(first, since=0.0, until=QUIET_S)
-    fetcher.share_out(first, QUIET_S)
-    assert len(first.partitions) == 3, "the second gives, not both"
-    fetcher.share_out(second, QUIET_S)
-    assert (numbers(first), numbers(second)) == ([0, 1, 2, 3, 4, 5], [])
-    fetcher.share_out(first, 2 * QUIET_S)
-    assert len(first.partitions) == 6, "nobody has less to do where nobody is"
-
-
-async def test_fetch_moves_quiet_partitions_to_a_busy_connection_within_bounds(fetcher: Fetcher) -> None:
-    first, second = two_shards(fetcher)
-    is_silent(first, since=0.0, until=QUIET_S)
-    second.pacer.paced(1, MUCH_BYTES, QUIET_S)
-    fetcher.share_out(first, QUIET_S)
-    assert (len(first.partitions), len(second.partitions)) == (3, 3)
-    second.pacer.paced(1, 500, QUIET_S + SMALL_BATCH_CHECK_S)
-    second.pacer.paced(1, 500, QUIET_S + 2 * SMALL_BATCH_CHECK_S)
-    fetcher.share_out(first, QUIET_S + 2 * SMALL_BATCH_CHECK_S)
-    assert (numbers(first), numbers(second)) == ([], [0, 1, 2, 3, 4, 5])
-
-
-async def test_a_partition_goes_with_its_position_and_is_in_the_next_question(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+async def test_partition_keeps_its_position_on_another_connection(
+    rackless: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = two_shards(fetcher)
-    (partition,) = (p for p in second.partitions if p.number == 1)
-    partition.step(Received(42, 0))
-    first._last = second._last = question(partition)
-    brings(first, second, until=2.0)
-    fetcher.share_out(second, 2.0)
-    assert partition.fetch_from == 42
-    assert first._last is None
-    assert ask(second, connection()) is None
+    first = attached(rackless, 6)
     made = connection()
-    asked: list[Any] = []
-    monkeypatch.setattr(made, "ask", lambda request, seen: asked.append(read_back(request)))
-    ask(first, made)
-    offsets = {part.partition: part.fetch_offset for topic in asked[0].topics for part in topic.partitions}
-    assert offsets == {number: 42 if number == 1 else 0 for number in range(6)}
+    asked = noted(made, monkeypatch)
+    ask(rackless, first, made)
+    (partition,) = (p for p in first.partitions if p.number == 1)
+    partition.step(Received(42, 0))
+    brings(rackless, first, MUCH_BYTES, 1.0)
+    ask(rackless, first, made)
+    ask(rackless, rackless._connections[LEADER, 1], made)
+    offsets = [
+        {part.partition: part.fetch_offset for topic in each.topics for part in topic.partitions} for each in asked
+    ]
+    assert offsets[1:] == [dict.fromkeys((3, 4, 5), 0), {0: 0, 1: 42, 2: 0}]
 
 
 class Asked(Connection):
@@ -437,6 +428,10 @@ class Asked(Connection):
     def __init__(self, happened: list[str]) -> None:
         self._versions = {APIS["fetch"].key: (0, 13)}
         self._happened = happened
+
+    @property
+    def closed(self) -> bool:
+        return False
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         assert seen is not None
@@ -454,10 +449,10 @@ class Asked(Connection):
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [(100, ["asked", "delivered", "answered", "asked"]), (FEW_BYTES, ["asked", "answered", "asked", "delivered"])],
+    [(100, ["asked", "delivered", "answered", "asked"]), (SMALL_BYTES, ["asked", "answered", "asked", "delivered"])],
 )
 async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
-    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
+    rackless: Fetcher, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
 ) -> None:
     happened: list[str] = []
     made, partition = Asked(happened), copying()
@@ -465,9 +460,9 @@ async def test_fetch_delivers_a_small_answer_at_once_and_a_large_one_later(
     async def connection(broker: int, produce_connection: str) -> Connection:
         return made
 
-    monkeypatch.setattr(fetcher.cluster, "connection", connection)
-    monkeypatch.setattr(fetcher, "_on_fetched", lambda delivery: happened.append("delivered"))
-    fetcher.attach(partition)
+    monkeypatch.setattr(rackless.cluster, "connection", connection)
+    monkeypatch.setattr(rackless, "_on_fetched", lambda delivery: happened.append("delivered"))
+    rackless.attach(partition)
     await asyncio.sleep(0.01)
     await made.answers(answer(data=batch_bytes([record(0, bytes(size))])))
     assert happened == expected

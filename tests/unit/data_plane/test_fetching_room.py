@@ -10,15 +10,15 @@ from uuid import UUID
 
 import pytest
 
-from lockstep_config.flow.model import FetchSettings
+from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import Resumed
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
+from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
-from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -40,6 +40,10 @@ class Asked(Connection):
     def __init__(self) -> None:
         self._versions = {APIS["fetch"].key: (0, 13)}
         self.requests: list[Any] = []
+
+    @property
+    def closed(self) -> bool:
+        return False
 
     def ask(self, entity: Any, seen: Callable[[Any], None] | None = None) -> asyncio.Future[Any]:
         assert seen is not None
@@ -85,12 +89,7 @@ class Scene:
     """Some partitions of one broker over one connection, and what was delivered of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.SHARDS", 1)
-        cluster, self.connection, self.in_flight = (
-            ClusterClient("a", [("broker", 9092)], {}),
-            Asked(),
-            MemoryBudget(CAP),
-        )
+        cluster, self.connection = ClusterClient("a", [("broker", 9092)], {}), Asked()
         self.delivered: list[Delivery] = []
         self.troubled: list[PartitionMachine] = []
 
@@ -100,10 +99,8 @@ class Scene:
         monkeypatch.setattr(cluster, "connection", connect)
         self.fetcher = Fetcher(
             cluster,
-            FetchSettings(),
-            "read_uncommitted",
-            in_flight=self.in_flight,
-            has_room=lambda partition: True,
+            DataPlaneSettings(max_in_flight_bytes=CAP),
+            is_held_back=lambda partition: False,
             on_fetched=self.delivered.append,
             on_delivered=lambda: None,
             on_trouble=lambda partition, why: self.troubled.append(partition),
@@ -126,12 +123,16 @@ class Scene:
         await eventually(lambda: len(self.connection.requests) == count, every=0.001, what=f"question {count}")
 
     @property
+    def budget(self) -> MemoryBudget:
+        return self.fetcher.budget
+
+    @property
     def used(self) -> int:
-        return self.in_flight._used
+        return self.budget._used
 
     @property
     def fetch_connection(self) -> FetchConnection:
-        ((fetch_connection, _),) = self.fetcher._fetch_connections.values()
+        (fetch_connection,) = self.fetcher._connections.values()
         return fetch_connection
 
 
@@ -156,16 +157,22 @@ async def test_undelivered_bytes_count_beside_the_next_fetch(scene: Scene, monke
     scene.attach()
     await scene.asked(1)
     seen: list[int] = []
-    monkeypatch.setattr(scene.fetcher, "_on_fetched", lambda delivery: seen.append(scene.used))
-    data = batch_bytes([record(0, bytes(FEW_BYTES))])
+    deliver = scene.fetcher._deliver
+
+    def noting(result: FetchResult) -> None:
+        seen.append(scene.used)
+        deliver(result)
+
+    monkeypatch.setattr(scene.fetcher, "_deliver", noting)
+    data = batch_bytes([record(0, bytes(SMALL_BYTES))])
     scene.connection.answers(p0=data)
     await scene.asked(2)
-    assert seen == [CAP // 2 + len(data)]
+    assert seen == [CAP // 2 + len(data)], "the next request is out before it is handed over"
     assert scene.used == CAP // 2
 
 
 async def test_fetch_max_bytes_is_at_most_the_remaining_room(scene: Scene) -> None:
-    scene.fetcher.holds(scene.partitions[0], 3 * MIB)
+    scene.fetcher.set_held(scene.partitions[0], 3 * MIB)
     scene.attach()
     await scene.asked(1)
     assert scene.connection.requests[0].max_bytes == 3 * MIB
@@ -175,7 +182,7 @@ async def test_fetch_max_bytes_is_at_most_the_remaining_room(scene: Scene) -> No
 async def test_fetch_with_little_room_asks_only_for_partitions_that_hold_little(scene: Scene) -> None:
     own = CAP // (8 * 8)
     for partition in scene.partitions[:6]:
-        scene.fetcher.holds(partition, MIB)
+        scene.fetcher.set_held(partition, MIB)
     scene.attach()
     await scene.asked(1)
     assert scene.connection.last == {6: own, 7: own}
@@ -186,13 +193,13 @@ async def test_fetch_with_little_room_asks_only_for_partitions_that_hold_little(
 async def test_fetch_session_names_a_partition_again_when_its_size_changes(scene: Scene) -> None:
     scene.attach()
     await scene.asked(1)
-    scene.fetcher.holds(scene.partitions[0], 6 * MIB)
+    scene.fetcher.set_held(scene.partitions[0], 6 * MIB)
     scene.connection.answers()
     await scene.asked(2)
     own = CAP // (8 * 8)
     assert scene.connection.last == dict.fromkeys(range(1, 8), own)
     assert scene.connection.forgets == {0}
-    scene.fetcher.holds(scene.partitions[0], 0)
+    scene.fetcher.set_held(scene.partitions[0], 0)
     scene.connection.answers()
     await scene.asked(3)
     assert scene.connection.last == dict.fromkeys(range(8), MIB)
@@ -202,12 +209,12 @@ async def test_fetch_session_names_a_partition_again_when_its_size_changes(scene
 
 
 async def test_fetch_without_room_resumes_when_another_partition_frees_some(scene: Scene) -> None:
-    scene.fetcher.holds(ELSEWHERE, CAP)
+    scene.fetcher.set_held(ELSEWHERE, CAP)
     scene.attach()
     await eventually(lambda: not scene.fetch_connection.wake.is_set(), what="it waits")
-    scene.fetcher.holds(ELSEWHERE, CAP - CAP // 64 + 1)
+    scene.fetcher.set_held(ELSEWHERE, CAP - CAP // 64 + 1)
     assert not scene.fetch_connection.wake.is_set()
-    scene.fetcher.holds(ELSEWHERE, CAP - CAP // 64)
+    scene.fetcher.set_held(ELSEWHERE, CAP - CAP // 64)
     await scene.asked(1)
     assert scene.used == CAP
 
@@ -215,13 +222,13 @@ async def test_fetch_without_room_resumes_when_another_partition_frees_some(scen
 async def test_a_question_that_waits_for_more_room_goes_out_as_soon_as_there_is(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep_data_plane.fetch.fetch_connection.PRESSED_S", 60)
-    scene.fetcher.holds(ELSEWHERE, 6 * MIB)
+    monkeypatch.setattr("lockstep_data_plane.fetch.fetcher.TIGHT_WAIT_S", 60)
+    scene.fetcher.set_held(ELSEWHERE, 6 * MIB)
     scene.attach()
-    await eventually(lambda: scene.in_flight._wakes_at > 0, what="it waits")
+    await eventually(lambda: scene.budget._wakes_at > 0, what="it waits")
     await asyncio.sleep(0)
     assert scene.connection.requests == []
-    scene.fetcher.holds(ELSEWHERE, 5 * MIB)
+    scene.fetcher.set_held(ELSEWHERE, 5 * MIB)
     await scene.asked(1)
     assert scene.connection.last == dict.fromkeys(range(8), MIB)
 
@@ -237,17 +244,63 @@ async def test_requested_bytes_of_a_lost_connection_are_freed(scene: Scene) -> N
 async def test_fetch_of_unmoved_partitions_visits_none(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.attach()
     await scene.asked(1)
-    looked_at: list[PartitionMachine] = []
+    visited: list[PartitionMachine] = []
 
-    def has_room(partition: PartitionMachine) -> bool:
-        looked_at.append(partition)
-        return True
+    def is_held_back(partition: PartitionMachine) -> bool:
+        visited.append(partition)
+        return False
 
-    monkeypatch.setattr(scene.fetcher, "has_room", has_room)
+    monkeypatch.setattr(scene.fetcher, "_is_held_back", is_held_back)
     for turn in range(2, 5):
         scene.connection.answers()
         await scene.asked(turn)
-    assert looked_at == []
+    assert visited == []
     scene.connection.answers(p3=batch_bytes([record(0, bytes(100))]))
     await scene.asked(5)
-    assert [partition.number for partition in looked_at] == [3]
+    assert [partition.number for partition in visited] == [3]
+
+
+async def test_undelivered_bytes_of_a_partition_keep_it_out_of_the_next_request(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the partition says meanwhile how much it holds of what it got before."""
+    scene.attach()
+    await scene.asked(1)
+    scene.fetcher.set_held(ELSEWHERE, 5 * MIB)
+    data = batch_bytes([record(0, bytes(MIB // 2))])
+    scene.connection.answers(p0=data)
+    assert scene.budget.held_by(scene.partitions[0]) == len(data)
+    scene.fetcher.set_held(scene.partitions[0], 100)
+    assert scene.budget.held_by(scene.partitions[0]) == len(data) + 100
+    await scene.asked(2)
+    assert [delivery.partition.number for delivery in scene.delivered] == [0]
+    scene.fetcher.set_held(scene.partitions[0], 100)
+    assert scene.budget.held_by(scene.partitions[0]) == 100
+
+
+async def test_large_answer_is_delivered_although_its_connection_is_lost(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.attach()
+    await scene.asked(1)
+
+    def refuses(entity: object, seen: object = None) -> asyncio.Future[Any]:
+        raise BrokerUnreachable("broker:9092: the connection is closed")
+
+    monkeypatch.setattr(scene.connection, "ask", refuses)
+    scene.connection.answers(p0=batch_bytes([record(0, bytes(SMALL_BYTES))]))
+    await eventually(lambda: len(scene.troubled) == 8)
+    assert [delivery.partition.number for delivery in scene.delivered] == [0]
+    scene.fetcher.set_held(scene.partitions[0], 0)
+    assert scene.used == 0
+
+
+async def test_fetch_without_room_keeps_its_session(scene: Scene) -> None:
+    scene.attach()
+    await scene.asked(1)
+    scene.fetcher.set_held(ELSEWHERE, CAP)
+    scene.connection.answers()
+    await eventually(lambda: not scene.fetch_connection.wake.is_set(), what="it waits")
+    scene.fetcher.set_held(ELSEWHERE, 0)
+    await scene.asked(2)
+    assert (scene.connection.requests[1].session_id, scene.connection.last) == (7, {})

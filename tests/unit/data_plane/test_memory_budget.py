@@ -15,10 +15,10 @@ MIB = 1 << 20
 CAP = 64 * MIB
 
 
-def terms(
+def grant(
     flight: MemoryBudget, *, connections: int = 2, partitions: int = 8, each: int = MIB, at_most: int = 50 * MIB
 ) -> FetchBudget | None:
-    return flight.terms(connections=connections, partitions=partitions, each=each, at_most=at_most)
+    return flight.grant(connections=connections, partitions=partitions, each=each, at_most=at_most)
 
 
 def some(found: FetchBudget | None) -> FetchBudget:
@@ -28,97 +28,97 @@ def some(found: FetchBudget | None) -> FetchBudget:
 
 def test_memory_budget_with_room_gives_each_partition_its_usual_size() -> None:
     flight = MemoryBudget(CAP)
-    found = some(terms(flight))
-    assert (found.each, found.pressed) == (MIB, False)
+    found = some(grant(flight))
+    assert (found.each, found.is_tight) == (MIB, False)
     assert found.at_most >= 4 * MIB, "all that four partitions may bring"
     for number in range(8):
-        flight.holds(number, 4 * MIB)
-    assert (flight.held, some(terms(flight)).each, some(terms(flight)).below) == (32 * MIB, MIB, 16 * MIB)
+        flight.set_held(number, 4 * MIB)
+    assert (flight.held, some(grant(flight)).each, some(grant(flight)).below) == (32 * MIB, MIB, 16 * MIB)
 
 
 def test_memory_budget_for_a_far_broker_is_two_fetches_of_all_partitions() -> None:
-    found = some(terms(MemoryBudget(CAP), each=4 * MIB))
+    found = some(grant(MemoryBudget(CAP), each=4 * MIB))
     assert (found.each, found.at_most) == (4 * MIB, 16 * MIB)
 
 
 def test_memory_budget_of_all_connections_is_half_of_the_cap() -> None:
     flight = MemoryBudget(CAP)
     for connection in range(16):
-        found = some(terms(flight, connections=16, partitions=2000))
-        flight.expects(connection, found.at_most)
+        found = some(grant(flight, connections=16, partitions=2000))
+        flight.reserve(connection, found.at_most)
     assert (flight.held, sum(flight._asked.values())) == (0, CAP // 2)
 
 
 def test_memory_budget_of_a_stuck_partition_leaves_as_much_for_others() -> None:
     flight = MemoryBudget(CAP)
     for _ in range(100):
-        found = some(terms(flight))
+        found = some(grant(flight))
         if flight.held_by("stuck") >= found.below:
             break
-        flight.holds("stuck", flight.held_by("stuck") + found.each)
+        flight.set_held("stuck", flight.held_by("stuck") + found.each)
     assert flight.held_by("stuck") == CAP * 3 // 8
-    assert some(terms(flight)).below == CAP * 3 // 8
+    assert some(grant(flight)).below == CAP * 3 // 8
 
 
 def test_memory_budget_with_little_room_gives_little_to_small_holders() -> None:
     flight = MemoryBudget(CAP)
-    flight.holds("stuck", CAP * 3 // 4)
+    flight.set_held("stuck", CAP * 3 // 4)
     own = CAP // (8 * 200)
-    assert terms(flight, partitions=200) == FetchBudget(own + 1, own, 16 * MIB, pressed=True)
-    flight.holds("others", CAP // 4 - own)
-    assert some(terms(flight, partitions=200)).at_most == own
-    flight.holds("others", CAP // 4 - own + 1)
-    assert terms(flight, partitions=200) is None
+    assert grant(flight, partitions=200) == FetchBudget(own + 1, own, 16 * MIB, is_tight=True)
+    flight.set_held("others", CAP // 4 - own)
+    assert some(grant(flight, partitions=200)).at_most == own
+    flight.set_held("others", CAP // 4 - own + 1)
+    assert grant(flight, partitions=200) is None
 
 
 def test_memory_budget_gives_few_partitions_large_steps_with_little_room() -> None:
     flight = MemoryBudget(CAP)
-    flight.holds("stuck", CAP * 3 // 4)
-    assert some(terms(flight, partitions=8)).each == MIB
+    flight.set_held("stuck", CAP * 3 // 4)
+    assert some(grant(flight, partitions=8)).each == MIB
 
 
 def test_a_small_cap_is_a_cap_whatever_a_fetch_is_configured_to_bring() -> None:
-    found = some(terms(MemoryBudget(MIB), partitions=1))
+    found = some(grant(MemoryBudget(MIB), partitions=1))
     assert (found.each, found.at_most) == (MIB // 4, MIB // 4)
 
 
 def test_a_batch_larger_than_all_there_is_passes_and_then_nothing_does() -> None:
     flight = MemoryBudget(MIB)
-    flight.expects("connection", some(terms(flight)).at_most)
-    flight.expects("connection", 0)
-    flight.holds("large", 10 * MIB)
-    assert terms(flight) is None
-    assert flight.holds("large", 0)
-    assert not some(terms(flight)).pressed
+    flight.reserve("connection", some(grant(flight)).at_most)
+    flight.reserve("connection", 0)
+    flight.set_held("large", 10 * MIB)
+    assert grant(flight) is None
+    assert flight.set_held("large", 0)
+    assert not some(grant(flight)).is_tight
 
 
 def test_memory_budget_wakes_a_reduced_partition_once_at_the_usual_room() -> None:
     flight = MemoryBudget(CAP)
-    flight.holds(1, 40 * MIB)
-    flight.expects("other", 8 * MIB)
-    assert some(terms(flight)).pressed
-    assert not flight.holds(1, 39 * MIB + 1)
-    assert flight.holds(1, 39 * MIB)
-    assert not flight.holds(1, 0), "nobody waits any more"
-    flight.holds(1, 40 * MIB)
-    assert some(terms(flight)).pressed
-    assert flight.expects("other", 0), "what was asked for and did not come is room as well"
+    flight.set_held(1, 40 * MIB)
+    flight.reserve("other", 8 * MIB)
+    assert some(grant(flight)).is_tight
+    assert not flight.set_held(1, 39 * MIB + 1)
+    assert flight.set_held(1, 39 * MIB)
+    assert not flight.set_held(1, 0), "nobody waits any more"
+    flight.set_held(1, 40 * MIB)
+    assert some(grant(flight)).is_tight
+    assert flight.reserve("other", 0), "what was asked for and did not come is room as well"
 
 
 def test_memory_budget_wakes_a_waiting_partition_at_the_first_free_room() -> None:
     flight = MemoryBudget(CAP)
-    flight.holds(1, CAP)
-    assert terms(flight) is None
-    assert not flight.holds(1, CAP - CAP // 64 + 1)
-    assert flight.holds(1, CAP - CAP // 64)
+    flight.set_held(1, CAP)
+    assert grant(flight) is None
+    assert not flight.set_held(1, CAP - CAP // 64 + 1)
+    assert flight.set_held(1, CAP - CAP // 64)
 
 
 def test_memory_budget_of_a_partition_that_leaves_is_freed() -> None:
     flight = MemoryBudget(CAP)
-    flight.holds("gone", 5)
-    flight.holds("there", 7)
-    flight.holds("gone", 0)
-    flight.holds("never there", 0)
+    flight.set_held("gone", 5)
+    flight.set_held("there", 7)
+    flight.set_held("gone", 0)
+    flight.set_held("never there", 0)
     assert (flight.held, flight.held_by("gone"), flight.held_by("there")) == (7, 0, 7)
 
 
@@ -138,19 +138,19 @@ class Slot:
         self.flight = MemoryBudget(self.cap)
         self.partitions = sum(map(len, self.fetched))
 
-    def terms(self) -> FetchBudget | None:
+    def grant(self) -> FetchBudget | None:
         used = [number for number, partitions in enumerate(self.fetched) if partitions]
-        return terms(self.flight, connections=len(used), partitions=self.partitions, each=self.each)
+        return grant(self.flight, connections=len(used), partitions=self.partitions, each=self.each)
 
     def ask(self, connection: int) -> bool:
         """Whether it is waiting for an answer then."""
-        found = self.terms()
+        found = self.grant()
         if connection in self.asked or found is None:
             return connection in self.asked
         roomy = [p for p in self.fetched[connection] if self.flight.held_by(p) < found.below]
         if roomy:
             self.asked[connection] = found, roomy
-            self.flight.expects(connection, min(found.at_most, len(roomy) * found.each))
+            self.flight.reserve(connection, min(found.at_most, len(roomy) * found.each))
         return bool(roomy)
 
     def answer(self, connection: int, first: int) -> None:
@@ -164,14 +164,14 @@ class Slot:
             size = min(found.each, left) // self.batch * self.batch
             size = max(size, self.batch) if not at else size
             left = max(0, left - size)
-            self.flight.holds(partition, self.flight.held_by(partition) + size)
-        self.flight.expects(connection, 0)
+            self.flight.set_held(partition, self.flight.held_by(partition) + size)
+        self.flight.reserve(connection, 0)
 
     def drain(self) -> None:
         for partitions in self.fetched:
             for partition in partitions:
                 if partition not in self.stuck:
-                    self.flight.holds(partition, 0)
+                    self.flight.set_held(partition, 0)
 
 
 @st.composite

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.fetch.small_batch_pacer import FEW_BYTES
+from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.fetch_codec import FetchedPartition
-from lockstep_data_plane.wire.fetch_session import Wanted
 from lockstep_protocol.offsets import TopicPartition
 
 
@@ -24,34 +23,36 @@ class Delivery(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """What an answer brought: how many bytes and batches of which partitions."""
+    """What an answer brought, in how many bytes, and which partitions are to be read from another broker. That is a
+    replica that the leader named. If a replica cannot be read, None says that the leader is to be asked."""
 
-    size: int
-    batches: int
-    deliveries: Sequence[Delivery]
+    size: int = 0
+    deliveries: Sequence[Delivery] = ()
+    redirected: Sequence[tuple[PartitionMachine, int | None]] = ()
 
     @property
-    def little(self) -> bool:
+    def batches(self) -> int:
+        """How many batches there are."""
+        return sum(len(delivery.batches) for delivery in self.deliveries)
+
+    @property
+    def is_small(self) -> bool:
         """Whether it goes on its way before anything else."""
-        return self.size <= FEW_BYTES
+        return self.size <= SMALL_BYTES
 
 
-NOTHING = FetchResult(0, 0, ())
-
-Asked = tuple[PartitionMachine, int, Wanted]
-"""A partition, its incarnation, and what was asked of it."""
+NOTHING = FetchResult()
 
 
 @dataclass(slots=True)
 class FetchRequest:
-    """What a fetch asked for, at most `each` bytes of each partition; which of them have moved since, and which had
-    before. Where `lasts` is set, all partitions of its shard are in it, and the next question differs by no more than
-    those that moved."""
+    """A request for at most `each` bytes of each of some partitions in their present incarnations, and the partitions
+    that have moved since. If `is_repeatable`, it has all partitions of its connection, and the next request differs
+    by those that moved alone."""
 
-    asked: dict[TopicPartition, Asked]
+    asked: dict[TopicPartition, tuple[PartitionMachine, int]]
     names: Mapping[Any, str]
     by_id: bool
-    lasts: bool
+    is_repeatable: bool
     each: int
     moved: list[PartitionMachine] = field(default_factory=list)
-    moved_before: list[PartitionMachine] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""Fetching raw batches from the source: several fetches under way, each on a connection of its own
-(`fetch_connection.py`).
+"""Fetching raw batches from the source: how much, from which broker, and when.
 
-A shard holds the partitions that one broker leads and one connection fetches. Where a rack is set a partition may be
-fetched from another replica than its leader (`preferred_replica.py`)."""
+Three objects decide. The `MemoryBudget` says how much may be in memory, the `RequestSizing` how much to ask of a
+broker, and the `FetchTiming` when to ask again. Where a rack is set a partition may be fetched from another replica
+than its leader (`preferred_replica.py`)."""
 
 from __future__ import annotations
 
@@ -10,239 +10,282 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.common.window_sizing import partition_bytes
+from aiokafka.errors import KafkaError
+
+from lockstep_config.flow.model import DataPlaneSettings
+from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
+from lockstep_data_plane.fetch.fetch_timing import TIGHT_WAIT_S, FetchTiming
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
+from lockstep_data_plane.fetch.request_sizing import RequestSizing
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_runtime.util.asyncio_util import cancelled
-
-SHARDS = 2
-"""Connections that fetch from one broker for one slot: while the answer of one is taken apart the other is being
-filled."""
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_runtime.util.asyncio_util import cancelled, set_within
 
 
 class Fetcher:
-    """All fetches of a slot. `on_fetched` gets each delivery in order. `on_delivered` is called behind the last one of
-    an answer. `on_trouble` gets each partition whose fetch failed as a whole. Such a partition is out of the fetch
-    until it is attached again."""
+    """All fetches of a slot, over at most two connections to each broker. One instance belongs to one event loop."""
 
     def __init__(
         self,
         cluster: ClusterClient,
-        settings: FetchSettings,
-        isolation: str,
+        plane: DataPlaneSettings,
         *,
-        in_flight: MemoryBudget,
-        has_room: Callable[[PartitionMachine], bool],
+        is_held_back: Callable[[PartitionMachine], bool],
         on_fetched: Callable[[Delivery], None],
         on_delivered: Callable[[], None],
         on_trouble: Callable[[PartitionMachine, str], None],
-        limited: bool = False,
     ) -> None:
-        """`in_flight` decides by bytes how much is asked for, and of which partitions; `has_room` is any other such
-        decision. `limited`: that decision may change by what others fetch."""
+        """`is_held_back`: whether a partition is not to be fetched now, for another reason than its room. `on_fetched`
+        gets each delivery in order. `on_delivered` is called behind the last one of an answer. `on_trouble` gets each
+        partition whose fetch failed as a whole. Such a partition is out of the fetch until it is attached again."""
         self.cluster = cluster
-        self.settings = settings
-        self._in_flight = in_flight
-        self._replicas = PreferredReplicas(settings.rack, settings.replica_lease_s)
-        self.isolation = isolation
-        self.has_room = has_room
-        # With a rack some may have to go back to their leaders meanwhile.
-        self.questions_last = not limited and not settings.rack
+        self._settings = plane.fetch
+        self._isolation = plane.isolation_level
+        self.budget = MemoryBudget(plane.max_in_flight_bytes)
+        self._sizing = RequestSizing(plane.fetch, self.budget)
+        self.timing = FetchTiming(plane.fetch.max_wait_ms, plane.max_bytes_per_s)
+        self._replicas = PreferredReplicas(plane.fetch.rack, plane.fetch.replica_lease_s)
+        self._is_held_back = is_held_back
         self._on_fetched = on_fetched
         self._on_delivered = on_delivered
-        self.on_trouble = on_trouble
-        self._fetch_connections: dict[tuple[int, int], tuple[FetchConnection, asyncio.Task[None]]] = {}
-        self._connections: dict[PartitionMachine, FetchConnection] = {}
+        self._on_trouble = on_trouble
+        self._connections: dict[tuple[int, int], FetchConnection] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._fetched_by: dict[PartitionMachine, FetchConnection] = {}
+        self._undelivered: dict[PartitionMachine, int] = {}
+        """Bytes that have come of partitions and are not handed over yet."""
 
-    def deliver(self, deliveries: Iterable[Delivery]) -> None:
-        """Hand over what one answer brought."""
-        for delivery in deliveries:
-            self._on_fetched(delivery)
-        self._on_delivered()
+    # -- which connection fetches a partition --------------------------------------------------------------------------
 
     def attach(self, partition: PartitionMachine) -> None:
         """Begin to fetch the partition from its present leader. Raises BrokerUnreachable when there is none."""
-        self._place_at_leader(partition)
+        self._attach_to_leader(partition)
         self._replicas.reset(partition.tp)
-
-    def _place_at_leader(self, partition: PartitionMachine) -> None:
-        leader = self.cluster.require_leader(partition.tp)
-        self._place(partition, leader, leader.broker)
-
-    def _place(self, partition: PartitionMachine, leader: PartitionLeader, broker: int) -> None:
-        self.detach(partition)
-        key = min(
-            ((broker, index) for index in range(SHARDS)),
-            key=lambda k: len(self._fetch_connections[k][0].partitions) if k in self._fetch_connections else 0,
-        )
-        if key not in self._fetch_connections:
-            fetch_connection = FetchConnection(self, *key)
-            self._fetch_connections[key] = (
-                fetch_connection,
-                asyncio.create_task(fetch_connection.run(), name=f"fetch from {key[0]}"),
-            )
-        self._put(partition, leader, self._fetch_connections[key][0])
-
-    def _put(self, partition: PartitionMachine, leader: PartitionLeader, fetch_connection: FetchConnection) -> None:
-        fetch_connection.partitions[partition] = leader
-        self._connections[partition] = fetch_connection
-        self._stir()
-        fetch_connection.wake.set()
-
-    def share_out(self, fetch_connection: FetchConnection, now: float) -> None:
-        """Between two requests of a connection. One connection fetches single records that swarm into all connections
-        of a broker, and what a quiet partition may bring. Where one connection has much to bring, all have as many
-        partitions each.
-
-        A swarming partition is asked for anew within milliseconds, and a connection without partitions begins at once.
-        Only a partition that moves to a connection with silent partitions waits for the end of its request.
-        """
-        quiet, lasts, much = (
-            fetch_connection.pacer.quiet(now),
-            fetch_connection.pacer.lasts(now),
-            fetch_connection.pacer.much,
-        )
-        if not (quiet or lasts or much):
-            return
-        others = [
-            s
-            for (broker, _), (s, _) in self._fetch_connections.items()
-            if broker == fetch_connection.broker and s is not fetch_connection
-        ]
-        for other in others:
-            surplus, first = 0, other.index < fetch_connection.index
-            joins_swarm = lasts and first and other.pacer.lasts(now)
-            busier = first or not other.pacer.quiet(now)
-            joins_quietly = quiet and busier and bool(other.partitions) and not other.pacer.much
-            if joins_swarm or joins_quietly:
-                surplus = len(fetch_connection.partitions)
-            elif much:
-                surplus = max(0, len(fetch_connection.partitions) - len(other.partitions)) // 2
-            for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
-                self.detach(partition)
-                self._put(partition, leader, other)
 
     def detach(self, partition: PartitionMachine) -> None:
         """Fetch the partition no more."""
-        fetch_connection = self._connections.pop(partition, None)
+        fetch_connection = self._fetched_by.pop(partition, None)
         if fetch_connection is not None:
-            fetch_connection.partitions.pop(partition, None)
-            self._stir()
+            fetch_connection.remove(partition)
 
-    def _stir(self) -> None:
-        for fetch_connection, _ in self._fetch_connections.values():
-            fetch_connection.stirred()
+    def _attach_to_leader(self, partition: PartitionMachine) -> None:
+        leader = self.cluster.require_leader(partition.tp)
+        self._move(partition, leader, self._connection_to(leader.broker))
+
+    def _move(self, partition: PartitionMachine, leader: PartitionLeader, to: FetchConnection) -> None:
+        self.detach(partition)
+        self._fetched_by[partition] = to
+        to.put(partition, leader)
+
+    def _connection_to(self, broker: int, index: int = 0) -> FetchConnection:
+        found = self._connections.get((broker, index))
+        if found is None:
+            found = FetchConnection(broker, index, self.cluster, self._settings, self._isolation, self._on_result)
+            self._connections[found.key] = found
+            self._tasks.append(asyncio.create_task(self._fetch(found), name=f"fetch from {broker}"))
+        return found
+
+    def _share_partitions(self, fetch_connection: FetchConnection, now: float) -> None:
+        """Between two requests of a connection: give some of its partitions to the other one of its broker."""
+        broker, index = fetch_connection.key
+        other = self._connections.get((broker, 1 - index))
+        own, others = len(fetch_connection.partitions), len(other.partitions) if other else 0
+        surplus = self._sizing.surplus(fetch_connection.key, own, others, now)
+        for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
+            self._move(partition, leader, self._connection_to(broker, 1 - index))
 
     # -- other replicas than the leader --------------------------------------------------------------------------------
 
-    def rack(self, partitions: Iterable[PartitionMachine]) -> str:
-        """A fetch of these partitions as the present position requires. A partition that skips records of the target is
-        read from its leader. It takes the source's end from the answer, and a follower's may lag."""
-        if not self.settings.rack:
-            return ""
-        partitions = list(partitions)
-        if any(p.records_to_skip for p in partitions):
+    def _rack(self, partitions: Iterable[PartitionMachine]) -> str:
+        """The rack that a fetch of these partitions names. A partition that skips records of the target is read from
+        its leader. It takes the source's end from the answer, and a follower's may lag."""
+        if not self._settings.rack or any(p.records_to_skip for p in partitions):
             return ""
         return self._replicas.rack((p.tp for p in partitions), time.monotonic())
 
-    def read_from(self, partition: PartitionMachine, broker: int) -> None:
-        """The partition's leader would rather have us read from this broker."""
-        tp = partition.tp
-        leader = self.cluster.leader(tp)
-        if leader is not None and partition in self._connections:
-            self._replicas.named(tp, broker, time.monotonic())
-            self._place(partition, leader, broker)
+    def _redirect(self, partition: PartitionMachine, broker: int | None) -> None:
+        """Fetch the partition from the broker that its leader named. None: that replica cannot be read, so its leader
+        is asked."""
+        leader, now = self.cluster.leader(partition.tp), time.monotonic()
+        if broker is None:
+            self._replicas.on_failure(partition.tp, now)
+            self._send_to_leader(partition)
+        elif leader is not None and partition in self._fetched_by:
+            self._replicas.named(partition.tp, broker, now)
+            self._move(partition, leader, self._connection_to(broker))
 
-    def replica_failed(self, partition: PartitionMachine) -> None:
-        """The replica cannot be read: its leader will say what is so."""
-        self._replicas.on_failure(partition.tp, time.monotonic())
-        self._to_leader(partition)
-
-    def send_back(self, fetch_connection: FetchConnection, partitions: Iterable[PartitionMachine]) -> None:
-        """Let those that a shard has read long enough from another replica ask their leaders again."""
-        if not self.settings.rack:
+    def _end_replica_leases(self, fetch_connection: FetchConnection) -> None:
+        """Let those that were read long enough from another replica ask their leaders again."""
+        if not self._settings.rack:
             return
-        now = time.monotonic()
-        for partition in list(partitions):
-            tp = partition.tp
-            if (
-                fetch_connection.partitions[partition].broker != fetch_connection.broker
-                and self._replicas.replica_for(tp, now) != fetch_connection.broker
-            ):
-                self._to_leader(partition)
+        now, broker = time.monotonic(), fetch_connection.broker
+        for partition, leader in list(fetch_connection.partitions.items()):
+            if leader.broker != broker and self._replicas.replica_for(partition.tp, now) != broker:
+                self._send_to_leader(partition)
 
-    def _to_leader(self, partition: PartitionMachine) -> None:
+    def _send_to_leader(self, partition: PartitionMachine) -> None:
         try:
-            self._place_at_leader(partition)
+            self._attach_to_leader(partition)
         except BrokerUnreachable as exc:
-            self.on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
+            self._on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
 
-    # -- how much, and when --------------------------------------------------------------------------------------------
+    # -- one connection ------------------------------------------------------------------------------------------------
 
-    def partition_bytes(self, connection: Connection) -> int:
-        """How much to ask of one partition on this connection."""
-        configured = self.settings.max_partition_bytes
-        if not self.settings.grows:
-            return configured
-        return partition_bytes(configured, connection.round_trip_s, len(self._connections), self._in_flight.cap)
+    async def _fetch(self, fetch_connection: FetchConnection) -> None:
+        """Fetch, deliver, and begin again. A lost connection or leader is reported for each partition concerned."""
+        while True:
+            try:
+                asked: asyncio.Future[object] | None = await self._ask_in_time(fetch_connection)
+                while asked is not None:
+                    asked = await self._next_after(asked, fetch_connection)
+            except (BrokerUnreachable, KafkaError) as exc:
+                lost = list(fetch_connection.partitions.items())
+                fetch_connection.end()
+                self._reserve(fetch_connection, 0)
+                for partition, leader in lost:
+                    self.detach(partition)
+                    if leader.broker == fetch_connection.broker:
+                        self._on_trouble(partition, f"cluster {self.cluster.alias}: {exc}")
+                    else:
+                        self._redirect(partition, None)
 
-    def terms(self, connection: Connection | None) -> FetchBudget | None:
-        """What may be asked for now on this connection, or on one of which nothing is known yet."""
-        return self._in_flight.terms(
-            connections=sum(
-                1 for fetch_connection, _ in self._fetch_connections.values() if fetch_connection.partitions
-            ),
-            partitions=len(self._connections),
-            each=self.settings.max_partition_bytes if connection is None else self.partition_bytes(connection),
-            at_most=self.settings.max_bytes,
+    async def _next_after(
+        self, asked: asyncio.Future[object], fetch_connection: FetchConnection
+    ) -> asyncio.Future[object] | None:
+        """Ask again, and hand over what a large answer brought. None: the next request has to wait.
+
+        As soon as a large answer is in, the next request is out. Only then are the batches judged: so the broker never
+        waits for us. A small answer was handed over as it was read from the socket. It would otherwise wait for the
+        next request and for a turn of the event loop. That takes as long as the answer itself."""
+        asked_at = time.monotonic()
+        await asked
+        now, result = time.monotonic(), fetch_connection.result
+        self._sizing.on_fetched(fetch_connection.key, result.size, now)
+        pause_s = self.timing.pause_s(fetch_connection.key, result.batches, result.size, asked_at, now)
+        self._share_partitions(fetch_connection, now)
+        if result.is_small:
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            return None
+        try:
+            limits = None if fetch_connection.is_throttled else self._limits(fetch_connection)
+            return None if limits is None or limits.is_tight else self._ask(fetch_connection, limits)
+        finally:
+            self._deliver(result)
+
+    async def _ask_in_time(self, fetch_connection: FetchConnection) -> asyncio.Future[object]:
+        """Ask once there is something to ask for, and room, or has not been for a while, and the broker wants us to."""
+        while True:
+            fetch_connection.wake.clear()
+            now = time.monotonic()
+            if fetch_connection.partitions:
+                await fetch_connection.connect()
+                limits = self._limits(fetch_connection)
+                if limits is not None and limits.is_tight:
+                    fetch_connection.more_room.clear()
+                    await set_within(fetch_connection.more_room, TIGHT_WAIT_S)
+                    limits = self._limits(fetch_connection)
+                now = time.monotonic()
+                if limits is not None and (asked := self._ask(fetch_connection, limits)) is not None:
+                    return asked
+            topics = (p.topic for p in fetch_connection.partitions)
+            await set_within(fetch_connection.wake, self.timing.allowed_in_s(topics, now))
+
+    def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
+        """Ask for what has room; None: nothing has."""
+        asked = fetch_connection.repeat(limits, lambda p: self._has_room(p, limits))
+        if asked is None:
+            self._end_replica_leases(fetch_connection)
+            eligible = fetch_connection.eligible
+            roomy = [p for p in eligible if self._has_room(p, limits)]
+            if not roomy:
+                return None
+            asked = fetch_connection.ask(
+                roomy,
+                limits,
+                wait_ms=self.timing.wait_ms(leaves_out=len(roomy) < len(eligible)),
+                rack=self._rack(roomy),
+                # With a rack some may have to go back to their leaders meanwhile; a limit is shared with others.
+                is_repeatable=not self._settings.rack and not self.timing.rates.any,
+            )
+        self._reserve(fetch_connection, fetch_connection.asked_bytes)
+        return asked
+
+    def _limits(self, fetch_connection: FetchConnection) -> FetchBudget | None:
+        return self._sizing.limits(
+            fetch_connection.round_trip_s,
+            connections=sum(1 for each in self._connections.values() if each.partitions),
+            partitions=len(self._fetched_by),
         )
 
-    def may_bring(self, partition: PartitionMachine, terms: FetchBudget) -> bool:
-        """Whether the partition may be asked for on these terms."""
-        return self._in_flight.held_by(partition) < terms.below and self.has_room(partition)
+    def _has_room(self, partition: PartitionMachine, limits: FetchBudget) -> bool:
+        """Whether the partition may be asked for within these limits."""
+        return (
+            self.budget.held_by(partition) < limits.below
+            and not self._is_held_back(partition)
+            and self.timing.allows(partition.topic, time.monotonic())
+        )
 
-    def expects(self, fetch_connection: FetchConnection, size: int) -> None:
-        """So many bytes may come on the shard's connection, or have come and are not its partitions' yet."""
-        if self._in_flight.expects(fetch_connection, size):
-            self.wake_all()
+    def _on_result(self, fetch_connection: FetchConnection, result: FetchResult) -> None:
+        for partition, broker in result.redirected:
+            self._redirect(partition, broker)
+        for delivery in result.deliveries:
+            size = len(delivery.fetched.records)
+            self.timing.rates.on_fetched(delivery.partition.topic, size, time.monotonic())
+            if delivery.batches:
+                last = delivery.batches[-1]
+                delivery.partition.step(Received(last.last_offset + 1, last.leader_epoch))
+            if not result.is_small:
+                self._undelivered[delivery.partition] = size
+                self.set_held(delivery.partition, self.budget.held_by(delivery.partition))  # and these bytes
+        if result.is_small:
+            self._deliver(result)
+        self._reserve(fetch_connection, 0)
 
-    def holds(self, partition: PartitionMachine, size: int) -> None:
-        """The partition holds so many bytes now."""
-        if self._in_flight.holds(partition, size):
-            self.wake_all()
+    def _deliver(self, result: FetchResult) -> None:
+        for delivery in result.deliveries:
+            if size := self._undelivered.pop(delivery.partition, 0):
+                self.set_held(delivery.partition, self.budget.held_by(delivery.partition) - size)
+            self._on_fetched(delivery)
+        self._on_delivered()
 
-    def wake_all(self) -> None:
-        """There is room for more of everybody."""
-        for fetch_connection, _ in self._fetch_connections.values():
-            fetch_connection.wake.set()
-            fetch_connection.roomier.set()
+    # -- memory --------------------------------------------------------------------------------------------------------
 
-    def nudge(self, partition: PartitionMachine) -> None:
-        """The partition may have room again."""
-        fetch_connection = self._connections.get(partition)
+    def set_held(self, partition: PartitionMachine, size: int) -> None:
+        """Note that the partition holds so many bytes that were delivered; it may have room again."""
+        roomier = self.budget.set_held(partition, size + self._undelivered.get(partition, 0))
+        self._wake(roomier)
+        fetch_connection = self._fetched_by.get(partition)
         if fetch_connection is not None:
             fetch_connection.wake.set()
 
+    def _reserve(self, fetch_connection: FetchConnection, size: int) -> None:
+        """So many bytes may come on the connection."""
+        self._wake(self.budget.reserve(fetch_connection, size))
+
+    def _wake(self, roomier: bool) -> None:
+        for fetch_connection in self._connections.values() if roomier else ():
+            fetch_connection.wake.set()
+            fetch_connection.more_room.set()
+
+    # -- to be called every now and then, and at the end ---------------------------------------------------------------
+
     def end_stuck(self) -> None:
-        now = time.monotonic()
-        for fetch_connection, _ in self._fetch_connections.values():
-            fetch_connection.end_stuck(now)
+        """Close connections whose broker has not answered in time."""
+        for fetch_connection in self._connections.values():
+            fetch_connection.end_stuck(time.monotonic())
 
     def crashed(self) -> BaseException | None:
-        """A mistake of ours that ended a shard; the slot ends with it rather than standing still."""
-        for _, task in self._fetch_connections.values():
-            if task.done() and not task.cancelled() and (exc := task.exception()) is not None:
-                return exc
-        return None
+        """A mistake of ours that ended a connection's task; the slot ends with it rather than standing still."""
+        done = (task for task in self._tasks if task.done() and not task.cancelled())
+        return next((exc for task in done if (exc := task.exception()) is not None), None)
 
     async def close(self) -> None:
         """End all fetches."""
-        await cancelled(task for _, task in self._fetch_connections.values())
-        self._fetch_connections.clear()
+        await cancelled(self._tasks)
         self._connections.clear()
+        self._fetched_by.clear()

@@ -1,25 +1,25 @@
-"""What a slot has in flight, and what a connection may ask for so that it stays below the cap (no I/O, no clock).
+"""How much a slot may hold in memory (no I/O, no clock).
 
-In flight are bytes that are held (fetched and not yet acknowledged) and bytes that are asked for. Three quarters of the
-cap are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n
-partitions may always hold an eighth of the cap divided by n, and ask for as much again."""
+Bytes count that are held (fetched and not yet acknowledged), and bytes that are asked for. Three quarters of the cap
+are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n partitions
+may always hold an eighth of the cap divided by n, and ask for as much again."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import NamedTuple
 
-NOBODY_WAITS = -1
+NEVER = -1
 
 
 class FetchBudget(NamedTuple):
     """What a connection may ask for: of partitions that hold less than `below` bytes, of each at most `each`, and
-    `at_most` of all together. `pressed`: so little because most of the cap is taken."""
+    `at_most` of all together. `is_tight`: so little because most of the cap is taken."""
 
     below: int
     each: int
     at_most: int
-    pressed: bool
+    is_tight: bool
 
 
 class MemoryBudget:
@@ -31,7 +31,7 @@ class MemoryBudget:
         self._held: dict[Hashable, int] = {}
         self._asked: dict[Hashable, int] = {}
         self._used = 0
-        self._wakes_at = NOBODY_WAITS
+        self._wakes_at = NEVER
 
     @property
     def held(self) -> int:
@@ -42,39 +42,37 @@ class MemoryBudget:
         """What it holds of them."""
         return self._held.get(partition, 0)
 
-    def holds(self, partition: Hashable, size: int) -> bool:
-        """It holds so much now. Returns whether there is room again for partitions that got less than they wanted."""
+    def set_held(self, partition: Hashable, size: int) -> bool:
+        """Note that the partition holds so much now. Whether there is room again for those who got less than usual."""
         return self._set(self._held, partition, size)
 
-    def expects(self, connection: Hashable, size: int) -> bool:
-        """So much is asked for on the connection now, or has come and is not held by its partitions yet. As `holds`."""
+    def reserve(self, connection: Hashable, size: int) -> bool:
+        """Note that so much is asked for on the connection now. Returns as `set_held`."""
         return self._set(self._asked, connection, size)
 
-    def terms(self, *, connections: int, partitions: int, each: int, at_most: int) -> FetchBudget | None:
+    def grant(self, *, connections: int, partitions: int, each: int, at_most: int) -> FetchBudget | None:
         """What one of so many connections may ask for now, where so many partitions are fetched; None: nothing. Of each
         partition and of all at most what the last two say.
 
-        If that is less than is usual, a later `holds` or `expects` reports when there is more."""
+        Where that is less than usual, a later `set_held` or `reserve` says when there is more."""
         a_connections = max(1, self.cap // (2 * max(1, connections)))
         own = max(1, self.cap // (8 * max(1, partitions)))
         each = min(each, a_connections)
         free = self.cap * 3 // 4 - self._used
         if free >= each:
-            return FetchBudget(max(free, own + 1), each, min(at_most, a_connections, free), pressed=False)
+            return FetchBudget(max(free, own + 1), each, min(at_most, a_connections, free), is_tight=False)
         left = self.cap - self._used
         if left < own:
             self._wakes_at = max(self._wakes_at, self.cap - own)
             return None
         self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
-        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), pressed=True)
+        return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), is_tight=True)
 
-    def _set(self, sizes: dict[Hashable, int], holder: Hashable, size: int) -> bool:
-        self._used += size - sizes.get(holder, 0)
+    def _set(self, sizes: dict[Hashable, int], key: Hashable, size: int) -> bool:
+        self._used += size - sizes.pop(key, 0)
         if size:
-            sizes[holder] = size
-        else:
-            sizes.pop(holder, None)
+            sizes[key] = size
         roomy = self._used <= self._wakes_at
         if roomy:
-            self._wakes_at = NOBODY_WAITS
+            self._wakes_at = NEVER
         return roomy

@@ -20,7 +20,6 @@ from lockstep_data_plane.core.provenance import NO_PROVENANCE
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.fetch.flow_control import FlowControl
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
@@ -72,7 +71,6 @@ class SlotEngine:
         self._source, self._target = connect_clusters(settings, control_writer.slot)
         self._reporter = EventReporter(settings, control_writer, troubles, self._source, self._target)
         self._error_handler = ErrorHandler(self._source, self._target, self._reporter)
-        self.flow_control = FlowControl(self._plane, lambda p: self._fetcher.nudge(p))
         self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send)
         self._resumer = Resumer(
             settings,
@@ -97,14 +95,11 @@ class SlotEngine:
         self._sender = Sender(self._target, self._on_answer)
         self._fetcher = Fetcher(
             self._source,
-            self._plane.fetch,
-            self._plane.isolation_level,
-            in_flight=self.flow_control.in_flight,
-            has_room=lambda p: not self._origins.holds(p) and self.flow_control.within_rate(p),
+            self._plane,
+            is_held_back=self._origins.holds,
             on_fetched=self._on_fetched,
             on_delivered=self._delivered,
             on_trouble=self._on_fetch_lost,
-            limited=self.flow_control.limited,
         )
 
         self._partition_tasks = PartitionTasks(
@@ -125,17 +120,21 @@ class SlotEngine:
     @property
     def held_bytes(self) -> int:
         """Bytes fetched and not yet acknowledged."""
-        return self.flow_control.in_flight.held
+        return self._fetcher.budget.held
 
     async def close(self) -> None:
         """End fetching and producing. What is in flight is not awaited: a drained slot has nothing in flight."""
-        self.flow_control.close()
         await self._transaction_runner.close()
         await self._fetcher.close()
         await self._origins.close()
         await self._source.close()
         await self._target.close()
         await self._reporter.close()
+
+    def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
+        """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of bytes
+        a second."""
+        self._fetcher.timing.rates.share(mine, everywhere)
 
     def check(self) -> None:
         """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""
@@ -168,7 +167,7 @@ class SlotEngine:
             self._changes.pop(partition, None)
             self._control_writer.remove_partition(partition)
             self._origins.remove(partition)
-            self._fetcher.holds(partition, 0)
+            self._fetcher.set_held(partition, 0)
 
     def leave(self, tp: TopicPartition, rests: str = "", *, goes_on: bool = False) -> None:
         """The partition is to leave. Its batches in flight are awaited, and where they ended in the target's log is
@@ -258,12 +257,11 @@ class SlotEngine:
 
     def _update_held(self, partition: PartitionMachine) -> None:
         """To be called whenever what the partition holds may be another size."""
-        self._fetcher.holds(partition, partition.bytes_held + self._origins.bytes_held(partition))
+        self._fetcher.set_held(partition, partition.bytes_held + self._origins.bytes_held(partition))
 
     def _with_provenance(self, partition: PartitionMachine) -> None:
         self._update_held(partition)
         self._delivered()
-        self._fetcher.nudge(partition)
 
     def _delivered(self) -> None:
         self._sender.pump()
@@ -278,7 +276,6 @@ class SlotEngine:
         if fetched.code:
             self._happen(p, self._error_handler.on_fetch_error(p, fetched.code))
             return
-        self.flow_control.on_fetched(p, len(fetched.records))
         self._unmeasured.append((p, Measured(delivery.batches, len(fetched.records), now_ms())))
         committed = self._plane.isolation_level == "read_committed"
         end = fetched.last_stable if committed else fetched.high_watermark
@@ -303,7 +300,6 @@ class SlotEngine:
         else:
             event = self._error_handler.on_append_error(partition, sent, answer)
         self._happen(partition, event)
-        self._fetcher.nudge(partition)
 
 
 def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:

@@ -292,7 +292,7 @@ class Slot:
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)
         there = {name: self._copied(row) for name, row in self._topics.items() if row.phase == "mirrored"}
-        self._engine.flow_control.share_rate(mine, there)
+        self._engine.share_rates(mine, there)
         assigned = set(self._assignment.partitions)
         self._orders = desired_partitions(self._wanted, self._spec.slot, assigned, self._settings.states)
         if not self._continues:

@@ -101,11 +101,11 @@ def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:
     return names
 
 
-def read_answer(wanted: Iterable[Wanted], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
+def read_answer(asked: Iterable[TopicPartition], answer: Any, names: Mapping[Any, str]) -> Iterator[FetchedPartition]:
     """What the answer says, partition by partition. An error of the whole answer is given to each partition asked
     for. ``names``: `topic_names` of what was asked for."""
     if answer.error_code != KafkaErrorCode.NONE:
-        for tp, _, _, _ in wanted:
+        for tp in asked:
             yield FetchedPartition(tp, int(answer.error_code), -1, -1, (), b"")
         return
     by_id = int(answer.__version__) >= BY_TOPIC_ID

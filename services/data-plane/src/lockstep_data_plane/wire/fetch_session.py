@@ -44,10 +44,15 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = 0
         self._known: dict[TopicPartition, tuple[PartitionLeader, int, int]] = {}
+        self._each = 0
 
-    def plan(self, wanted: Sequence[Wanted]) -> SessionRequest:
-        """What to send so that the broker answers for exactly `wanted`. In the order given where everything is sent;
-        in a session the broker itself sees that each partition has its turn."""
+    def plan(self, wanted: Sequence[Wanted], each: int = 0) -> SessionRequest:
+        """What to send so that the broker answers for exactly `wanted`, with at most `each` bytes of each partition. In
+        the order given where everything is sent; in a session the broker itself sees that each partition has its turn.
+        """
+        if each != self._each:  # the broker knows each partition with its size
+            self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
+            self._each = each
         if self._id == NO_SESSION:
             self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
             return SessionRequest(NO_SESSION, 0, wanted, ())
@@ -62,10 +67,6 @@ class FetchSession:
         ]
         self._known = {tp: (leader, offset, before) for tp, leader, offset, before in wanted}
         return SessionRequest(self._id, self._epoch, changed, forgotten)
-
-    def resized(self) -> None:
-        """Each partition may bring more or less from now on: the next plan names all that it wants."""
-        self._known = {tp: (leader, UNSAID, UNSAID) for tp, (leader, _, _) in self._known.items()}
 
     def onward(self, moved: Sequence[Wanted]) -> SessionRequest | None:
         """What to send so that the broker answers for what the last plan wanted, of these partitions from other offsets

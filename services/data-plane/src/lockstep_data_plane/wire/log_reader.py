@@ -49,7 +49,7 @@ async def log_between(
         answer = await connection.call(request)
         if not connection.throttled_for:  # or it answers without records because we are over a quota
             in_vain += 1
-        for fetched in read_answer(wanted, answer, topic_names(wanted)):
+        for fetched in read_answer([tp], answer, topic_names(wanted)):
             if fetched.code != KafkaErrorCode.NONE:
                 about = f"cluster {cluster.alias}: reading {tp[0]}-{tp[1]} at {offset}"
                 raise cluster.refused(tp, fetched.code, about, "Read")
