@@ -24,7 +24,9 @@ class SlotSpans:
         self._records = self._bytes = 0
         self._trouble = ""
 
-    def update(self, records: int, copied_bytes: int, trouble: str, *, last: bool = False, **now_held: int) -> None:
+    def update(
+        self, records: int, copied_bytes: int, trouble: str, *, partitions: int, held_bytes: int, last: bool = False
+    ) -> None:
         """To be called every now and then: ends the stretch when it is long enough, and begins the next one. Records
         and bytes only grow in a run; `trouble`: what is wrong now. `last`: end it however short it is."""
         if self._tracing is NO_TRACING:
@@ -41,6 +43,7 @@ class SlotSpans:
                 **self._attributes,
                 records=records - self._records,
                 bytes=copied_bytes - self._bytes,
-                **now_held,
+                partitions=partitions,
+                held_bytes=held_bytes,
             )
         self._began_ns, self._records, self._bytes, self._trouble = now, records, copied_bytes, trouble
