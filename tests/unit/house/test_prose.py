@@ -29,7 +29,15 @@ def faults(text: str) -> list[str]:
     return [f"line {text.count(chr(10), 0, match.end()) + 1}: {match[0].strip()}" for match in found]
 
 
-CHECKS = (faults, long_sentences, misused_verbs)
+VAGUE = re.compile(r"\b(?:nobody|whatever)\b", re.IGNORECASE)
+"""In code: name the actor, or say which."""
+
+
+def vague_words(text: str) -> list[str]:
+    return [f"line {text.count(chr(10), 0, match.end()) + 1}: {match[0]}" for match in VAGUE.finditer(text)]
+
+
+CHECKS = (faults, long_sentences, misused_verbs, vague_words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

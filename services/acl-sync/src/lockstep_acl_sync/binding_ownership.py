@@ -37,7 +37,8 @@ class OwnedBinding:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Ours that nobody wants, sorted out. What the source still grants is in none, whatever the filters say now."""
+    """Ours that are not wanted any more, sorted out. What the source still grants is in none, whether or not the
+    filters select it now."""
 
     gone: tuple[OwnedBinding, ...] = ()
     """Not on the target any more: no longer ours."""

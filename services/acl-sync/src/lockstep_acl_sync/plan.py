@@ -90,7 +90,7 @@ class AclPlan:
 def judge(binding: AclBinding, rule: AclRule) -> AclBinding | Reason:
     """The binding as it belongs on the target, or why it does not.
 
-    ALLOW ALL becomes ALLOW READ, so that nobody but the mirror writes to a remote topic; DENY stays as it is.
+    ALLOW ALL becomes ALLOW READ, so that only the mirror writes to a remote topic; DENY stays as it is.
     """
     if not binding.readable:
         return Reason.UNKNOWN

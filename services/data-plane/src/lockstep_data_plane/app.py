@@ -26,7 +26,7 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
     if (missing := missing_java(os.environ)) is not None:
         sys.stderr.write(f"{missing}\n")
         raise SystemExit(2)
-    settings = flows[0].data_plane.spark  # a file names one Spark, whatever the flow
+    settings = flows[0].data_plane.spark  # a file names one Spark for all its flows
     try:
         if (submission := submitted_to(os.environ)) is not None:
             settings = join_conf(settings, submission)

@@ -91,7 +91,7 @@ class UpstreamMonitor:
                 consumer.close()
 
     def _listen(self, consumer: Consumer) -> None:
-        """Returns when stopped, or when another consumer is to go on: nothing comes, and nobody answers."""
+        """Returns when stopped, or when another consumer is to continue: no records come, and no broker answers."""
         listening: frozenset[str] = frozenset()
         heard_at = time.monotonic()
         while not self._stopping.is_set():

@@ -29,7 +29,7 @@ from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefu
 def new_request(
     settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
 ) -> CommandRequest:
-    """`command_request` with an id that nobody used before, and the present time."""
+    """`command_request` with a new id, and the present time."""
     return command_request(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
 
 
@@ -63,7 +63,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
 
     events = target_follower(settings, "commands", events_topic(flow, group_id), hear, from_beginning=False)
     async with events, producing(settings, within) as producer:
-        await events.caught_up()  # whatever answers comes after this
+        await events.caught_up()  # every answer comes after this
         key, value = question.command.encode()
         log = ControlTopicLog(producer, commands_topic(flow, group_id))
         await log.append(key, value, partition=question.scope.commands_partition)

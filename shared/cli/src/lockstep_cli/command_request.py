@@ -38,7 +38,8 @@ def command_request(
     at_ms: int,
     arguments: Mapping[str, Any] | None = None,
 ) -> CommandRequest:
-    """What to ask, and of whom. Raises CannotUse where the verb is not for such a scope, or nobody would answer."""
+    """The request, and the services that answer it. Raises CannotUse if the verb is not for such a scope, or no service
+    would answer."""
     try:
         services = asked(verb, scope)
     except ValueError as exc:
@@ -63,7 +64,7 @@ class CommandReply:
     members: dict[str, int] = field(default_factory=dict)
     """Replicas that were found in the groups of services that did not answer."""
     trouble: str = ""
-    """Why nobody could be asked; then nothing is known of what was done."""
+    """Why no service could be asked; then nothing is known of what was done."""
     denied: bool = False
     """The cluster answered, and did not let us ask."""
 

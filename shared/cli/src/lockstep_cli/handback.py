@@ -76,9 +76,9 @@ class _Unread:
     awaited: tuple[TopicPartition, ...] = ()
     """A data plane that is stopped reads it, and writes it down."""
     unknown: tuple[PartitionProgress, ...] = ()
-    """Nobody can, until somebody decides."""
+    """None can, until an operator decides."""
     left: tuple[TopicPartition, ...] = ()
-    """The file does not select their topics any more, so that nobody reads it."""
+    """The file does not select their topics any more, so they are not read."""
 
 
 def _unread(

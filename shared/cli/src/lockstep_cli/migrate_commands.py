@@ -98,7 +98,7 @@ class Consent:
     output: str
 
     def check(self) -> None:
-        """Raises CannotUse where somebody has to be asked and nobody can be: at once, not below a long plan."""
+        """Raises CannotUse at once, not below a long plan, if an answer is needed and the terminal cannot give one."""
         if not (self.dry_run or self.yes) and (self.output == "json" or not sys.stdin.isatty()):
             raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
 

@@ -34,7 +34,7 @@ class MigrationState:
     """Of our data plane."""
 
     def progress(self) -> dict[TopicPartition, PartitionProgress]:
-        """The data plane's own rows. Where there is one it goes on from there, whatever its place says."""
+        """The data plane's own rows. A partition with a row continues there, and its place does not count."""
         return {(row.topic, row.partition): row for row in self.rows.values() if isinstance(row, PartitionProgress)}
 
     def handover(self, phase: str, partitions: int) -> Handover:

@@ -32,7 +32,7 @@ class RunOutput:
         self._closed = False
 
     def when_closed(self, end: Callable[[], None]) -> None:
-        """Calls `end` when nobody reads the log any more (`lockstep run FILE | head`), at once if so already."""
+        """Calls `end` when the log has no reader any more (`lockstep run FILE | head`), at once if so already."""
         self._on_closed = end
         if self._closed:
             end()

@@ -36,7 +36,7 @@ def topics_for(grants: Iterable[Grant], there: Collection[str], every: Iterable[
 
 
 def named_groups(grants: Iterable[Grant]) -> frozenset[str]:
-    """The groups that grants name; those of a `*` are nobody's in particular."""
+    """The groups that grants name; those of a `*` are not named."""
     return frozenset(one.name for one in grants if one.resource == "group" and one.name != EVERY)
 
 
@@ -61,7 +61,7 @@ def missing_permissions(
             else [one for one in granted if one == grant.name]
         )
         without = tuple(sorted(name for name in names if operation not in granted[name]))
-        # A topic that is there needs nobody to create it.
+        # A topic that is there needs no Create.
         if without and grant.operation != "Create":
             missing.append(MissingPermission(grant, without))
     return tuple(missing)

@@ -20,7 +20,7 @@ AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
 """The state of a group whose offset on the target is beyond its place."""
 
 IN_USE, REFUSED = "in use on target", "refused"
-"""What a group is that nobody moves: it has members there, the target does not take it."""
+"""The state of a group that is not moved: it has members there, or the target does not take it."""
 
 
 def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
@@ -147,7 +147,7 @@ class GroupLine:
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
-    """Why the target's group is not moved: `in-use` | `refused`; "" where it is, or nobody asked for it."""
+    """Why the target's group is not moved: `in-use` | `refused`; "" if it is, or if no move was asked for."""
 
     @property
     def readiness(self) -> str:
@@ -233,7 +233,7 @@ class Report:
 
     @property
     def lag_unknown(self) -> int:
-        """Partitions of which nobody knows how far behind they are."""
+        """Partitions whose lag is unknown."""
         return sum(line.lag_records is None for line in self.partitions)
 
     @property

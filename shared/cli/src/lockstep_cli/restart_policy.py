@@ -46,12 +46,12 @@ NEVER_READY = timedelta()
 def decide(
     crashes_before: int, exit_code: int, lived: timedelta, worked: timedelta = NEVER_READY, *, served: bool = False
 ) -> StartAgain | EndRun:
-    """What follows on the end of a service that nobody asked to end.
+    """What follows on the end of a service that was not asked to end.
 
     `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
     `lived` counts from its start, `worked` from when it was ready: zero if it never was. `served`: some start of it in
-    this run could use the configuration. The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An exit code of 0 is
-    a crash as well: nobody had asked for it.
+    this run could use the configuration. The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An unasked exit with
+    code 0 is a crash as well.
     """
     if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)

@@ -79,7 +79,7 @@ async def start(name: str, arguments: Sequence[str], threads: Executor) -> Child
 
 
 async def answers_ready(address: str) -> bool:
-    """Does `address` (`http://host:port`, or `https`) answer /ready with 200? False as well when nobody answers within
+    """Does `address` (`http://host:port`, or `https`) answer /ready with 200? False as well without an answer within
     two seconds.
 
     By hand over a socket: an HTTP library would be most of what the run imports.

@@ -52,8 +52,8 @@ def arguments(
     """The command line of a service behind `python -m`. `config`: the options that name its configuration. Port
     0: it takes a free one and says which.
 
-    A token that is not in a file comes to it through the environment, which nobody else on the machine can read.
-    Never quieter than info: the run listens for the address, and leaves out itself what nobody wants to see. Remarks on
+    A token that is not in a file comes to it through the environment, which no other user of the machine can read.
+    Never quieter than info: the run listens for the address, and leaves out itself what is below its level. Remarks on
     the configuration are the run's own.
     """
     files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}

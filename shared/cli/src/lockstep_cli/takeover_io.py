@@ -241,7 +241,7 @@ async def _must_be_stopped(target: Admin, alias: str, place: OffsetLocation) -> 
 
 
 async def _members(target: Admin, place: OffsetLocation) -> int:
-    """Of MM2's group; none where nobody is to look."""
+    """Of MM2's group; none if it is not watched."""
     return await target.count_members(place.group) if place.watched else 0
 
 

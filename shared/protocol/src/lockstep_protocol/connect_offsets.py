@@ -5,11 +5,11 @@ A request has the shape of Connect's REST API, `PATCH /connectors/NAME/offsets`:
 
     {"offsets": [{"partition": {"cluster": "A", "topic": "orders", "partition": 0}, "offset": {"offset": 123}}]}
 
-An offset of null is a reset: a tombstone, allowed for whatever partition, so that rubbish can be cleaned up. One entry
-that is wrong refuses all. The offset is that of the last record copied; the copy goes on behind it. Those of the
+An offset of null is a reset: a tombstone, allowed for any partition, so that rubbish can be cleaned up. One entry that
+is wrong refuses all. The offset is that of the last record copied; the copy continues behind it. Those of the
 checkpoint and heartbeat connectors have no function, and only 0 is allowed.
 
-Beyond MM2's rules: a field that the connector does not have is refused, for nobody would ever read such an offset.
+Beyond MM2's rules: a field that the connector does not have is refused, for such an offset would never be read.
 """
 
 from __future__ import annotations

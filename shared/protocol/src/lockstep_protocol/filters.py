@@ -1,7 +1,7 @@
 """Which topics, groups and config properties are mirrored (`mm2-behaviour.md` §2.3).
 
 A list of patterns is one Java regular expression, its elements joined with `|`; a name is in it when all of the name
-matches. An empty list matches nothing. What is excluded stays out, whatever includes it.
+matches. An empty list matches nothing. What is excluded stays out, also if it is included.
 """
 
 from __future__ import annotations

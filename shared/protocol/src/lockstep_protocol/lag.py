@@ -19,7 +19,7 @@ WRITES_WITHIN_S = 3.0
 been killed after it copied more (`silent` of `behind`)."""
 
 NOT_ASKED = -1
-"""The target's log end where nobody asked for it, or where several logs take the copy."""
+"""The target's log end if it was not asked for, or if several logs take the copy."""
 
 NEW_LOG = frozenset({"source-recreated", "target-recreated"})
 """Cases (`PartitionProgress.case`) in which nothing of the source's present log is in the target's present log."""

@@ -17,7 +17,7 @@ from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 SOURCE_CONNECTOR = "MirrorSourceConnector"
-"""The connector's name in MM2's dedicated mode; under Kafka Connect it is whatever its `name` says."""
+"""The connector's name in MM2's dedicated mode; under Kafka Connect it is the connector's `name`."""
 
 RECORD_VERSION = 0
 LONGEST_STRING = 32767

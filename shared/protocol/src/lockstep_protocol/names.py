@@ -54,7 +54,7 @@ _STATE_TOPIC = re.compile(rf"{LOCKSTEP_PREFIX}(.+-)?state\..+\.internal")
 
 
 def is_state_topic(topic: str) -> bool:
-    """Whether `topic` is the state topic of some flow into its cluster, of whatever instance."""
+    """Whether `topic` is the state topic of some flow into its cluster, of any instance."""
     return _STATE_TOPIC.fullmatch(topic) is not None
 
 
@@ -69,8 +69,8 @@ def commands_topic(flow: Flow, group_id: str | None = None) -> str:
 
 
 def quarantine_topic(flow: Flow, group_id: str | None = None) -> str:
-    """Kept until somebody deletes it, one partition, on the flow's target: what the target refused, or nobody can
-    read."""
+    """Kept until an operator deletes it, one partition, on the flow's target: what the target refused, or what cannot
+    be read."""
     return _control_topic("quarantine", flow, group_id)
 
 

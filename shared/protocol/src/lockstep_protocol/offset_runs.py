@@ -158,7 +158,7 @@ class RunMap:
 
     @classmethod
     def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunMap:
-        """What the present rows of a partition say together, in whatever order they come."""
+        """What the present rows of a partition say together, in any order."""
         known = cls(progress.producer_id, progress.source_topic_id, progress.target_topic_id)
         for row in rows:
             known = known.fold(row)

@@ -71,7 +71,7 @@ class ReplicationPolicy(Protocol):
         return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether `topic` is never mirrored, whatever the filters say."""
+        """Whether `topic` is never mirrored, also if the filters select it."""
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
 

@@ -35,8 +35,8 @@ def commit_metadata(flow: Flow, producer_id: int) -> str:
 
 @dataclass(slots=True)
 class GroupStart:
-    """Where partitions begin that nobody copies now. `rows` are to be written first, then `marks` committed: who is
-    killed in between finds the same again."""
+    """Where partitions begin that are not copied now. `rows` are to be written first, then `marks` committed. A process
+    that is killed in between finds the same again."""
 
     rows: list[PartitionProgress] = field(default_factory=list)
     marks: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class LegacyGroupFollower:
     # -- who is in the group -------------------------------------------------------------------------------------------
 
     async def until_free(self, producer_id: int) -> None:
-        """Returns when nobody is in the group; nothing is copied before."""
+        """Returns when the group has no members; nothing is copied before."""
         self._mark = commit_metadata(self._ctx.flow, producer_id)
         self._placed.clear()
         empty_checks = 0

@@ -173,11 +173,11 @@ class OffsetAdmin:
             self._waiting_changes -= 1
         try:
             await self._nobody_copies()
-            # A source that is away says nothing, and hinders nobody: what is beyond its end halts when it is back.
+            # A source that is away hinders no alteration: an offset beyond its end halts when it is back.
             ends = await ctx.source.end_offsets(partitions_to_check(changes, source, ctx.state.all(MirroredTopic)))
             refuse_beyond(changes, source, ends)
             rows = ctx.state.all(PartitionProgress)
-            # Rows first: where there is one it counts, whatever Connect's record says.
+            # Rows first: a row counts before Connect's record.
             if command.verb == OFFSETS_ALTER:
                 await ctx.state.write_all(altered_rows(rows, source, changes))
                 await self._offsets.write(changes)

@@ -66,7 +66,7 @@ class Failed(NamedTuple):
 
     why: str | Exception = ""
     sent: InFlightBatch | None = None
-    """It was not appended, or nobody knows."""
+    """It was not appended, or its outcome is unknown."""
     max_bytes: int | None = None
     """Batches are to be no larger from now on."""
     source_failed: bool = False

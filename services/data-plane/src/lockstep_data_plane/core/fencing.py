@@ -11,8 +11,8 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 
 
 class SequenceFence:
-    """An append has to continue the sequence of its producer id and epoch, or the target's leader refuses it: whatever
-    lands first takes the sequence. The log and its leader say how far the chain is."""
+    """An append has to continue the sequence of its producer id and epoch, or the target's leader refuses it: the first
+    append takes the sequence. The log and its leader say how far the sequence is."""
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id

@@ -1,7 +1,7 @@
-"""Slots that go on while nobody leads here: that a group cannot be heard is no reason to stop copying.
+"""Slots that continue while no driver leads here: a group that does not answer is no reason to stop copying.
 
-A slot needs nobody to copy what it has: its appends are compare-and-swap, so another one beside it doubles nothing. It
-ends by itself when it reads that another instance leads (`slot.py`), and we end it when we read that."""
+A slot needs no driver to copy what it has: its appends are compare-and-swap, so another one beside it doubles nothing.
+It ends by itself when it reads that another instance leads (`slot.py`), and we end it when we read that."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LeaderlessSlots:
         self._ending = False
 
     def start(self) -> None:
-        """From now on nobody leads here. Without slots there is nothing to watch."""
+        """From now on no driver leads here. Without slots there is nothing to watch."""
         if slots := self._running():
             self._ctx.log.info("slots go on", f"no driver leads: {len(slots)} of them copy until one does")
             self._watch = asyncio.create_task(self._until_not_ours(), name="slots without a driver")
@@ -56,8 +56,8 @@ class LeaderlessSlots:
             await self._drain()
 
     def _as_now(self, running: SlotSupervisor) -> bool:
-        """Whether its run has the present settings (others by their credentials), and nobody else has led since it
-        began."""
+        """Whether its run has the present settings (others by their credentials), and no other instance has led since
+        it began."""
         spec = running.spec
         return spec is not None and spec.settings is self._ctx.settings and not self._succeeded(spec.term)
 

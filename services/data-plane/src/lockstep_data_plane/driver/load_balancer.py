@@ -112,7 +112,7 @@ Held = Mapping[int, Sequence[TopicPartition]]
 
 
 class LoadBalancer:
-    """Remembers since when the slots are uneven; a burst that passes moves nobody."""
+    """Remembers since when the slots are uneven; a burst that passes moves no partition."""
 
     def __init__(self) -> None:
         self._since: float | None = None

@@ -60,7 +60,7 @@ class CopyStallDetector:
 CHECK_INTERVAL_S = 10.0
 
 FREQUENT_CHECK_INTERVAL_S = 2.0
-"""While a slot that has partitions has just fallen silent: nobody else says then how far behind they are."""
+"""While a slot that has partitions has just fallen silent: then only this shows how far behind they are."""
 
 ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
 """The share of a core that requests for the ends of all the source's logs may cost. For thousands of partitions a

@@ -6,7 +6,7 @@ _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 
 def zigzag(value: int) -> bytes:
-    """As records have them: numbers near 0 are short, whatever their sign."""
+    """As records have them: numbers near 0 are short, positive and negative ones."""
     return unsigned((value << 1) ^ (value >> 63))
 
 

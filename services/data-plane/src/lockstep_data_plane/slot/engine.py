@@ -265,7 +265,7 @@ class SlotEngine:
 
     def _delivered(self) -> None:
         self._sender.pump()
-        for partition, measured in self._unmeasured:  # what has been sent waits for nobody's statistics
+        for partition, measured in self._unmeasured:  # what has been sent does not wait for statistics
             partition.step(measured)
         self._unmeasured.clear()
 

@@ -41,7 +41,7 @@ USUAL: Mapping[str, str] = {
 }
 LOCAL: Mapping[str, str] = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 CLUSTER: Mapping[str, str] = {
-    "spark.ui.enabled": "false",  # it would listen on every address of this machine, and asks nobody who they are
+    "spark.ui.enabled": "false",  # it would listen on every address of this machine, without authentication
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUIET_JVM,
     # An executor that is lost is no reason to end the driver, and with it all other slots.
@@ -176,7 +176,7 @@ class Submission:
 
 
 def submitted_to(environment: Mapping[str, str]) -> Submission | None:
-    """What this driver was submitted with; None where nobody did. Raises InvalidSubmission."""
+    """What this driver was submitted with; None if it was not submitted. Raises InvalidSubmission."""
     if not (named := environment.get(PROPERTIES)):
         return None
     path = Path(named)

@@ -34,7 +34,7 @@ def new_folder(beside: Path) -> tuple[Path, int]:
             descriptor = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
             continue  # somebody who starts as well took it for one that was left
-        with suppress(OSError):  # where the file system locks no folder nobody can remove one either
+        with suppress(OSError):  # a file system without locks of folders cannot remove one either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if folder.exists():
             return folder, descriptor

@@ -153,7 +153,7 @@ class SparkSession:
 
 
 NOISE = (b"WARNING: Using incubator modules", b"Setting default log level", b"To adjust logging level")
-"""What every start of Spark says and nobody can act on."""
+"""Warnings of every start of Spark that need no action."""
 
 
 class StderrFilter:

@@ -185,8 +185,8 @@ class ClusterClient:
             raise
 
     def refused(self, tp: TopicPartition, code: int, about: str, needs: str) -> KafkaProtocolError:
-        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. Where
-        another may lead by now nobody counts as its leader until the metadata is asked for again."""
+        """The error of an answer about the partition, `needs` being the operation on its topic that it takes. If
+        another broker may lead by now, none counts as the leader until the metadata is asked for again."""
         if code in LED_ELSEWHERE:
             self._leaders.pop(tp, None)
         return KafkaProtocolError(code, about, self.alias, ("topic", tp[0], needs))

@@ -65,7 +65,7 @@ class BrokerUnreachable(RetriableError, ConnectionError):
 
 
 class TopicDeletedError(BrokerUnreachable):
-    """Nobody leads the partition, for the cluster has no such topic: it was deleted."""
+    """The partition has no leader, for the cluster has no such topic: it was deleted."""
 
     def __init__(self, alias: str, topic: str) -> None:
         super().__init__(f"{topic} is not there", alias)

@@ -57,7 +57,7 @@ class TransactionCoordinators:
     last transaction, for `WITHIN_S` at most; it raises KafkaProtocolError, BrokerUnreachable and ProducerFenced."""
 
     def __init__(self, cluster: ClusterClient, timeout: timedelta) -> None:
-        """`timeout`: after so long the cluster itself aborts a transaction that nobody ends."""
+        """`timeout`: after so long the cluster itself aborts a transaction that is not ended."""
         self._cluster = cluster
         self._timeout = timeout
         self._brokers: dict[str, int] = {}
@@ -88,8 +88,8 @@ class TransactionCoordinators:
         )
 
     async def end(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
-        """The id's transaction is decided: it will be visible or not, whatever happens. To be asked again where the
-        outcome is unknown: deciding twice changes nothing."""
+        """The id's transaction is decided: from now on nothing changes whether it will be visible. To be asked again
+        where the outcome is unknown: deciding twice changes nothing."""
         await self._ask(
             transactional_id,
             "end_txn",

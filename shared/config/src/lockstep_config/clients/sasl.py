@@ -101,7 +101,7 @@ class SaslMechanism:
     """Options without which `sasl.jaas.config` is refused."""
     read: Callable[[Mapping[str, str], Mapping[str, str]], SaslLogin]
     """A login of a client's properties and the options in `sasl.jaas.config`. It raises `Untranslatable`, reads no file
-    and asks nobody."""
+    and sends no request."""
     needs_jaas: bool = True
     client_handlers: tuple[str, ...] = ()
     """Values of `sasl.client.callback.handler.class` that we do the work of."""
@@ -168,7 +168,7 @@ _CLIENT_HANDLER = "sasl.client.callback.handler.class"
 
 def read_login(properties: Mapping[str, str]) -> SaslLogin:
     """Read `sasl.*` of a client whose protocol is SASL_PLAINTEXT or SASL_SSL. Raises `Untranslatable`; reads no file
-    and asks nobody."""
+    and sends no request."""
     mechanism = _mechanism(properties)
     _check_client_handler(properties, mechanism)
     if not mechanism.reads_login_handler:

@@ -140,7 +140,8 @@ def ssl_context(settings: TlsSettings) -> ssl.SSLContext:
     if settings.ciphers is not None:
         context.set_ciphers(settings.ciphers)
     if material.identity is not None:
-        # OpenSSL's binding takes files only: one in memory, which nobody else can open and which no disk ever sees.
+        # OpenSSL's binding takes files only: one in memory, which no other process can open and which no disk ever
+        # sees.
         both = os.memfd_create("identity")
         try:
             os.write(both, (material.identity.key_pem + material.identity.chain_pem).encode())

@@ -76,5 +76,5 @@ def _claims(text: str) -> dict[str, Any]:
 
 
 def pause_after(failures: int) -> float:
-    """Seconds for which nobody is asked again after so many failures in a row."""
+    """Seconds without another request after so many failures in a row."""
     return min(LONGEST_PAUSE_S, 0.5 * 2.0 ** min(failures - 1, 10)) if failures > 0 else 0.0

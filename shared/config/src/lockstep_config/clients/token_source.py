@@ -55,8 +55,8 @@ class _Refused(TokenUnavailable):
 class TokenSource:
     """Safe for use from several threads: one asks, the others wait for what it brings.
 
-    While a token that is still good cannot be renewed it is given out, under one warning. After a failure nobody is
-    asked for a while (`pause_after`): a token server that is down is not asked by every connection.
+    While a token that is still good cannot be renewed it is given out, under one warning. After a failure there is no
+    request for a while (`pause_after`): a token server that is down is not asked by every connection.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ def _parsed(content: bytes) -> dict[str, Any] | None:
 
 
 def _server_words(answer: dict[str, Any] | None, content: bytes) -> str:
-    """An OAuth server's own words, or the beginning of whatever came instead."""
+    """An OAuth server's own words, or the beginning of its answer."""
     if answer is None:
         return " ".join(content[:SHOWN].decode("utf-8", "replace").split())
     words = (answer.get("error"), answer.get("error_description"))

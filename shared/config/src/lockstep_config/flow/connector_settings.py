@@ -15,8 +15,8 @@ from lockstep_protocol.names import Flow
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSyncSettings:
     """Remote topics, partitions and configs (`mm2-behaviour.md` §4.1 to 4.5). `refresh_every` is the longest time, not
-    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, whatever the
-    source's is."""
+    the usual one. `keeps_counts`: topics that exist on the target keep their number of partitions, also if the source's
+    is another."""
 
     refresh_enabled: bool = keyed(KEYS["refresh.topics.enabled"])
     refresh_every: timedelta = keyed(KEYS["refresh.topics.interval.seconds"])

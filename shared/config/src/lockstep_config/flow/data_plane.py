@@ -17,7 +17,8 @@ from lockstep_config.text import values
 from lockstep_protocol.names import Flow
 
 LONGEST_FLUSH = timedelta(seconds=1)
-"""Progress is written at least this often, whatever `offset.flush.interval.ms` says: a crash re-reads this much."""
+"""Progress is written at least this often, also with a longer `offset.flush.interval.ms`: a crash re-reads this
+much."""
 
 
 _FETCH = {

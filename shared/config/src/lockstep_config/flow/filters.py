@@ -93,7 +93,7 @@ def _own(
 ) -> C | None:
     found = reader.found(JAVA_KEYS[java])
     if kind is not PythonPolicy and not reader.boolean("enabled"):
-        return None  # it has heartbeats only, which nobody filters
+        return None  # it has heartbeats only, which no filter applies to
     if found is None:
         theirs = reader.found(java)
         if theirs and (refusal := refused_class(theirs.value, KEYS[java])):

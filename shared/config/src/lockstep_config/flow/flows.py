@@ -168,7 +168,7 @@ def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
 
 
 def _tracing(layers: Layers) -> bool:
-    """Of a process, whatever its flows: a flow's own line has no effect."""
+    """Of a process with all its flows: a flow's own line has no effect."""
     line = layers.top.get(TRACING)
     return line is not None and line.value.strip().lower() == "opentelemetry"
 

@@ -103,7 +103,7 @@ def unreached(links: Sequence[Link], modes: Mapping[Flow, Mode]) -> list[Path]:
 
 
 def leads_back(link: Link, links: Sequence[Link]) -> bool:
-    """Whether topics of the flow come back from its target to its source, over whatever clusters."""
+    """Whether topics of the flow come back from its target to its source, over any clusters."""
     at, seen = [link.flow.target], {link.flow.target}
     while at:
         here = at.pop()

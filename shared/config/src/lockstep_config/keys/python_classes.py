@@ -70,7 +70,7 @@ class PythonClass:
         call = f"{method}({', '.join(map(repr, arguments))})"
         try:
             answer = getattr(self.made, method)(*arguments)
-        except Exception as exc:  # somebody else's code: whatever it raises is said with its place
+        except Exception as exc:  # foreign code: every error of it is reported with its place
             raise ClassFailed(self._with_class_name(f"{call} raised {_named(exc)}")) from exc
         if not kind(answer):
             raise ClassFailed(self._with_class_name(f"{call} answered {answer!r}; it must be {expected}"))

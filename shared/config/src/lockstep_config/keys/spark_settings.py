@@ -73,7 +73,7 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
         "spark.api.mode": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
     }
 )
-"""Held whatever the file, the environment or `spark-defaults.conf` says, and why."""
+"""Fixed settings, before the file, the environment and `spark-defaults.conf`, and why."""
 
 
 def check_master(text: str) -> None:

@@ -107,7 +107,7 @@ def _prefix(keys: Iterable[str], scope: KeyLevel) -> str:
 
 
 def _would_help(names: Iterable[str]) -> list[str]:
-    """Nobody is sent from one line that does nothing to another."""
+    """No message leads from one line that does nothing to another."""
     return [name for name in names if not _does_nothing(name)]
 
 

@@ -74,7 +74,7 @@ class ConnectorResource:
 
 
 def recognise_connector(root: Part) -> ConnectorResource | None:
-    """What a mapping is, in whatever form; None where it is no connector of MM2."""
+    """The connector of a mapping, in any of its forms; None if it is no connector of MM2."""
     spec, config = root.part("spec"), root.part("config")
     if root.text("kind") == "KafkaConnector" and spec is not None:
         worker = next(filter(None, (root.text("metadata", "labels", label) for label in _CLUSTER_LABELS)), "")

@@ -1,7 +1,7 @@
 """What can be wrong with a configuration, said so that its author can mend it.
 
-Everything wrong with a file is collected first and raised once, as one `ConfigurationError`: nobody mends a file in
-ten rounds.
+Everything wrong with a file is collected first and raised once, as one `ConfigurationError`. So a file is mended in one
+round, not in ten.
 """
 
 from __future__ import annotations

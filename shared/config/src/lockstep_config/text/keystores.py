@@ -67,7 +67,7 @@ def identity_of_pem(chain_pem: str, key_pem: str, password: str | None) -> Ident
     except TypeError as exc:
         if password is None:
             raise BadStore("has a private key that is encrypted: set ssl.key.password") from exc
-        # Java takes a key that is not encrypted whatever the password.
+        # Java takes a key that is not encrypted with any password.
         return identity_of_pem(chain_pem, key_pem, None)
     except (ValueError, UnsupportedAlgorithm) as exc:
         why = "cannot be read" if password is None else "cannot be decrypted: check ssl.key.password"

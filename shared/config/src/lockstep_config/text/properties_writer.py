@@ -1,4 +1,4 @@
-"""Lines as an mm2.properties file, whatever they were read from. Pure."""
+"""Lines from any form of input as an mm2.properties file. Pure."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
 
 
 class UnknownVerb(ValueError):
-    """Nobody knows such a command."""
+    """No service knows such a command."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(f"there is no command {verb!r}; there are {', '.join(VERBS)}")

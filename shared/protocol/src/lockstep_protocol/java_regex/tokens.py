@@ -26,7 +26,7 @@ class PatternToken(NamedTuple):
 
 
 class Tokens:
-    """The tokens of a pattern and how far they are read. Whatever is missing or wrong raises UntranslatablePattern."""
+    """The tokens of a pattern and how far they are read. Every missing or wrong token raises UntranslatablePattern."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern

@@ -143,7 +143,7 @@ class PartitionProgress(Row):
         return self.sequence != -1 or bool(self.others)
 
     def continues(self, known: PartitionProgress) -> bool:
-        """Whether both are about the same two logs and the same producer id, in whatever epochs."""
+        """Whether both are about the same two logs and the same producer id, in any epochs."""
         return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
             known.producer_id,
             known.source_topic_id,

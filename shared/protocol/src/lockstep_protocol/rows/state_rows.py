@@ -102,7 +102,7 @@ class AclStatus(Row):
     left_out_named: tuple[tuple[str, str], ...] = ()
     """(binding, why), those first that one would least expect; at most 20."""
     owned: int = 0
-    """Bindings on the target that are ours to take back: nobody else had made them before us."""
+    """Bindings on the target that are ours to take back: none of them was there before us."""
     revoked: int = 0
     """Those of them that the source has no more, and that are still there."""
     notes: tuple[str, ...] = ()
@@ -236,8 +236,8 @@ class Restarts(Row):
 @row_kind("handover")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover(Row):
-    """Whose progress the flow went on from, or left its own to. Owner: nobody; `lockstep takeover` and `handback` write
-    it, while the flow does not copy. Nothing decides by it but these two.
+    """Whose progress the flow continued from, or left its own to. Without an owner: `lockstep takeover` and `handback`
+    write it, while the flow does not copy. Only these two decide by it.
 
     phase: `taken-over` | `handed-back`.
     """

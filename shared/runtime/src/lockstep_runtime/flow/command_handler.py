@@ -60,7 +60,7 @@ class CommandHandler:
 
     def received(self, records: Sequence[Record]) -> None:
         """Take in commands, old or new; what is not for us, known already or malformed is dropped. One of a newer
-        release ends `serve`: it may be for us, and nobody would answer."""
+        release ends `serve`: it may be for us, and would have no answer."""
         for record in records:
             if record.value is None:
                 continue
@@ -86,7 +86,7 @@ class CommandHandler:
         try:
             return self._ctx.service in command_vocabulary.asked(command.verb, Scope.parse(command.subject))
         except ValueError:
-            return True  # nobody knows whose it is, so each refuses it
+            return True  # its service is unknown, so each refuses it
 
     async def serve(self) -> None:
         """Carry out and answer, one at a time, for ever. Raises NewerVersion."""

@@ -245,7 +245,7 @@ class FlowContext:
         self.metrics.series(ROUND_FAILURES, *labels).increase(failed)
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
-        """One name for all rounds of a kind, whatever the flow."""
+        """One name for all rounds of a kind, in all flows."""
         return self._tracing.work(
             f"{self.service} {name}", flow=str(self.flow), service=self.service, round=name, instance=self.instance
         )

@@ -131,8 +131,8 @@ class MainLoop:
 
 
 async def _drained(running: asyncio.Future[None]) -> None:
-    """End it and wait. A mistake of ours on the way out gets out, whatever ended it. A drain that could not say goodbye
-    is none: the cluster is away, or somebody else leads."""
+    """End it and wait. A mistake of ours on the way out is raised after any end. A drain that could not say goodbye is
+    none: the cluster is away, or another instance leads."""
     await cancelled([running])
     left = None if running.cancelled() else running.exception()
     if left is not None and not all(isinstance(one, EXPECTED) for one in errors_in(left)):

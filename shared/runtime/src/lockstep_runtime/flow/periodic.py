@@ -84,7 +84,7 @@ class PeriodicTasks:
                 await set_within(asked, wait)
 
     def hurry(self, name: str) -> None:
-        """Let the named round come at once. A name nobody works on is ignored."""
+        """Let the named round come at once. A name without a round is ignored."""
         if name in self._asked:
             self._asked[name].set()
 

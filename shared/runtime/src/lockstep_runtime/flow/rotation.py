@@ -31,7 +31,7 @@ CHECK_INTERVAL_S = 2.0
 """How often the files are checked; a change is used when it is the same at the next check."""
 
 TRIED_FOR = timedelta(seconds=10)
-"""How long a broker may take to say whether it takes us: longer than otherwise, for nobody waits for it."""
+"""How long a broker may take to say whether it accepts us: longer than otherwise, for no round waits for it."""
 
 SAY_AFTER_S = 10.0
 """For so long files may not fit together before a word is said: they are replaced one after the other."""

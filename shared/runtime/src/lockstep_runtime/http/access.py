@@ -31,8 +31,8 @@ class AccessPolicy:
         return bool(self.token_file or self.token)
 
     def read_token(self) -> str:
-        """The token, as its file says now; "" where nobody is let in because the file cannot be read. Raises nothing:
-        a file that is just being exchanged is no reason to end."""
+        """The token, as its file says now; "" if every request is denied because the file cannot be read. Raises
+        nothing: a file that is just being exchanged is no reason to end."""
         if self.token_file is None:
             return self.token
         try:

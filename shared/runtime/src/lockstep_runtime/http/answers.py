@@ -1,4 +1,4 @@
-"""What the pages answer: status, headers and body. An answer names no server and is for nobody to keep."""
+"""What the pages answer: status, headers and body. An answer names no server and is not to be cached."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ANSWERED_WITHIN_S = 10.0
 """The client has taken its answer by then."""
 
 LEFT_OVER_WITHIN_S = 1.0
-"""A body that nobody asked for is read and thrown away for so long, that the answer is not lost with the connection."""
+"""An unasked body is read and thrown away for so long, that the answer is not lost with the connection."""
 
 CONNECTIONS = 64
 """At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one). A probe sends its

@@ -71,7 +71,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return len(await self._brokers())
 
     async def cluster_operations(self) -> frozenset[str]:
-        """What we may do on the cluster resource, in Kafka's upper-case words; everything where nobody checks."""
+        """What we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no
+        authorizer."""
         # librdkafka (2.16) takes an answer without brokers, as a cluster that is just starting gives it, for one
         # without an error, and aborts the process. Such a cluster is not asked, and no other more often than need be.
         await self._up()

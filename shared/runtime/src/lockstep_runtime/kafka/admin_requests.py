@@ -107,7 +107,7 @@ async def _result(future: Future[Any]) -> Any:
 
 
 async def _close_client(former: list[AdminClient | None], after: float = 0.0) -> None:
-    """Lets go of a client that nobody else holds, after so many seconds: its end waits for its threads."""
+    """Lets go of a client without other users, after so many seconds: its end waits for its threads."""
     await asyncio.sleep(after)
     await asyncio.to_thread(former.clear)
 

@@ -1,4 +1,4 @@
-"""When a client of librdkafka that nobody answers is given up for another one (no I/O, no clock).
+"""When a client of librdkafka without answers is given up for another one (no I/O, no clock).
 
 Brokers that have just started can answer that there are none. librdkafka then forgets all that it knows, and may never
 ask anybody again (librdkafka issue 5301, since 2.10; docs/decisions/0040). Such a client gives the errors of a cluster
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class ClientReset:
-    """Of one who asks, whatever client it asks with."""
+    """Of one caller, with any client it asks with."""
 
     def __init__(self) -> None:
         self._times = 0

@@ -173,7 +173,7 @@ class ControlProducer:
             self._lost |= error.code() in LOST
         try:
             self._loop.call_soon_threadsafe(_settle, future, trouble, partition, -1 if offset is None else offset)
-        except RuntimeError:  # the loop is closed: nobody waits for it
+        except RuntimeError:  # the loop is closed: no task waits for it
             self._stopping.set()
 
     def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
@@ -183,7 +183,7 @@ class ControlProducer:
 
 
 class ControlTopicLog:
-    """Appends to one topic; the first append starts the producer where nobody has, and raises what that does."""
+    """Appends to one topic; the first append starts the producer if it is not running, and raises what that does."""
 
     def __init__(self, producer: ControlProducer, topic: str) -> None:
         self._producer = producer

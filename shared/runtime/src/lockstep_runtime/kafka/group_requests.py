@@ -32,7 +32,7 @@ class GroupRequests(AdminRequests):
             (await self._connected()).list_consumer_groups(request_timeout=self._timeout), "list", "groups"
         )
         if not result.valid and result.errors:
-            # KafkaError, whatever the library's documentation says: not the exception around it.
+            # KafkaError, against the library's documentation: not the exception around it.
             raise await self._trouble(result.errors[0], "list", "groups")
         return {g.group_id: "" if getattr(g, "type", None) is None else g.type.name for g in result.valid}
 
@@ -76,8 +76,8 @@ class GroupRequests(AdminRequests):
         return whole
 
     async def count_members(self, group: str) -> int:
-        """Members of a group of whatever protocol, such as that of Connect's workers, which `describe_groups`
-        refuses; 0 where there is no such group."""
+        """Members of a group of any protocol, such as that of Connect's workers, which `describe_groups` refuses; 0
+        where there is no such group."""
         found = await self._blocking(
             "describe", f"group {group}", (await self._connected()).list_groups, group=group, timeout=self._timeout
         )

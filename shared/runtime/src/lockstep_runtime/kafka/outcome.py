@@ -25,5 +25,5 @@ class Outcome(Generic[T]):
         self.denied.update(other.denied)
 
     def troubles(self) -> dict[str, NotPermitted | RequestRefused]:
-        """What did not work, whatever the reason, by resource."""
+        """What did not work, for any reason, by resource."""
         return {**self.failed, **self.denied}

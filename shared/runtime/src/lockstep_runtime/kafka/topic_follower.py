@@ -182,7 +182,7 @@ class TopicFollower:
     def _call_loop(self, call: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(call, *args)
-        except RuntimeError:  # the loop is closed: nobody is left to tell
+        except RuntimeError:  # the loop is closed: no task waits for it
             self._stopping.set()
 
     # -- on the thread -------------------------------------------------------------------------------------------------

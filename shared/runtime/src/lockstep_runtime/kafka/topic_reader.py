@@ -1,4 +1,4 @@
-"""One topic read without a group and without commits, over a librdkafka client that is replaced when nobody answers it.
+"""One topic read without a group and without commits, over a librdkafka client that is replaced when it has no answers.
 
 Blocking throughout: for a thread of its own (`TopicFollower`). An unreachable cluster is no error here: librdkafka
 keeps trying, `trouble` says so.
@@ -71,7 +71,7 @@ class Record:
 class TopicReader:
     """Of one thread: `open`, `ends`, `begin`, then `read` again and again, `close` at the end.
 
-    Whatever cannot be got over is raised as ClusterError or KafkaException. `as_cluster_error` makes the former of the
+    Every permanent error is raised as ClusterError or KafkaException. `as_cluster_error` makes the former of the
     latter.
     """
 
@@ -122,7 +122,7 @@ class TopicReader:
         return None
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
-        """Read from these offsets on, or from whatever is first in the log where that is at the beginning."""
+        """Read from these offsets on, or from the first record of the log where that is at the beginning."""
         self._at = dict(positions)
         self._assign(dict.fromkeys(positions, OFFSET_BEGINNING) if at_the_beginning else positions)
         self._checked_at = time.monotonic()

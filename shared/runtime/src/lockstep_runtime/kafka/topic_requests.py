@@ -70,8 +70,8 @@ class TopicRequests(AdminRequests):
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
-        """What we may do with each topic, in Kafka's upper-case words; everything where nobody checks. One that does
-        not exist, or that we may not describe, is in `failed` or `denied`."""
+        """What we may do with each topic, in Kafka's upper-case words; everything if the cluster has no authorizer. One
+        that does not exist, or that we may not describe, is in `failed` or `denied`."""
         return await together(in_pieces(sorted(set(names)), DESCRIBED_AT_ONCE, self._topic_operations))
 
     async def _topic_operations(self, names: Sequence[str]) -> Outcome[frozenset[str]]:

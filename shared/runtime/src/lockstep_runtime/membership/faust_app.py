@@ -26,8 +26,8 @@ from lockstep_runtime.kafka.sasl_session import WAITS_S
 from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
 
 METADATA_EVERY_MS = 10_000
-"""If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. Nobody
-leads until the metadata is refreshed: for up to five minutes by default."""
+"""If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
+instance leads until the metadata is refreshed: for up to five minutes by default."""
 
 ASK_EVERY_S = 3.0
 """How long Faust waits in its consumer's thread for records before it asks there again; they end the wait. A partition
@@ -80,7 +80,7 @@ class Transport(driver.Transport):
 
 
 class Unmeasured(faust.Monitor):
-    """Faust's monitor without its averages of every second, which nobody reads here."""
+    """Faust's monitor without its averages of every second, which are not read here."""
 
     logger = logging.getLogger("faust.sensors")  # as of `App`
 

@@ -50,7 +50,7 @@ class FaustMembership:
         self._loop = asyncio.get_running_loop()
         try:
             await done_within(self._app.start(), JOIN)
-        except Exception as exc:  # whatever Faust's start raises means the same to us: no membership
+        except Exception as exc:  # every error of Faust's start means the same to us: no membership
             raise self._trouble(exc) from exc
 
     async def ended(self) -> None:

@@ -173,7 +173,7 @@ class FlowRunner:
             await self._wait(self._backoff.next())
 
     async def _apply_settings(self) -> None:
-        """Use the settings that came in meanwhile. Nobody has a client now."""
+        """Use the settings that came in meanwhile. No task has a client now."""
         self._renewing.clear()
         settings = self._renewed
         if settings is None:
@@ -270,8 +270,8 @@ class FlowRunner:
             await asyncio.sleep(to_next_tick(TICK))
 
     async def _watch_group(self, follower: TopicFollower) -> None:
-        """Raises GroupLost when the group has said nothing for long although the target is there: its consumer hangs,
-        and nobody would ever lead here again."""
+        """Raises GroupLost when the group has said nothing for long although the target is there. Its consumer hangs,
+        and no instance would ever lead here again."""
         timer, alive = LivenessTimer(), True
         while timer.seconds_since(alive, self.ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:
             await asyncio.sleep(to_next_tick(TICK))

@@ -51,7 +51,7 @@ class DesiredState:
         )
 
     def stated(self, connector: Connector) -> StatedPhase | None:
-        """That the file lets a connector rest, whatever commands say."""
+        """That the file lets a connector rest, also against commands."""
         return {Connector.CHECKPOINT: self._states.checkpoint, Connector.HEARTBEAT: self._states.heartbeat}.get(
             connector, self._states.source
         )

@@ -146,5 +146,5 @@ class Leadership:
         return any(offset > term for other, offset in claimants.items() if other != instance)
 
     def leader(self, partition: int = 0) -> str:
-        """The instance that claimed last, as far as read; "" when nobody has."""
+        """The instance that claimed last, as far as read; "" when none has."""
         return self._highest.get(leader_label(self._service, partition, divided=self._divided), (-1, ""))[1]

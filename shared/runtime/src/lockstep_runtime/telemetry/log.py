@@ -55,7 +55,7 @@ def configure(
     usual = logging.WARNING if debug else logging.CRITICAL + 1
     asked = logging.getLevelNamesMapping()[libraries.upper()] if libraries else usual
     for name in LIBRARIES:
-        # asyncio's own logger stays: an exception nobody awaited must be seen.
+        # asyncio's own logger stays: an exception that was not awaited must be seen.
         quiet = name in STARTS_AND_STOPS and asked == logging.INFO
         logging.getLogger(name).setLevel(logging.WARNING if quiet else asked)
 

@@ -69,6 +69,6 @@ async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
 
 
 def error_retrieved(future: asyncio.Future[Any]) -> None:
-    """Its error may be nobody's, and asyncio would call it never retrieved (`add_done_callback`)."""
+    """Its error may have no reader, and asyncio would call it never retrieved (`add_done_callback`)."""
     if not future.cancelled():
         future.exception()

@@ -31,8 +31,7 @@ class Backoff:
         return wait
 
     def after(self, trouble: Exception | None) -> float:
-        """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: whatever it was that
-        ended."""
+        """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: any other end."""
         wait = self.next()
         return min(wait, AWAY_AT_MOST_S) if isinstance(trouble, ClusterUnreachable) else wait
 
