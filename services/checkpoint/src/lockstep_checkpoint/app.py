@@ -269,13 +269,13 @@ class CheckpointFlow:
             if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
         ]
         note(groups=len(groups))
-        described = await read_groups(self._ctx.target, groups)
+        states, failed = await read_groups(self._ctx.target, groups)
         partitions = await self._ctx.target.topic_names()
-        for group, trouble in described.failed.items():
+        for group, trouble in failed.items():
             self._last_states.pop(group, None)
             await self._report.held(group, REFUSED, str(trouble))
-        self._last_states = {group: state for group, state in self._last_states.items() if group in described.states}
-        await asyncio.gather(*(self._sync_one(group, state, partitions) for group, state in described.states.items()))
+        self._last_states = {group: state for group, state in self._last_states.items() if group in states}
+        await asyncio.gather(*(self._sync_one(group, state, partitions) for group, state in states.items()))
 
     async def _sync_one(self, group: str, state: TargetGroupState, partitions: Mapping[str, int]) -> None:
         now = self._ctx.clock.monotonic()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaError
 
@@ -19,16 +18,10 @@ MEMBERSHIPS = {"DEAD": GroupMembership.ABSENT, "EMPTY": GroupMembership.EMPTY}
 """Every other state means members, or members on their way."""
 
 
-@dataclass(frozen=True, slots=True)
-class TargetGroups:
-    """What one look at the target found; each group asked about is in one of the two."""
-
-    states: Mapping[str, TargetGroupState] = field(default_factory=dict)
-    failed: Mapping[str, ClusterError] = field(default_factory=dict)
-
-
-async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
-    """Members and offsets of each group. Raises ClusterUnreachable; what happens to a single group is in the answer."""
+async def read_groups(
+    admin: Admin, groups: Iterable[str]
+) -> tuple[dict[str, TargetGroupState], dict[str, ClusterError]]:
+    """Members and offsets of each group, and why those of others could not be read. Raises ClusterUnreachable."""
     outcome = await admin.describe_groups(groups)
     failed: dict[str, ClusterError] = dict(outcome.troubles())
     memberships = {
@@ -48,7 +41,7 @@ async def read_groups(admin: Admin, groups: Iterable[str]) -> TargetGroups:
             failed[name] = offsets
         else:
             states[name] = TargetGroupState(GroupMembership.EMPTY, {where: at.offset for where, at in offsets.items()})
-    return TargetGroups(states, failed)
+    return states, failed
 
 
 async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, str]:
