@@ -78,7 +78,7 @@ def test_leadership_lost_to_a_later_row_is_claimed_again() -> None:
 def test_leadership_of_a_revoked_partition_ends_despite_a_late_ack() -> None:
     me = Leadership("topic-sync")
     me.assigned({0})
-    me.revoked()
+    me.assigned(())
     me.claimed(0, 7)
     me.saw_leader("topic-sync", "one", 7)
     assert not me.leads()
@@ -147,7 +147,7 @@ def test_leadership_is_never_held_by_two_up_to_date_replicas(steps: list[tuple[s
         if step == "assign":
             me.assigned({0})
         elif step == "revoke":
-            me.revoked()
+            me.assigned(())
         elif step == "claim":
             for partition in me.to_claim():
                 me.claimed(partition, log.append("s", name))

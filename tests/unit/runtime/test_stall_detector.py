@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_runtime.util.stall_detector import StallDetector
+from lockstep_runtime.kafka.topic_reader import StallDetector
 
 
 def test_stall_detector_needs_two_checks_at_the_same_position() -> None:

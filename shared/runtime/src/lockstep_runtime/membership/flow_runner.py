@@ -291,7 +291,7 @@ class FlowRunner:
 
     async def revoked(self) -> None:
         """The group takes everything back: acting ends before this returns."""
-        self.ctx.leadership.revoked()
+        self.ctx.leadership.assigned(())
         self.rebalancing = True
         await self._lead.stand_down()
         self._lead.nudge()

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -142,11 +142,11 @@ def service_command(
         for remark in () if remarks_reported else (*configuration.notes, *configuration.unused):
             _log.warning("%s", remark)
         if first:
-            _named(first)(settings)
+            resolve_name(first)(settings)
         # Faust takes half a second: not for --help.
         from lockstep_runtime.service.service import Instance, Process, serve
 
-        builder = _named(build)
+        builder = resolve_name(build)
         place = Instance(instance, replace(access, port=port))
         memory.collect_seldom()
         _dump_stacks()
@@ -165,11 +165,6 @@ def _dump_stacks() -> None:
     faulthandler.enable()
     if hasattr(signal, "SIGQUIT"):
         faulthandler.register(signal.SIGQUIT, all_threads=True)
-
-
-def _named(function: str) -> Any:
-    module, _, name = function.partition(":")
-    return getattr(import_module(module), name)
 
 
 def _reading(path: Path | None, legacy: LegacyFiles | None) -> Callable[[], Configuration]:

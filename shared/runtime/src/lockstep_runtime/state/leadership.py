@@ -76,10 +76,6 @@ class Leadership:
         candidates = self._held if self._divided else self._held & {0}
         self._claims = {p: self._claims.get(p, _Claim()) for p in candidates}
 
-    def revoked(self) -> None:
-        """The group takes everything back (it may give it again at once)."""
-        self.assigned(())
-
     def reset(self) -> None:
         """The state topic is read anew, perhaps another one under the same name: offsets read so far mean nothing."""
         self._highest.clear()
