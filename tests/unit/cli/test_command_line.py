@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from lockstep_cli.__main__ import main
 from lockstep_cli.instance_name import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
+from tests.unit.golden.programs import installed
 
 
 def test_help_shows_the_smallest_file_and_the_command() -> None:
@@ -119,3 +121,24 @@ def test_legacys_options_reach_its_services_as_they_were_given() -> None:
     assert CliRunner().invoke(service, legacy_arguments(files)).exit_code == 0
     assert CliRunner().invoke(service, []).exit_code == 0
     assert given == [files, None]
+
+
+def commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for sub, one in sorted(command.commands.items()):
+            yield from commands(f"{name} {sub}", one)
+    else:
+        yield name, command
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(one, id=path) for name, top in installed().items() for path, one in commands(name, top)]
+)
+def test_command_without_its_file_is_bad_usage(command: click.Command) -> None:
+    """An option whose name is not that of its parameter fails with TypeError, whatever the command line says."""
+    given = ["--config", "/no/such/file"] if any("--config" in one.opts for one in command.params) else []
+    for one in command.params:
+        if one.required and "--config" not in one.opts:
+            given += [*([one.opts[0]] if isinstance(one, click.Option) else []), "/no/such/file"]
+    answer = CliRunner().invoke(command, given)
+    assert answer.exit_code == 2, answer.exception
