@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.plan import AclRule, OptIns, Reason, TopicsThere, judge, judge_with
+from lockstep_acl_sync.plan import AclRule, Reason, TopicsThere, judge, judge_with
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
@@ -47,8 +47,8 @@ def verdict(
     target: Iterable[str] = (),
     copies: Iterable[str] = (),
 ) -> AclBinding | Reason:
-    opt_ins = OptIns(TopicsThere.seen(source, target, copies, rule), lambda name: name.startswith("b"))
-    return judge_with(binding, rule, opt_ins)
+    there = TopicsThere.seen(source, target, copies, rule)
+    return judge_with(binding, rule, there, lambda name: name.startswith("b"))
 
 
 class TestPrefixes:
@@ -83,7 +83,7 @@ class TestPrefixes:
         assert verdict(prefixed(operation=UNKNOWN)) is Reason.UNKNOWN
 
     def test_without_the_key_it_is_left_out(self) -> None:
-        assert judge_with(prefixed(), RENAMED, OptIns()) is Reason.NOT_LITERAL
+        assert judge_with(prefixed(), RENAMED, None, None) is Reason.NOT_LITERAL
 
 
 NAMES = st.text("ab", min_size=1, max_size=4)
@@ -129,7 +129,7 @@ class TestGroups:
         assert verdict(group(permission=UNKNOWN)) is Reason.UNKNOWN
 
     def test_without_the_key_they_are_left_out(self) -> None:
-        assert judge_with(group(), RENAMED, OptIns()) is Reason.NOT_A_TOPIC
+        assert judge_with(group(), RENAMED, None, None) is Reason.NOT_A_TOPIC
 
 
 @given(
@@ -144,4 +144,4 @@ class TestGroups:
     )
 )
 def test_acl_without_opt_in_is_judged_as_in_mm2(binding: AclBinding) -> None:
-    assert judge_with(binding, RENAMED, OptIns()) == judge(binding, RENAMED)
+    assert judge_with(binding, RENAMED, None, None) == judge(binding, RENAMED)

@@ -12,7 +12,7 @@ from lockstep_acl_sync import metrics
 from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, acls_changed, read_acls
 from lockstep_acl_sync.binding_ledger import BindingLedger
 from lockstep_acl_sync.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_acl_sync.plan import AclPlan, AclRule, OptIns, TopicsThere, Verdict, judge_with, plan
+from lockstep_acl_sync.plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
 from lockstep_acl_sync.token_authorization import about_tokens
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.commands.command import Command
@@ -132,7 +132,7 @@ class AclSync:
             copies = {row.target_topic for row in rows if row.phase != "failed"}
             there = TopicsThere.seen(await ctx.source.topic_names(), await ctx.target.topic_names(), copies, self._rule)
         follows = partial(should_replicate_group, groups=self._ctx.settings.groups) if self._asked.groups else None
-        return partial(judge_with, rule=self._rule, opt_ins=OptIns(there, follows))
+        return partial(judge_with, rule=self._rule, prefixes=there, groups=follows)
 
     async def _add_missing(self, missing: Sequence[AclBinding]) -> AclsChanged:
         """Make them; they are claimed already. What the target refuses is not ours, even if another client makes it

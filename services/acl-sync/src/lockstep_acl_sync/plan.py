@@ -165,20 +165,15 @@ def _with(prefix: str, names: Sequence[str]) -> Iterator[str]:
     return takewhile(lambda name: name.startswith(prefix), (names[at] for at in range(first, len(names))))
 
 
-@dataclass(frozen=True, slots=True)
-class OptIns:
-    """What was asked for: `prefixes`, with what they are judged by; `groups`, with which of them are followed."""
-
-    prefixes: TopicsThere | None = None
-    groups: Callable[[str], bool] | None = None
-
-
-def judge_with(binding: AclBinding, rule: AclRule, opt_ins: OptIns) -> AclBinding | Reason:
-    """MirrorMaker 2's verdict, but for what was asked for beyond it."""
-    if binding.resource == "TOPIC" and binding.pattern == "PREFIXED" and opt_ins.prefixes is not None:
-        return _prefixed(binding, rule, opt_ins.prefixes)
-    if binding.resource == "GROUP" and opt_ins.groups is not None:
-        return _group(binding, opt_ins.groups)
+def judge_with(
+    binding: AclBinding, rule: AclRule, prefixes: TopicsThere | None, groups: Callable[[str], bool] | None
+) -> AclBinding | Reason:
+    """MirrorMaker 2's verdict, but for what was asked for beyond it: `prefixes`, with what they are judged by;
+    `groups`, with which of them are followed."""
+    if binding.resource == "TOPIC" and binding.pattern == "PREFIXED" and prefixes is not None:
+        return _prefixed(binding, rule, prefixes)
+    if binding.resource == "GROUP" and groups is not None:
+        return _group(binding, groups)
     return judge(binding, rule)
 
 
