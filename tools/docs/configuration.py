@@ -63,7 +63,7 @@ def without_effect(keys: Iterable[Key]) -> str:
 
 
 def families(found: Iterable[Family]) -> str:
-    rows = ((_code(f"{f.prefix}*"), _where(f.scopes), f.status.value, f.why) for f in found)
+    rows = ((_code(f"{f.prefix}*"), _where(f.scopes), Status.WITHOUT_EFFECT.value, f.why) for f in found)
     return _table(("keys", "where", "are", "why"), rows)
 
 

@@ -13,7 +13,6 @@ from lockstep_config.keys.key_types import (
     WORKER,
     Family,
     Key,
-    Status,
     without_effect,
 )
 
@@ -65,57 +64,30 @@ KEYS_WITHOUT_EFFECT: tuple[Key, ...] = (
 )
 
 FAMILIES: tuple[Family, ...] = (
+    Family("transforms.", ANYWHERE, "no transform is named by `transforms`"),
+    Family("predicates.", ANYWHERE, "no predicate is named by `predicates`"),
     Family(
-        prefix="transforms.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no transform is named by `transforms`"
-    ),
-    Family(
-        prefix="predicates.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="no predicate is named by `predicates`"
-    ),
-    Family(
-        prefix="errors.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=CONNECTOR,
-        why="nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
+        "errors.",
+        CONNECTOR,
+        "nothing is skipped unseen here: a partition whose record is refused halts, or goes on with "
         "lockstep.on.refused=quarantine",
     ),
-    Family(
-        prefix="topic.creation.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=CONNECTOR,
-        why="remote topics take the source's settings",
-    ),
-    Family(
-        prefix="config.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="there is no Connect config topic here",
-    ),
-    Family(
-        prefix="status.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="there is no Connect status topic here",
-    ),
-    Family(
-        prefix="offset.storage.",
-        status=Status.WITHOUT_EFFECT,
-        scopes=WORKER,
-        why="the progress topic is only compacted",
-    ),
-    Family(prefix="key.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="value.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="header.converter.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why=BYTES_UNTOUCHED),
-    Family(prefix="rest.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="admin.listeners.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="access.control.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="response.http.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(prefix="inter.worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_REST),
-    Family(
-        prefix="metrics.context.", status=Status.WITHOUT_EFFECT, scopes=ANYWHERE, why="metrics have their own labels"
-    ),
-    Family(prefix="worker.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
-    Family(prefix="task.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
-    Family(prefix="connections.max.", status=Status.WITHOUT_EFFECT, scopes=WORKER, why=NO_WORKER),
+    Family("topic.creation.", CONNECTOR, "remote topics take the source's settings"),
+    Family("config.storage.", WORKER, "there is no Connect config topic here"),
+    Family("status.storage.", WORKER, "there is no Connect status topic here"),
+    Family("offset.storage.", WORKER, "the progress topic is only compacted"),
+    Family("key.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    Family("value.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    Family("header.converter.", ANYWHERE, BYTES_UNTOUCHED),
+    Family("rest.", WORKER, NO_REST),
+    Family("listeners.", WORKER, NO_REST),
+    Family("admin.listeners.", WORKER, NO_REST),
+    Family("access.control.", WORKER, NO_REST),
+    Family("response.http.", WORKER, NO_REST),
+    Family("inter.worker.", WORKER, NO_REST),
+    Family("metrics.context.", ANYWHERE, "metrics have their own labels"),
+    Family("worker.", WORKER, NO_WORKER),
+    Family("task.", WORKER, NO_WORKER),
+    Family("connections.max.", WORKER, NO_WORKER),
 )
 """Tried after `KEYS`, first match wins."""

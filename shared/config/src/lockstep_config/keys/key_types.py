@@ -80,13 +80,11 @@ class Key:
     parse: Callable[[str], object] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Family:
-    """All properties whose names begin with `prefix`, where one is as good as another: without effect, or refused, for
-    one reason."""
+    """All properties whose names begin with `prefix`, without effect for one reason."""
 
     prefix: str
-    status: Status
     scopes: frozenset[KeyLevel]
     why: str
 
