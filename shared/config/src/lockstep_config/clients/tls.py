@@ -11,9 +11,9 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lockstep_config.clients.cipher_suites import OF_TLS_1_3, UnknownSuite, openssl_names
 from lockstep_config.keys.unsupported_property import Untranslatable
 
 if TYPE_CHECKING:
@@ -26,6 +26,42 @@ VERSIONS = {"TLSV1.2": ssl.TLSVersion.TLSv1_2, "TLSV1.3": ssl.TLSVersion.TLSv1_3
 NEW = frozenset(VERSIONS)
 OLD = frozenset({"SSL", "SSLV2", "SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1"})
 """Never spoken, as Java has not spoken them for years (`jdk.tls.disabledAlgorithms`)."""
+
+_OF_TLS_1_3 = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"})
+"""Suites of TLS 1.3 have one name everywhere, and neither of our clients can choose among them: OpenSSL offers its
+three."""
+_OF_TLS_1_2: Mapping[str, str] = MappingProxyType(
+    {
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+        "TLS_DHE_RSA_WITH_AES_256_GCM_SHA384": "DHE-RSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+        "TLS_DHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "DHE-RSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+        "TLS_DHE_RSA_WITH_AES_128_GCM_SHA256": "DHE-RSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384": "ECDHE-ECDSA-AES256-SHA384",
+        "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384": "ECDHE-RSA-AES256-SHA384",
+        "TLS_DHE_RSA_WITH_AES_256_CBC_SHA256": "DHE-RSA-AES256-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+        "TLS_DHE_RSA_WITH_AES_128_CBC_SHA256": "DHE-RSA-AES128-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+        "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+        "TLS_DHE_RSA_WITH_AES_256_CBC_SHA": "DHE-RSA-AES256-SHA",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+        "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+        "TLS_DHE_RSA_WITH_AES_128_CBC_SHA": "DHE-RSA-AES128-SHA",
+        "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+        "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+        "TLS_RSA_WITH_AES_256_CBC_SHA256": "AES256-SHA256",
+        "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
+        "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+        "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    }
+)
+"""Java's names of the suites of TLS 1.2, which are IANA's, and OpenSSL's."""
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _PEM_WIDTH = 64
@@ -94,8 +130,8 @@ def read_tls(properties: Mapping[str, str]) -> TlsSettings:
         check_hostname=_checks_hostname(properties),
         ciphers=_ciphers(suites),
         # A list without a suite of one of the two protocols is a list without that protocol.
-        oldest=ssl.TLSVersion.TLSv1_3 if suites and OF_TLS_1_3.issuperset(suites) else oldest,
-        newest=ssl.TLSVersion.TLSv1_2 if suites and OF_TLS_1_3.isdisjoint(suites) else newest,
+        oldest=ssl.TLSVersion.TLSv1_3 if suites and _OF_TLS_1_3.issuperset(suites) else oldest,
+        newest=ssl.TLSVersion.TLSv1_2 if suites and _OF_TLS_1_3.isdisjoint(suites) else newest,
     )
 
 
@@ -160,7 +196,7 @@ def remark_on(key: str, value: str) -> str | None:
             counts = ", ".join(sorted(names & NEW))
             return f"{old}{counts} counts for the mirrored records only: librdkafka has no such setting"
         return old.removesuffix("; ") or None
-    if key == "ssl.cipher.suites" and not OF_TLS_1_3.isdisjoint(names) and not names >= OF_TLS_1_3:
+    if key == "ssl.cipher.suites" and not _OF_TLS_1_3.isdisjoint(names) and not names >= _OF_TLS_1_3:
         return "names some suites of TLS 1.3: OpenSSL always offers its three"
     return None
 
@@ -208,13 +244,14 @@ def _versions(given: Mapping[str, str]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]
 
 
 def _ciphers(suites: list[str]) -> str | None:
-    try:
-        names = openssl_names(suites)
-    except UnknownSuite as exc:
-        raise Untranslatable(
-            "ssl.cipher.suites", f"names {exc}, which OpenSSL does not have, or does not count as safe: remove it"
-        ) from exc
-    return ":".join(names) or None
+    """OpenSSL's names of those that TLS 1.2 uses, in order."""
+    for suite in suites:
+        # The last one is no suite, and is always sent.
+        if suite not in {*_OF_TLS_1_2, *_OF_TLS_1_3, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"}:
+            raise Untranslatable(
+                "ssl.cipher.suites", f"names {suite}, which OpenSSL does not have, or does not count as safe: remove it"
+            )
+    return ":".join(_OF_TLS_1_2[suite] for suite in suites if suite in _OF_TLS_1_2) or None
 
 
 def _pem(given: Mapping[str, str], key: str, label: str) -> str | None:
