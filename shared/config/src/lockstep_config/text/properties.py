@@ -12,7 +12,6 @@ others are ISO-8859-1.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
@@ -95,53 +94,10 @@ def read_properties(data: bytes, file: Path) -> PropertiesText:
     A key written twice counts with its last value, as in Java, and is noted. A malformed `\\uXXXX` is a problem of its
     line and reading goes on behind it.
     """
-    data = data.removeprefix(UTF8_BYTE_ORDER_MARK)
-    text, is_utf8 = _decoded(data)
+    text, is_utf8 = _decoded(data.removeprefix(UTF8_BYTE_ORDER_MARK))
     entries: dict[str, Entry] = {}
     problems: list[Problem] = []
     notes: list[Problem] = []
-    for found in _entries(text):
-        if isinstance(found, _BadEscape):
-            message = f"{found.escape!r} is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u"
-            problems.append(Problem(file, found.line, "", message))
-            continue
-        if is_utf8 and not (found.key + found.value).isascii() and found.literal:
-            message = (
-                "has characters beyond ASCII, read here as UTF-8; MirrorMaker would read them as ISO-8859-1: "
-                "\\uXXXX means the same in both"
-            )
-            notes.append(Problem(file, found.line, found.key, message))
-        earlier = entries.pop(found.key, None)
-        if earlier is not None:
-            message = f"is set twice, first in line {earlier.line}: the last one counts"
-            notes.append(Problem(file, found.line, found.key, message))
-        entries[found.key] = Entry(found.key, found.value, found.line)
-    return PropertiesText(tuple(entries.values()), tuple(problems), tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    key: str
-    value: str
-    line: int
-    literal: bool
-    """The source itself has characters beyond ASCII, not only escapes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _BadEscape:
-    escape: str
-    line: int
-
-
-def _decoded(data: bytes) -> tuple[str, bool]:
-    try:
-        return data.decode("utf-8"), True
-    except UnicodeDecodeError:
-        return data.decode("iso-8859-1"), False
-
-
-def _entries(text: str) -> Iterator[_Found | _BadEscape]:
     lines = _CountedLines(text)
     while True:
         begins = lines.lines_read + 1
@@ -149,9 +105,29 @@ def _entries(text: str) -> Iterator[_Found | _BadEscape]:
             # Asked anew for each element, so that a bad escape ends one generator and not the reading.
             element = next(javaproperties.parse(cast(IO[str], lines)), None)
         except javaproperties.InvalidUEscapeError as exc:
-            yield _BadEscape(exc.escape, begins)
+            message = f"{exc.escape!r} is no Unicode escape: write \\uXXXX with hexadecimal digits, or \\\\u for \\u"
+            problems.append(Problem(file, begins, "", message))
             continue
         if element is None:
-            return
-        if isinstance(element, javaproperties.KeyValue):
-            yield _Found(element.key, element.value, begins, not element.source.isascii())
+            return PropertiesText(tuple(entries.values()), tuple(problems), tuple(notes))
+        if not isinstance(element, javaproperties.KeyValue):
+            continue
+        key, value = element.key, element.value
+        # Escapes alone mean the same in both encodings.
+        if is_utf8 and not (key + value).isascii() and not element.source.isascii():
+            message = (
+                "has characters beyond ASCII, read here as UTF-8; MirrorMaker would read them as ISO-8859-1: "
+                "\\uXXXX means the same in both"
+            )
+            notes.append(Problem(file, begins, key, message))
+        if (earlier := entries.pop(key, None)) is not None:
+            message = f"is set twice, first in line {earlier.line}: the last one counts"
+            notes.append(Problem(file, begins, key, message))
+        entries[key] = Entry(key, value, begins)
+
+
+def _decoded(data: bytes) -> tuple[str, bool]:
+    try:
+        return data.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1"), False
