@@ -11,8 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
 from lockstep_config.clients.tls import load_material, read_tls, ssl_context
-from lockstep_config.text.jks import BadStore, read_jks
-from lockstep_config.text.keystores import identity_of_pem, load_identity, load_trusted
+from lockstep_config.text.keystores import BadStore, identity_of_pem, load_identity, load_trusted, read_jks
 from tests.support.certificates import Authority, Certified, keytool
 
 pytestmark = pytest.mark.long  # each run of keytool is a JVM

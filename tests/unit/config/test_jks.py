@@ -9,8 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from lockstep_config.text.jks import BadStore, read_jks
-from lockstep_config.text.keystores import load_identity, load_trusted
+from lockstep_config.text.keystores import BadStore, load_identity, load_trusted, read_jks
 
 STORE, KEY = "store-secret", "key-secret"
 

@@ -138,8 +138,7 @@ def read_tls(properties: Mapping[str, str]) -> TlsSettings:
 def load_material(settings: TlsSettings) -> TlsMaterial:
     """What the stores hold now. Raises OSError (`BadStore` is one), whose text names the file and what to do."""
     # Ten megabytes that a process without TLS does not need.
-    from lockstep_config.text.jks import BadStore
-    from lockstep_config.text.keystores import identity_of_pem, load_identity, load_trusted
+    from lockstep_config.text.keystores import BadStore, identity_of_pem, load_identity, load_trusted
 
     trusted, identity = settings.trusted_pem, None
     if settings.trusted_file is not None:
