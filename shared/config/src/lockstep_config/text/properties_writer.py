@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import javaproperties
+
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
 
 _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
 _JAAS_SECRET = re.compile(r"""\w*(?:password|secret|token|key)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE)
-_PLAIN_IN_KEYS = str.maketrans({c: f"\\{c}" for c in " :=#!\\"})
-_ENDS = {"\n": "\\n", "\r": "\\r", "\f": "\\f", "\t": "\\t"}
+_NOT_PRINTABLE = re.compile("[^ -~]")
 
 
 def as_properties(entries: Iterable[Entry], path: Path) -> str:
@@ -23,7 +24,7 @@ def as_properties(entries: Iterable[Entry], path: Path) -> str:
     for entry in entries:
         place = f"{entry.file or path}:{entry.line}" if entry.line else str(entry.file or path)
         written = f" {entry.shown}" if entry.shown != entry.key else ""
-        lines += [f"# {_comment(place + written)}", f"{_key(entry.key)} = {_value(entry.value)}"]
+        lines += [f"# {_comment(place + written)}", f"{javaproperties.escape(entry.key)} = {_value(entry.value)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -47,10 +48,6 @@ def _is_plain_secret(entry: Entry) -> bool:
     return not _REFERENCES.fullmatch(entry.value)
 
 
-def _key(text: str) -> str:
-    return _ascii(text.translate(_PLAIN_IN_KEYS))
-
-
 def _value(text: str) -> str:
     escaped = text.replace("\\", "\\\\")
     blanks = len(escaped) - len(escaped.lstrip(" "))
@@ -58,13 +55,7 @@ def _value(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    return "".join(_ENDS.get(c, c) if c in _ENDS or " " <= c <= "~" else _unicode(c) for c in text)
-
-
-def _unicode(character: str) -> str:
-    """Java's escapes are of UTF-16's units."""
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return _NOT_PRINTABLE.sub(lambda found: javaproperties.escape(found[0]), text)
 
 
 def _comment(text: str) -> str:
