@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from lockstep_config import ConfigurationError, load
-from lockstep_config.text.config_providers import SECRETS_CLASS, SECRETS_VARIABLE, MountedProvider, Unresolvable
+from lockstep_config.text.config_providers import (
+    PROVIDERS_KEY,
+    SECRETS_CLASS,
+    SECRETS_VARIABLE,
+    Provider,
+    Unresolvable,
+    read_providers,
+)
 from lockstep_config.text.files import LARGEST
+from lockstep_config.text.properties import Entry
 from lockstep_protocol.names import Flow
 
 from .conftest import LoadText, MistakesOf
@@ -158,6 +166,14 @@ def test_the_older_name_of_strimzis_environment_provider(load_text: LoadText) ->
     assert load_text(lines, environment={"N": "3"}).flow(FLOW).data_plane.tasks_max == 3
 
 
+def mounted(folder: Path) -> Provider:
+    lines = {PROVIDERS_KEY: "secrets", f"{PROVIDERS_KEY}.secrets.class": SECRETS_CLASS}
+    top = {key: Entry(key, value) for key, value in lines.items()}
+    providers, problems = read_providers(top, folder, {SECRETS_VARIABLE: str(folder)})
+    assert not problems
+    return providers["secrets"]
+
+
 def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> None:
     """Kubernetes mounts `..data` as a link to a folder of the newest version, and each key as a link into it."""
     version = tmp_path / "ca" / "..2026_01_01"
@@ -165,10 +181,10 @@ def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> N
     (version / "ca.crt").write_text("one\n")
     (tmp_path / "ca" / "..data").symlink_to(version.name)
     (tmp_path / "ca" / "ca.crt").symlink_to("..data/ca.crt")
-    provider = MountedProvider(tmp_path)
+    read = mounted(tmp_path)
     folder = tmp_path / "ca"
-    assert provider.read("ns/ca", "ca.crt") == ("one", (folder / "ca.crt",))
-    assert provider.read("ca", "*") == ("one", (folder / "ca.crt", folder))
+    assert read("ns/ca", "ca.crt") == ("one", (folder / "ca.crt",))
+    assert read("ca", "*") == ("one", (folder / "ca.crt", folder))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +192,7 @@ def test_the_versions_of_a_mounted_secret_are_no_keys_of_it(tmp_path: Path) -> N
 )
 def test_a_secret_and_its_key_are_plain_names(tmp_path: Path, path: str, key: str) -> None:
     with pytest.raises(Unresolvable, match="is no name of a secret"):
-        MountedProvider(tmp_path).read(path, key)
+        mounted(tmp_path)(path, key)
 
 
 class TestWhatIsNoFile:

@@ -5,18 +5,18 @@ The providers are known by their class names; `config.providers` gives them the 
 value may hold several references and text around them, and what a reference brings in is not looked through again.
 
 Nothing here asks Kubernetes. Secrets and config maps are the files that are mounted of them, under one folder
-(`MountedProvider`). So the same file works outside of Kubernetes.
+(`_mounted`). So the same file works outside of Kubernetes.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import javaproperties
 
@@ -62,106 +62,85 @@ class Unresolvable(LookupError):
     """A reference whose value cannot be had; the text is a sentence about it that names no value."""
 
 
-class Provider(Protocol):
-    """Where values are stored."""
+Read = tuple[str, tuple[Path, ...]]
+"""A value, and the files that have a say in it."""
+Provider = Callable[[str, str], Read]
+"""Reads the value of a key at a path: `provider(path, key)`. Raises `Unresolvable`."""
 
-    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
-        """The value of `key` at `path`, and the files that have a say in it. Raises `Unresolvable`."""
 
-
-@dataclass(frozen=True, slots=True)
-class FileProvider:
+def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     """Kafka's FileConfigProvider: `path` is a properties file. `allowed` empty: any path."""
-
-    allowed: tuple[Path, ...] = ()
-
-    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
-        file = _allowed(Path(path), self.allowed)
-        try:
-            values: dict[str, str] = javaproperties.loads(read_content(file))
-        except OSError as exc:
-            raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
-        except javaproperties.InvalidUEscapeError as exc:
-            raise Unresolvable(f"{file} is no properties file: it has a malformed Unicode escape") from exc
-        if key not in values:
-            raise Unresolvable(f"{file} has no key {key!r}")
-        return values[key], (file,)
+    file = _allowed(Path(path), allowed)
+    try:
+        values: dict[str, str] = javaproperties.loads(read_content(file))
+    except OSError as exc:
+        raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
+    except javaproperties.InvalidUEscapeError as exc:
+        raise Unresolvable(f"{file} is no properties file: it has a malformed Unicode escape") from exc
+    if key not in values:
+        raise Unresolvable(f"{file} has no key {key!r}")
+    return values[key], (file,)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryProvider:
+def _in_folder(allowed: tuple[Path, ...], path: str, key: str) -> Read:
     """Kafka's DirectoryConfigProvider: `path` is a folder, `key` a file in it, whose text is the value, line ends
     included."""
-
-    allowed: tuple[Path, ...] = ()
-
-    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
-        folder = _allowed(Path(path), self.allowed)
-        if not key or Path(key).name != key:
-            raise Unresolvable(f"{key!r} is no name of a file in {folder}")
-        try:
-            return _text_in(folder / key), (folder / key,)
-        except OSError as exc:
-            raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
+    folder = _allowed(Path(path), allowed)
+    if not key or Path(key).name != key:
+        raise Unresolvable(f"{key!r} is no name of a file in {folder}")
+    try:
+        return _text_in(folder / key), (folder / key,)
+    except OSError as exc:
+        raise Unresolvable(f"{folder / key} cannot be read: {exc.strerror}") from exc
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentProvider:
+def _in_environment(environment: Mapping[str, str], allowed: re.Pattern[str] | None, path: str, key: str) -> Read:
     """Kafka's EnvVarConfigProvider: an environment variable whose name matches `allowed` as a whole."""
-
-    environment: Mapping[str, str]
-    allowed: re.Pattern[str] | None = None
-
-    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
-        if path:
-            raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
-        if self.allowed is not None and not self.allowed.fullmatch(key):
-            raise Unresolvable(f"allowlist.pattern does not allow the environment variable {key}")
-        if key not in self.environment:
-            raise Unresolvable(f"the environment variable {key} is not set")
-        return self.environment[key], ()
+    if path:
+        raise Unresolvable("an environment variable has no path: write ${NAME_OF_PROVIDER:VARIABLE}")
+    if allowed is not None and not allowed.fullmatch(key):
+        raise Unresolvable(f"allowlist.pattern does not allow the environment variable {key}")
+    if key not in environment:
+        raise Unresolvable(f"the environment variable {key} is not set")
+    return environment[key], ()
 
 
-@dataclass(frozen=True, slots=True)
-class MountedProvider:
+def _mounted(folder: Path, path: str, key: str) -> Read:
     """Strimzi's KubernetesSecretConfigProvider and KubernetesConfigMapConfigProvider, by files: `path` is the secret's
     NAME or NAMESPACE/NAME, its files lie in `folder/NAMESPACE/NAME` where that is there, else in `folder/NAME`.
 
     A key with `*`, `?` or `[` is a glob: the files that match, in the order of their names, one after the other. Line
     ends at the end of a file do not belong to the value, as editors and `kubectl create secret` add them.
     """
+    namespace, slash, name = path.rpartition("/")
+    for part in (*([namespace] if slash else []), name, key):
+        if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
+            raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
+    of_namespace = folder / namespace / name if slash else None
+    inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else folder / name
+    try:
+        if not any(character in key for character in GLOB):
+            return _text_in(inner / key).rstrip("\r\n"), (inner / key,)
+        # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
+        names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
+        if found := [inner / file for file in names if fnmatchcase(file, key)]:
+            # Another file in the folder would count as well.
+            return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
+    except OSError as exc:
+        raise Unresolvable(_missing(name, key, inner, exc)) from exc
+    there = f"it has {', '.join(names)}" if names else "it is empty"
+    raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
 
-    folder: Path
 
-    def read(self, path: str, key: str) -> tuple[str, tuple[Path, ...]]:
-        namespace, slash, name = path.rpartition("/")
-        for part in (*([namespace] if slash else []), name, key):
-            if not part or part.startswith("..") or "\0" in part or Path(part).name != part:
-                raise Unresolvable(f"{part!r} is no name of a secret, of a namespace, or of a key in one")
-        of_namespace = self.folder / namespace / name if slash else None
-        inner = of_namespace if of_namespace is not None and os.path.isdir(of_namespace) else self.folder / name
-        try:
-            if not any(character in key for character in GLOB):
-                return _text_in(inner / key).rstrip("\r\n"), (inner / key,)
-            # Kubernetes keeps the versions of a mounted secret in folders that begin with two dots.
-            names = sorted(file.name for file in inner.iterdir() if not file.name.startswith(".."))
-            if found := [inner / file for file in names if fnmatchcase(file, key)]:
-                # Another file in the folder would count as well.
-                return "\n".join(_text_in(file).rstrip("\r\n") for file in found), (*found, inner)
-        except OSError as exc:
-            raise Unresolvable(self._missing(name, key, inner, exc)) from exc
-        there = f"it has {', '.join(names)}" if names else "it is empty"
-        raise Unresolvable(f"the secret {name!r} has no key that matches {key!r}: looked in {inner}, {there}")
-
-    def _missing(self, name: str, key: str, inner: Path, exc: OSError) -> str:
-        if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
-            return (
-                f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
-                f"say with --secrets-dir where secrets are"
-            )
-        if isinstance(exc, FileNotFoundError):
-            return f"the secret {name!r} has no key {key!r}: there is no such file in {inner}"
-        return f"the key {key!r} of the secret {name!r} cannot be read: {inner / key}: {exc.strerror}"
+def _missing(name: str, key: str, inner: Path, exc: OSError) -> str:
+    if isinstance(exc, FileNotFoundError) and not os.path.isdir(inner):
+        return (
+            f"there is no secret {name!r} (for its key {key!r}): {inner} is no folder; mount or copy it there, or "
+            f"say with --secrets-dir where secrets are"
+        )
+    if isinstance(exc, FileNotFoundError):
+        return f"the secret {name!r} has no key {key!r}: there is no such file in {inner}"
+    return f"the key {key!r} of the secret {name!r} cannot be read: {inner / key}: {exc.strerror}"
 
 
 def secrets_folder(environment: Mapping[str, str]) -> Path:
@@ -216,7 +195,7 @@ def resolved(entry: Entry, providers: Mapping[str, Provider], file: Path) -> tup
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
             return reference
         try:
-            value, files = provider.read(path.strip(), key.strip())
+            value, files = provider(path.strip(), key.strip())
         except Unresolvable as exc:
             message = f"{reference} cannot be resolved by the config provider {name!r}: {exc}"
             problems.append(Problem(entry.file or file, entry.line, entry.shown, message))
@@ -249,15 +228,15 @@ def _provider(class_name: str, parameters: Mapping[str, str], environment: Mappi
     paths = tuple(Path(path.strip()) for path in parameters.get("allowed.paths", "").split(",") if path.strip())
     match class_name.removeprefix(KAFKA).removeprefix(STRIMZI):
         case "KubernetesSecretConfigProvider" | "KubernetesConfigMapConfigProvider":
-            return MountedProvider(secrets_folder(environment))
+            return partial(_mounted, secrets_folder(environment))
         case "FileConfigProvider":
-            return FileProvider(paths)
+            return partial(_in_properties, paths)
         case "DirectoryConfigProvider":
-            return DirectoryProvider(paths)
+            return partial(_in_folder, paths)
         case "EnvVarConfigProvider":
             pattern = parameters.get("allowlist.pattern")
             try:
-                return EnvironmentProvider(environment, re.compile(to_python(pattern)) if pattern else None)
+                return partial(_in_environment, environment, re.compile(to_python(pattern)) if pattern else None)
             except UntranslatablePattern as exc:
                 raise BadValue(f"has an allowlist.pattern that is no regular expression: {exc}") from exc
     raise BadValue(
