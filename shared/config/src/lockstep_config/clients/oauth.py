@@ -136,7 +136,7 @@ def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: 
             else ""
         )
         raise Untranslatable(ENDPOINT, f"{why or 'is missing: '}say where tokens come from, https://... or file:///...")
-    extensions = _extensions(options, "extension_", JAAS)
+    extensions = _extensions(options, "extension_")
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
         return TokenSettings(token_file=unquote(parts.path), extensions=extensions, refresh=refresh)
@@ -159,7 +159,7 @@ def _kafkas(properties: Mapping[str, str], options: Mapping[str, str], refresh: 
         encode_header=properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true",
         form=(("grant_type", "client_credentials"), *((("scope", scope),) if scope else ())),
         extensions=extensions,
-        tls=_tls(options, "", JAAS),
+        tls=_tls(options, ""),
         connect_timeout_s=_number(properties, "sasl.login.connect.timeout.ms", 10_000) / 1000,
         read_timeout_s=_number(properties, "sasl.login.read.timeout.ms", 10_000) / 1000,
         retry_first_s=_number(properties, "sasl.login.retry.backoff.ms", 100) / 1000,
@@ -172,22 +172,20 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
     def given(name: str) -> str | None:
         return options.get(f"oauth.{name}") or None
 
-    extensions = _extensions(options, "oauth.sasl.extension.", JAAS)
+    extensions = _extensions(options, "oauth.sasl.extension.")
     longest = _option_number(options, "oauth.max.token.expiry.seconds", -1)
     bound = longest if longest > 0 else None
-    # A location counts more than the text beside it, as in Strimzi's handler.
-    if given("access.token.location"):
-        return TokenSettings(
-            token_file=given("access.token.location"), extensions=extensions, longest_s=bound, refresh=refresh
-        )
-    if given("access.token"):
-        return TokenSettings(token=given("access.token"), extensions=extensions, longest_s=bound, refresh=refresh)
+    file, text = given("access.token.location"), given("access.token")
+    if file or text:
+        # A location counts more than the text beside it, as in Strimzi's handler.
+        token = None if file else text
+        return TokenSettings(token_file=file, token=token, extensions=extensions, longest_s=bound, refresh=refresh)
     endpoint, client = given("token.endpoint.uri"), given("client.id")
     if endpoint is None:
         raise Untranslatable(
             JAAS, "has neither oauth.token.endpoint.uri nor oauth.access.token: say where tokens come from"
         )
-    _check_url(f"{JAAS} (oauth.token.endpoint.uri)", endpoint, JAAS)
+    _check_url(JAAS, endpoint)
     if client is None:
         raise Untranslatable(JAAS, 'has no oauth.client.id="..."')
     secret = given("client.secret")
@@ -203,7 +201,7 @@ def _strimzis(options: Mapping[str, str], refresh: RefreshRule) -> TokenSettings
         form=tuple(form),
         form_files=tuple(files),
         extensions=extensions,
-        tls=_tls(options, "oauth.", JAAS),
+        tls=_tls(options, "oauth."),
         connect_timeout_s=_option_number(options, "oauth.connect.timeout.seconds", 60),
         read_timeout_s=_option_number(options, "oauth.read.timeout.seconds", 60),
         retry_first_s=max(0.0, _option_number(options, "oauth.http.retry.pause.millis", 0)) / 1000,
@@ -276,32 +274,29 @@ def _option_number(options: Mapping[str, str], name: str, default: float) -> flo
         raise Untranslatable(JAAS, f"has {name}, which is no number") from exc
 
 
-def _check_url(shown: str, url: str, key: str | None = None) -> None:
+def _check_url(key: str, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
-        raise Untranslatable(
-            key or shown, f"{'' if key is None else 'oauth.token.endpoint.uri '}is no https://HOST/... address"
-        )
+        what = "oauth.token.endpoint.uri " if key == JAAS else ""
+        raise Untranslatable(key, f"{what}is no https://HOST/... address")
     if parts.username or parts.password:
-        raise Untranslatable(
-            key or shown, "has a user in its address: give the client's id and secret by their own keys"
-        )
+        raise Untranslatable(key, "has a user in its address: give the client's id and secret by their own keys")
 
 
-def _extensions(options: Mapping[str, str], prefix: str, key: str) -> tuple[tuple[str, str], ...]:
+def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str], ...]:
     found = tuple((name.removeprefix(prefix), value) for name, value in options.items() if name.startswith(prefix))
     for name, value in found:
         if not _EXTENSION.fullmatch(name) or name == "auth" or not _EXTENSION_VALUE.fullmatch(value):
             raise Untranslatable(
-                key, f"has {prefix}{name}, which is no SASL extension: letters, but not auth, and text"
+                JAAS, f"has {prefix}{name}, which is no SASL extension: letters, but not auth, and text"
             )
     return found
 
 
-def _tls(options: Mapping[str, str], prefix: str, key: str) -> TlsSettings:
+def _tls(options: Mapping[str, str], prefix: str) -> TlsSettings:
     """`ssl.*` of the JAAS line, behind `prefix`: whom to trust at the token endpoint."""
     own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
     try:
         return read_tls(own)
     except Untranslatable as exc:
-        raise Untranslatable(key, f"has {prefix}{exc.key}, which {exc}") from exc
+        raise Untranslatable(JAAS, f"has {prefix}{exc.key}, which {exc}") from exc

@@ -108,8 +108,3 @@ def client_kind(key: str) -> tuple[ClientKind, str] | None:
             name = inner.removeprefix(f"{kind}.")
             return kind, name.removeprefix("override.") if kind == "producer" and inner == key else name
     return None
-
-
-def is_own(key: str) -> bool:
-    """Whether connectors may differ in it."""
-    return key in OWN_KEYS

@@ -13,7 +13,13 @@ from enum import Enum
 from types import MappingProxyType
 
 from lockstep_config.keys.client_keys import CONNECTION
-from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, connector_prefix, connectors_reading, is_own
+from lockstep_config.keys.connector_keys import (
+    CONNECTORS,
+    OWN_KEYS,
+    ConnectorName,
+    connector_prefix,
+    connectors_reading,
+)
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
@@ -216,7 +222,7 @@ def _add_shared(
 ) -> None:
     first, *others = said.values()
     differing = [other for other in others if string(other.value) != string(first.value)]
-    if is_own(key) and (differing or len(said) < len(present)):
+    if key in OWN_KEYS and (differing or len(said) < len(present)):
         for name, one in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
         return

@@ -137,7 +137,8 @@ def _wrong_form(node: Node, known: Field) -> str:
         case Form.LIST:
             right = isinstance(node, ListNode)
         case Form.FLAG:
-            right = isinstance(node, Leaf) and _as_flag(node) is not None
+            # Kubernetes wants true or false; a quoted word is taken too.
+            right = isinstance(node, Leaf) and (isinstance(node.value, bool) or node.text.lower() in ("true", "false"))
         case Form.NUMBER:
             right = isinstance(node, Leaf) and isinstance(node.value, int) and not isinstance(node.value, bool)
         case Form.TEXT:
@@ -152,13 +153,6 @@ def _wrong_form(node: Node, known: Field) -> str:
     if known.minimum is not None and isinstance(node, Leaf) and isinstance(node.value, int):
         return f"is {node.value}: the least it may be is {known.minimum}" if node.value < known.minimum else ""
     return ""
-
-
-def _as_flag(node: Leaf) -> bool | None:
-    """Kubernetes wants true or false; a quoted word is taken too."""
-    if isinstance(node.value, bool):
-        return node.value
-    return {"true": True, "false": False}.get(node.text.lower())
 
 
 def _is_empty(node: Node) -> bool:

@@ -245,13 +245,13 @@ CHART_VALUES = (
 """What a values file of the Helm chart may have beside its resource, and `settings`, which the services read too."""
 
 
-def _resource(spec: Fields, becomes: str) -> Fields:
+def _resource(spec: Fields) -> Fields:
     return MappingProxyType(
         {
             "apiVersion": text_field("the API version"),
             "kind": text_field("the kind"),
             "metadata": Field(form=Form.MAP, becomes="accepted as a live resource has it"),
-            "spec": object_field(becomes, spec, required=True),
+            "spec": object_field("it says what is mirrored", spec, required=True),
             "status": Field(form=Form.MAP, becomes="accepted as a live resource has it"),
             "settings": Field(form=Form.CONFIG, becomes="of a values file of the Helm chart: lines that count first"),
         }
@@ -259,10 +259,7 @@ def _resource(spec: Fields, becomes: str) -> Fields:
 
 
 KINDS: Mapping[str, Fields] = MappingProxyType(
-    {
-        MIRROR_MAKER_2: _resource(_MM2_SPEC, "it says what is mirrored"),
-        MIRROR_MAKER: _resource(_MM1_SPEC, "it says what is mirrored"),
-    }
+    {MIRROR_MAKER_2: _resource(_MM2_SPEC), MIRROR_MAKER: _resource(_MM1_SPEC)}
 )
 """The fields of each kind, from the top."""
 
