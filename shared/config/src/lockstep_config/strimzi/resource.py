@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockstep_config.keys.lockstep_keys import TRACING
+from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
 from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBMS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
 from lockstep_config.strimzi.connect import (
     ConnectorResource,
@@ -23,7 +24,6 @@ from lockstep_config.strimzi.connect import (
 )
 from lockstep_config.strimzi.fields import check_config, check_fields
 from lockstep_config.strimzi.lines import Lines, Part, Place
-from lockstep_config.strimzi.logging import add_logging
 from lockstep_config.strimzi.mirror_maker import add_mirror_maker
 from lockstep_config.strimzi.mirror_maker_2 import add_mirror_maker_2
 from lockstep_config.strimzi.recognised import YAML_SUFFIXES, begins_as_json
@@ -43,6 +43,8 @@ _ANNOTATIONS = {
 }
 NO_RESOURCE = "is no resource: it takes apiVersion, kind, metadata and spec, or a connector's name and config"
 _ANNOTATED_BY = ("strimzi.io", *IBMS)
+_LOG4J_KEY = "log4j.properties"
+"""The key of a ConfigMap that is named without one, as before v1beta2."""
 
 
 def read_resource(data: bytes, file: Path, document: str = "") -> PropertiesText:
@@ -210,7 +212,7 @@ def _add_resource(root: Part, lines: Lines) -> None:
         return
     _add_tracing(spec, lines)
     before = len(lines.problems)
-    add_logging(spec, lines)
+    _add_logging(spec, lines)
     if kind == MIRROR_MAKER_2:
         add_mirror_maker_2(spec, namespace, lines, version)
     else:
@@ -260,6 +262,38 @@ def _add_tracing(spec: Part, lines: Lines) -> None:
     elif tracing is not None and kind == "jaeger":
         why = "jaeger is not spoken any more, by Strimzi neither: write opentelemetry"
         lines.without_effect(tracing.place("type"), why)
+
+
+def _add_logging(spec: Part, lines: Lines) -> None:
+    """`spec.logging`: levels in the resource, or the file that a ConfigMap is mounted as."""
+    logging = spec.part("logging")
+    if logging is None:
+        return
+    if logging.text("type") == "external":
+        _add_external(logging, lines)
+        return
+    stated = {one.key: one for one in logging.settings("loggers")}
+    levels, unknown, wrong = log4j_levels({key: one.value for key, one in stated.items()})
+    for key in wrong:
+        lines.problem(stated[key], f"is {stated[key].value!r}: it takes {', '.join(LEVELS)}")
+    place = logging.place("loggers")
+    if levels.root:
+        lines.add_line(LEVEL_KEY, levels.root, place)
+    for service, level in levels.by_service.items():
+        lines.add_line(level_key(service), level, place)
+    if unknown:
+        lines.without_effect(place, f"no logger here is called {' or '.join(unknown)}")
+
+
+def _add_external(logging: Part, lines: Lines) -> None:
+    reference = logging.part("valueFrom")
+    reference = reference.part("configMapKeyRef") if reference else None
+    name, key = (reference.text("name"), reference.text("key")) if reference else (logging.text("name"), _LOG4J_KEY)
+    if name and key:
+        lines.add_line(LOGGING_FILE_KEY, f"{name}/{key}", logging)
+    else:
+        message = "names no ConfigMap: write valueFrom.configMapKeyRef with name and key"
+        lines.problem(logging, message)
 
 
 def _java(one: Part) -> str:
