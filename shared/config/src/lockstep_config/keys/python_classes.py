@@ -10,7 +10,7 @@ import difflib
 import importlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from lockstep_config.text.secrets import MASK, is_secret
 from lockstep_config.text.values import BadValue
@@ -50,16 +50,14 @@ class PythonClass:
     where: str = field(default="", compare=False)
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     made: Any = field(init=False, repr=False, compare=False)
+    methods: ClassVar[tuple[str, ...]]
+    """What the class must have."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "made", self._make())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.reference, dict(self.properties), self.where, dict(self.arguments))
-
-    def methods(self) -> tuple[str, ...]:
-        """What the class must have."""
-        raise NotImplementedError
 
     def try_out(self) -> None:
         """Ask it once, so that a mistake shows when the file is read. Raises ClassFailed."""
@@ -88,7 +86,7 @@ class PythonClass:
 
     def _make(self) -> Any:
         cls = import_class(self.reference)
-        missing = [name for name in self.methods() if not callable(getattr(cls, name, None))]
+        missing = [name for name in self.methods if not callable(getattr(cls, name, None))]
         if missing:
             raise BadValue(f"is {self.reference!r}, which has no {' and no '.join(missing)}")
         arguments = self.arguments if issubclass(cls, DefaultReplicationPolicy) else {}
@@ -107,8 +105,7 @@ class PythonClass:
 class PythonTopics(PythonClass):
     """A `TopicFilter`, as `Names`."""
 
-    def methods(self) -> tuple[str, ...]:
-        return ("should_replicate_topic",)
+    methods = ("should_replicate_topic",)
 
     def matches(self, name: str) -> bool:
         return self.yes_or_no("should_replicate_topic", name)
@@ -120,8 +117,7 @@ class PythonTopics(PythonClass):
 class PythonGroups(PythonClass):
     """A `GroupFilter`, as `Names`."""
 
-    def methods(self) -> tuple[str, ...]:
-        return ("should_replicate_group",)
+    methods = ("should_replicate_group",)
 
     def matches(self, name: str) -> bool:
         return self.yes_or_no("should_replicate_group", name)
@@ -133,8 +129,7 @@ class PythonGroups(PythonClass):
 class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
     """A `ConfigPropertyFilter`."""
 
-    def methods(self) -> tuple[str, ...]:
-        return ("should_replicate_config_property",)
+    methods = ("should_replicate_config_property",)
 
     def should_replicate_config_property(self, name: str) -> bool:
         return self.yes_or_no("should_replicate_config_property", name)
@@ -152,8 +147,7 @@ class PythonConfigProperties(PythonClass, ConfigPropertyFilter):
 class PythonPolicy(PythonClass, ReplicationPolicy):
     """A `ReplicationPolicy`. One that inherits from those of MM2 is made with the separator of the file."""
 
-    def methods(self) -> tuple[str, ...]:
-        return POLICY_METHODS
+    methods = POLICY_METHODS
 
     @property
     def keeps_names(self) -> bool | None:
