@@ -20,7 +20,7 @@ from lockstep_config.clients.iam import (
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.token_source import TokenSource, TokenUnavailable
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS
 from tests.support.iam_login import BROKERS, bearer, iam_of, msk, tokens_of
 from tests.unit.config.conftest import MistakesOf

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, STRIMZIS_HANDLER, RefreshRule, TokenSettings
 from lockstep_config.clients.sasl import read_login
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 
 URL = "https://idp.example/token"
 BASE = {"sasl.mechanism": "OAUTHBEARER"}

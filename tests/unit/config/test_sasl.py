@@ -9,7 +9,7 @@ from faust import auth
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from lockstep_config.clients.sasl import MECHANISMS, SaslMechanism, read_login
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 from tools.docs.sasl import PAGE, filled
 
 

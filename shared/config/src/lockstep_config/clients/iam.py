@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS
 
 AWS_MSK_IAM = "AWS_MSK_IAM"

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import TlsMaterial, read_tls
-from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind
+from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind, Untranslatable
 from lockstep_config.keys.key_types import Status
-from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.text.values import choice, integer
 
 # librdkafka's own defaults, which take part in its checks.

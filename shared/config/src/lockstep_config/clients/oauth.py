@@ -20,7 +20,7 @@ from lockstep_config.clients.iam import (
     iam_settings,
 )
 from lockstep_config.clients.tls import TlsSettings, read_tls
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS
 
 OAUTHBEARER = "OAUTHBEARER"

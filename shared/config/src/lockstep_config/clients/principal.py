@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import TlsSettings, load_material, read_tls
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 
 if TYPE_CHECKING:
     from cryptography.x509 import Name, NameAttribute

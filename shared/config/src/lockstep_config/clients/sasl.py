@@ -20,7 +20,7 @@ from lockstep_config.clients.oauth import (
     iam_tokens,
     token_settings,
 )
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.text.jaas import JAAS, NotJaas, parse_jaas
 
 

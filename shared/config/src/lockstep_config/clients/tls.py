@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import Untranslatable
 
 if TYPE_CHECKING:
     from lockstep_config.text.keystores import Identity

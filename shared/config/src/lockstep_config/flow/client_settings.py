@@ -24,8 +24,7 @@ from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import load_material, read_tls, ssl_context
 from lockstep_config.clients.token_source import TokenCallback, shared_token_source
 from lockstep_config.flow.model import Cluster, FlowSettings
-from lockstep_config.keys.client_keys import CONNECTION, ClientKind
-from lockstep_config.keys.unsupported_property import Untranslatable
+from lockstep_config.keys.client_keys import CONNECTION, ClientKind, Untranslatable
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.names import service_group
 

@@ -17,6 +17,14 @@ from lockstep_config.keys.key_types import Status
 ClientKind = Literal["consumer", "producer", "admin"]
 
 
+class Untranslatable(ValueError):
+    """A Java property that cannot be handed to our clients. `key` is the property, the text says why and what to do."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(why)
+        self.key = key
+
+
 @dataclass(frozen=True, slots=True)
 class ClientKey:
     """One client property. `librdkafka` is its name there, "" where it has none; the limits are librdkafka's, for

@@ -19,10 +19,9 @@ from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
-from lockstep_config.keys.client_keys import CLIENT
+from lockstep_config.keys.client_keys import CLIENT, Untranslatable
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.keys.unsupported_property import Untranslatable
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.loader.standalone import by_itself
 from lockstep_config.report import ineffective_lines
