@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from lockstep_config.keys.per_topic import PerTopic, per_topic
+from lockstep_config.keys.key_values import PerTopic, per_topic
 from lockstep_config.text.values import BadValue, integer
 from tests.unit.config.conftest import LoadText, MistakesOf
 

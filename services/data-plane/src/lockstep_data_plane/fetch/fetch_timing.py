@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from lockstep_config.keys.per_topic import PerTopic
+from lockstep_config.keys.key_values import PerTopic
 from lockstep_data_plane.fetch.rate_limits import RateLimits
 
 SMALL_BYTES = 64 * 1024

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lockstep_config.keys.per_topic import PerTopic
+from lockstep_config.keys.key_values import PerTopic
 
 FLOW = ""
 """The flow's own bucket; topics have theirs under their names."""

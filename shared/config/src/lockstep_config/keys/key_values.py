@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lockstep_config.keys.key_types import Key, Kind
-from lockstep_config.keys.per_topic import per_topic
 from lockstep_config.keys.python_classes import import_class
 from lockstep_config.text.values import BadValue, boolean, choice, integer, split_list, string
 from lockstep_protocol.filters import NameFilter
+
+V = TypeVar("V")
 
 _UNITS = {"seconds": "seconds", "ms": "milliseconds"}
 """Kafka's keys end in the unit of a time."""
@@ -25,6 +26,42 @@ _OF_KINDS: Mapping[Kind, Callable[[str], object]] = MappingProxyType(
         Kind.PYTHON_CLASS: import_class,
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PerTopic(Generic[V]):
+    """A value for every topic, and others for some: `halt, orders.*=skip`. Can be pickled.
+
+    One element without `=` holds for every topic. The others are a Java regular expression and the value of the topics
+    whose whole name it matches. The first that matches counts."""
+
+    default: V
+    others: tuple[tuple[NameFilter, V], ...] = ()
+
+    def for_topic(self, topic: str) -> V:
+        """What holds for a topic of the source."""
+        return next((value for names, value in self.others if names.matches(topic)), self.default)
+
+
+def per_topic(text: str, value: Callable[[str], V], default: V) -> PerTopic[V]:
+    """`text` as in a file; `default` where it has no element for every topic.
+
+    Raises BadValue, also what `value` raises, and UntranslatablePattern."""
+    others: list[tuple[NameFilter, V]] = []
+    for_all: list[V] = []
+    for element in split_list(text):
+        pattern, equals, own = element.rpartition("=")
+        if not equals:
+            for_all.append(value(element))
+        elif not pattern.strip():
+            raise BadValue(
+                f"has {element!r} without a pattern: write PATTERN=VALUE, or the value alone for every topic"
+            )
+        else:
+            others.append((NameFilter((pattern.strip(),)), value(own)))
+    if len(for_all) > 1:
+        raise BadValue("has two values for every topic: keep one, the others are written PATTERN=VALUE")
+    return PerTopic(for_all[0] if for_all else default, tuple(others))
 
 
 def parse_value(key: Key, text: str) -> Any:

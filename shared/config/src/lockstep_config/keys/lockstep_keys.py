@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
-from lockstep_config.keys.key_values import field_keys, keyed
+from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
-from lockstep_config.keys.per_topic import PerTopic
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_master
 from lockstep_config.text.values import BadValue, choice, moment, version
