@@ -251,6 +251,31 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
     )
 
 
+def with_shared_acls(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
+    """The flows, each with `acl_sync.shared`: the others that may bring its ACLs to its target too, or back to its
+    source. Only what keeps its name can: topics under the identity policy, and groups. A binding that one flow takes
+    back there is perhaps another's, or comes round again. Filters only match names: they are not compared with each
+    other."""
+    keeping = [s.flow for s in flows if _acls_keep_names(s)]
+    return tuple(
+        replace(s, acl_sync=replace(s.acl_sync, shared=_shared(s.flow, keeping))) if _acls_keep_names(s) else s
+        for s in flows
+    )
+
+
+def _acls_keep_names(settings: FlowSettings) -> bool:
+    acls = settings.acl_sync
+    return acls.enabled and (acls.groups or settings.keeps_names)
+
+
+def _shared(flow: Flow, flows: Sequence[Flow]) -> tuple[Flow, ...]:
+    reached = {flow.target}
+    while further := {f.target for f in flows if f.source in reached} - reached:
+        reached |= further
+    others = (f for f in flows if f != flow)
+    return tuple(f for f in others if f.target == flow.target or (f.target == flow.source and f.source in reached))
+
+
 def _auto_restart(reader: Reader, findings: Diagnostics) -> AutoRestart:
     one = reader.settings(AutoRestart)
     found = reader.found("lockstep.auto.restart.max")

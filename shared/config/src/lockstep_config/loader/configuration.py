@@ -12,9 +12,15 @@ from lockstep_config.clients.iam import signer_missing
 from lockstep_config.clients.librdkafka import uses_sasl, uses_tls
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls, ssl_context
-from lockstep_config.credentials.acl_conflicts import with_shared_acls
 from lockstep_config.flow.cross_checks import check_shared_topics
-from lockstep_config.flow.flows import find_flows, flow_settings, read_cluster, shadowed, with_opposites
+from lockstep_config.flow.flows import (
+    find_flows,
+    flow_settings,
+    read_cluster,
+    shadowed,
+    with_opposites,
+    with_shared_acls,
+)
 from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
