@@ -56,20 +56,18 @@ def named_by(settings: FlowSettings, side: Side) -> frozenset[Path]:
     )
 
 
-def identity(settings: FlowSettings, side: Side, content: Mapping[Path, str]) -> Identity:
-    """`content` distinguishes one content of a file from another; files that are not in it are not checked."""
-    return (
-        *(
-            tuple(sorted(_credentials(properties).items()))
-            for _, properties in sorted(by_client(settings, side).items())
-        ),
-        tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
-    )
-
-
 def identities(settings: FlowSettings, content: Mapping[Path, str]) -> dict[Side, Identity]:
-    """Of both sides."""
-    return {side: identity(settings, side, content) for side in SIDES}
+    """Of both sides. `content` tells one content of a file from another; files that are not in it do not count."""
+    return {
+        side: (
+            *(
+                tuple(sorted(_credentials(properties).items()))
+                for _, properties in sorted(by_client(settings, side).items())
+            ),
+            tuple(sorted((str(file), content[file]) for file in named_by(settings, side) if file in content)),
+        )
+        for side in SIDES
+    }
 
 
 def replace_credentials(settings: FlowSettings, newer: FlowSettings, sides: Iterable[Side]) -> FlowSettings:

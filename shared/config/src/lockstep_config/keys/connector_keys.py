@@ -16,9 +16,7 @@ from lockstep_protocol.commands.command_vocabulary import Connector
 ConnectorName = Literal["source", "checkpoint", "heartbeat"]
 CONNECTORS: tuple[ConnectorName, ...] = get_args(ConnectorName)
 
-_NAMES: Mapping[Connector, ConnectorName] = MappingProxyType(
-    {Connector.SOURCE: "source", Connector.CHECKPOINT: "checkpoint", Connector.HEARTBEAT: "heartbeat"}
-)
+_NAMES: Mapping[Connector, ConnectorName] = MappingProxyType(dict(zip(Connector, CONNECTORS, strict=True)))
 
 PREFIX = "lockstep.connector."
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
 from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
-from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key
+from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_master
 from lockstep_config.text.values import BadValue, choice, moment, version
@@ -230,7 +230,7 @@ OUR_KEYS = (
     ),
     *(
         Key(
-            name=level_key(service),
+            name=f"{LEVEL_KEY}.{service}",
             choices=tuple(LEVELS),
             scopes=TOP_ONLY,
             meaning=f"the same of {'the libraries that speak to brokers' if service == CLIENTS else service}",

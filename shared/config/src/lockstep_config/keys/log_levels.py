@@ -73,11 +73,6 @@ class LogLevels:
         return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
 
 
-def level_key(subject: str) -> str:
-    """The key of a service's own level."""
-    return f"{LEVEL_KEY}.{subject}"
-
-
 def log4j_levels(properties: Mapping[str, str]) -> tuple[LogLevels, tuple[str, ...], tuple[str, ...]]:
     """The levels of a log4j.properties, a log4j2.properties or a resource's inline loggers here. Then the loggers that
     have no counterpart, and the keys whose level is none. Appenders and layouts say nothing about levels."""

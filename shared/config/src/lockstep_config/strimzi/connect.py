@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.connector_keys import ConnectorName, connector_prefix
+from lockstep_config.keys.connector_keys import ConnectorName, connector_name, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
@@ -22,14 +22,11 @@ from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
 from lockstep_config.text.values import split_list
 from lockstep_config.text.yaml_nodes import MapNode, Node
+from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow
 
 MIRROR = "org.apache.kafka.connect.mirror."
-CLASSES: Mapping[ConnectorName, str] = {
-    "source": "MirrorSourceConnector",
-    "checkpoint": "MirrorCheckpointConnector",
-    "heartbeat": "MirrorHeartbeatConnector",
-}
+CLASSES: Mapping[ConnectorName, str] = {connector_name(one): one.value for one in Connector}
 OFFSETS = "offset.storage.topic"
 _OF_CONNECTOR = frozenset({"name", "connector.class", "clusters", "tasks.max", *ALIAS_KEYS})
 _OF_WORKER = (

@@ -27,9 +27,7 @@ from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
 from lockstep_config.text.values import string
 from lockstep_protocol.names import Flow
 
-CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType(
-    {"source": "sourceConnector", "checkpoint": "checkpointConnector", "heartbeat": "heartbeatConnector"}
-)
+CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType({name: f"{name}Connector" for name in CONNECTORS})
 
 _SET_BY_STRIMZI = ("name", "connector.class", "tasks.max")
 _KINDS = ("consumer", "producer", "admin")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lockstep_config.keys.lockstep_keys import TRACING
-from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, level_key, log4j_levels
+from lockstep_config.keys.log_levels import LEVEL_KEY, LEVELS, LOGGING_FILE_KEY, log4j_levels
 from lockstep_config.strimzi.api_versions import API_VERSIONS, BETA, IBMS, MIRROR_MAKER_2, STRIMZI, V1, VERSIONS
 from lockstep_config.strimzi.connect import (
     ConnectorResource,
@@ -280,7 +280,7 @@ def _add_logging(spec: Part, lines: Lines) -> None:
     if levels.root:
         lines.add_line(LEVEL_KEY, levels.root, place)
     for service, level in levels.by_service.items():
-        lines.add_line(level_key(service), level, place)
+        lines.add_line(f"{LEVEL_KEY}.{service}", level, place)
     if unknown:
         lines.without_effect(place, f"no logger here is called {' or '.join(unknown)}")
 
