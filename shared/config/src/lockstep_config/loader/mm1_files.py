@@ -27,7 +27,7 @@ from lockstep_config.keys.mm1_keys import (
 )
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.configuration import configured, read_config_file, settled
-from lockstep_config.text.config_errors import Problem
+from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 
 COMMAND = Path("lockstep legacy")
@@ -53,7 +53,7 @@ def load_legacy(files: LegacyFiles, environment: Mapping[str, str]) -> Configura
 def legacy_text(files: LegacyFiles) -> PropertiesText:
     """The lines of an mm2.properties file that means the same. Raises ConfigurationError where a file cannot be read;
     what is wrong in them is among the problems, here or once the lines are checked."""
-    lines = _Lines()
+    lines = _Lines(COMMAND)
     lines.add_entry(Entry("clusters", f"{FLOW.source}, {FLOW.target}"))
     lines.add_entry(Entry(f"{FLOW}.enabled", "true"))
     # Without a line of its own the opposite pair of clusters would have heartbeats, as in MM2.
@@ -75,20 +75,11 @@ def legacy_text(files: LegacyFiles) -> PropertiesText:
 
 
 @dataclass(slots=True)
-class _Lines:
+class _Lines(Diagnostics):
     entries: dict[str, Entry] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Problem] = field(default_factory=list)
-    unused: list[Problem] = field(default_factory=list)
 
     def add_entry(self, entry: Entry) -> None:
         self.entries[entry.key] = entry
-
-    def problem(self, entry: Entry, message: str) -> None:
-        self.problems.append(Problem(entry.file or COMMAND, entry.line, entry.shown, message))
-
-    def without_effect(self, entry: Entry, why: str) -> None:
-        self.unused.append(Problem(entry.file or COMMAND, entry.line, entry.shown, f"has no effect: {why}"))
 
 
 def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines) -> None:
@@ -98,11 +89,11 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         entry = replace(line, file=path, written=line.key)
         there.add(line.key)
         if (why := OLD_KEYS[side].get(line.key)) is not None:
-            lines.problem(entry, why)
+            lines.plain_problem(entry, why)
         elif (reason := IN_EFFECT_LESS[side].get(line.key)) is not None:
             lines.without_effect(entry, reason)
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
-            lines.problem(
+            lines.plain_problem(
                 entry,
                 f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it; records keep the "
                 "partition that they have on the source (lockstep.legacy.partitioning=preserve), or go where Java's "
@@ -135,11 +126,13 @@ def _mm2_key(side: Side, alias: str, name: str) -> str:
 
 def _place(entry: Entry, lines: _Lines) -> None:
     if entry.key == "clusters":
-        lines.problem(entry, "has no place here: the consumer's file is about the source, the producer's the target")
+        lines.plain_problem(
+            entry, "has no place here: the consumer's file is about the source, the producer's the target"
+        )
         return
     other = lines.entries.get(entry.key)
     if other is not None and other.file is not None and other.value.strip() != entry.value.strip():
-        lines.problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
+        lines.plain_problem(entry, f"is said otherwise in {other.file.name}:{other.line}: keep one of them")
         return
     lines.add_entry(entry)
 
@@ -159,11 +152,13 @@ def _read_options(options: Mapping[str, str], lines: _Lines) -> None:
     if topics is not None:
         value = included(topics.value)
         if not value:
-            lines.problem(topics, "names no topic: write Java regular expressions between commas, or * for every topic")
+            lines.plain_problem(
+                topics, "names no topic: write Java regular expressions between commas, or * for every topic"
+            )
         lines.add_entry(replace(topics, key=f"{FLOW}.topics", value=value))
     for name, why in (
         ("message.handler", "a message handler changes records and is a Java class, which cannot run here"),
         ("consumer.rebalance.listener", "a rebalance listener is a Java class, which cannot run here"),
     ):
         if name in given:
-            lines.problem(given[name], f"is {options[name]!r}, which is refused: {why}; start without it")
+            lines.plain_problem(given[name], f"is {options[name]!r}, which is refused: {why}; start without it")

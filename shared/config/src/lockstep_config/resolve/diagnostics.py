@@ -33,9 +33,10 @@ class Diagnostics:
         why = ""
         if isinstance(about, Entry) and not about.referenced:
             why = likeness(about.value) if is_secret(about.key) else slip(about.value)
-        self._problem(about, f"{message}; {why}" if why and why not in message else message)
+        self.plain_problem(about, f"{message}; {why}" if why and why not in message else message)
 
-    def _problem(self, about: Entry | str, message: str) -> None:
+    def plain_problem(self, about: Entry | str, message: str) -> None:
+        """The same without the slip, for what is wrong whatever the value is."""
         self.problems.append(self._about(about, _sentence(about, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
@@ -44,7 +45,7 @@ class Diagnostics:
     def unknown_key(self, entry: Entry, message: str, *, near: bool) -> None:
         """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
         if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
-            self._problem(entry, message)
+            self.plain_problem(entry, message)
         else:
             self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 
