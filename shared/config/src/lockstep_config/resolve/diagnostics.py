@@ -36,7 +36,7 @@ class Diagnostics:
         self.plain_problem(about, f"{message}; {why}" if why and why not in message else message)
 
     def plain_problem(self, about: Entry | str, message: str) -> None:
-        """The same without the slip, for what is wrong whatever the value is."""
+        """The same without the slip, for what is wrong with every value."""
         self.problems.append(self._about(about, _sentence(about, message)))
 
     def without_effect(self, entry: Entry, why: str) -> None:
