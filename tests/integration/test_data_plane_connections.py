@@ -428,7 +428,7 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
                 sender.pump()
                 await eventually(partial(_is, offsets, number + 1), within=20)
                 await eventually(lambda: not written.records_held, within=20, what="the append is acknowledged")
-                opened = list(cluster._produce_connections.values())
+                opened = list(cluster._connections.values())
                 await eventually(partial(_all_closed, opened), within=20, what="the broker closes idle connections")
                 room[0] = True
                 fetcher.set_held(read, 0)

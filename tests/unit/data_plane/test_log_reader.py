@@ -86,7 +86,7 @@ def cluster_led_by(connection: Connection) -> ClusterClient:
     cluster._brokers = {1: ("broker", 9092)}
     cluster._leaders[TP] = PartitionLeader(1, 0, TOPIC_ID)
     cluster._topics[TP[0]] = 0, 1, TOPIC_ID
-    cluster._produce_connections = {(1, produce_connection): connection for produce_connection in ("ask", "tail")}
+    cluster._connections = {(1, purpose): connection for purpose in ("ask", "tail")}
     return cluster
 
 
@@ -151,7 +151,7 @@ async def test_a_leader_of_the_progress_that_leads_no_more_is_asked_once() -> No
     former, leading = Leading([progress(0, 10)], []), Leading([progress(0, 10), progress(1, 20)], [])
     cluster = cluster_led_by(former)
     cluster._brokers[2] = ("broker", 9092)
-    cluster._produce_connections |= {(2, produce_connection): leading for produce_connection in ("ask", "tail")}
+    cluster._connections |= {(2, purpose): leading for purpose in ("ask", "tail")}
     log = CommittedProgressReader(cluster, TP[0], "MirrorSourceConnector", "S")
     assert await log.newest(("u", 0)) == 10
     former.leads = False

@@ -12,7 +12,7 @@ COVER = 2.0
 """Under way for so many round trips: while one answer is taken apart the next is coming."""
 
 AHEAD = 5
-"""Requests a lane has unanswered at most where the broker is near: it answers one of a connection at a time."""
+"""Requests a connection has unanswered at most where the broker is near: it answers one of a connection at a time."""
 
 WINDOW = 5
 """Batches of a partition unanswered at most where the broker is near, and everywhere where more would only wait."""
@@ -21,10 +21,10 @@ FAR_S = 0.010
 """A round trip from which on a broker is far."""
 
 FAR_AHEAD = FAR_WINDOW = 100
-"""Requests of a lane, and batches of a partition, unanswered at most where it is."""
+"""Requests of a connection, and batches of a partition, unanswered at most where it is."""
 
 LONG_S = 5.0
-"""A lane whose answers are so late has enough in flight: it would soon be taken for lost."""
+"""A connection whose answers are so late has enough in flight: it would soon be taken for lost."""
 
 
 def partition_bytes(configured: int, round_trip_s: float, partitions: int, room: int) -> int:

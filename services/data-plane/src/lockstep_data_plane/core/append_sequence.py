@@ -63,7 +63,7 @@ class AppendSequence:
         self._next = add_sequence(sequence, 1)
         self._opened = False
         self._waiting: deque[OutgoingBatch] = deque()
-        self._flying: deque[InFlightBatch] = deque()
+        self._in_flight: deque[InFlightBatch] = deque()
         self.broken = False
         self._held = 0
 
@@ -85,17 +85,17 @@ class AppendSequence:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes that wait or fly."""
+        """Bytes that wait or are in flight."""
         return self._held
 
     @property
     def records_held(self) -> int:
-        """Records that wait or fly."""
-        return sum(outgoing.count for outgoing in self._waiting) + sum(sent.outgoing.count for sent in self._flying)
+        """Records that wait or are in flight."""
+        return sum(outgoing.count for outgoing in self._waiting) + sum(sent.outgoing.count for sent in self._in_flight)
 
     @property
     def sendable(self) -> bool:
-        """Something waits, nothing flies, and `launch` may be called now."""
+        """Something waits, nothing is in flight, and `launch` may be called now."""
         return self.may_launch(1)
 
     def may_launch(self, window: int) -> bool:
@@ -104,9 +104,9 @@ class AppendSequence:
         until no batch is in flight (`kafka-wire.md` §1)."""
         if not self._waiting or self.broken:
             return False
-        if not self._flying:
+        if not self._in_flight:
             return True
-        return self._opened and len(self._flying) < window and self._waiting[0].producer_id == self._current
+        return self._opened and len(self._in_flight) < window and self._waiting[0].producer_id == self._current
 
     def launch(self, merge_up_to: int = 0, levels: CompressionLevels = JAVAS_LEVELS) -> InFlightBatch:
         """Stamp the next outgoing batch, or several small ones merged into one of at most `merge_up_to` bytes. The
@@ -120,16 +120,16 @@ class AppendSequence:
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)
-        self._flying.append(sent)
+        self._in_flight.append(sent)
         return sent
 
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
-        """The target acknowledged a batch. Returns the receipts that are now certain, in order: those of flights
-        behind an unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
+        """The target acknowledged a batch. Returns what is now acknowledged for certain, in order. Batches behind an
+        unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
         sent.base_offset = base_offset
         acks: list[Ack] = []
-        while not self.broken and self._flying and self._flying[0].base_offset >= 0:
-            done = self._flying.popleft()
+        while not self.broken and self._in_flight and self._in_flight[0].base_offset >= 0:
+            done = self._in_flight.popleft()
             acks.append(self._ack(done))
         if acks:
             self._opened = True
@@ -154,12 +154,12 @@ class AppendSequence:
     def break_off(self) -> None:
         """Nothing more is sent, and answers that waited for others are forgotten."""
         self.broken = True
-        for answered in [other for other in self._flying if other.base_offset >= 0]:
+        for answered in [other for other in self._in_flight if other.base_offset >= 0]:
             self._remove(answered)
 
     def _remove(self, sent: InFlightBatch) -> None:
-        if sent in self._flying:
-            self._flying.remove(sent)
+        if sent in self._in_flight:
+            self._in_flight.remove(sent)
             self._held -= sent.outgoing.size
 
     def marked(self) -> None:
@@ -174,7 +174,7 @@ class AppendSequence:
     def extend_last(self, covers: int, leader_epoch: int) -> bool:
         """Let the newest unacknowledged batch cover offsets that were passed over behind it, in this leader epoch of
         the source. False when there is none: then they are decided already."""
-        last = self._waiting[-1] if self._waiting else self._flying[-1].outgoing if self._flying else None
+        last = self._waiting[-1] if self._waiting else self._in_flight[-1].outgoing if self._in_flight else None
         if last is None:
             return False
         if covers > last.covers:
@@ -183,14 +183,14 @@ class AppendSequence:
 
     @property
     def unanswered(self) -> int:
-        return len(self._flying)
+        return len(self._in_flight)
 
     @property
     def idle(self) -> bool:
-        """Nothing waits and nothing flies."""
-        return not self._waiting and not self._flying
+        """Nothing waits and nothing is in flight."""
+        return not self._waiting and not self._in_flight
 
     @property
     def oldest(self) -> OutgoingBatch | None:
         """The first outgoing batch that is not yet acknowledged."""
-        return self._flying[0].outgoing if self._flying else self._waiting[0] if self._waiting else None
+        return self._in_flight[0].outgoing if self._in_flight else self._waiting[0] if self._waiting else None

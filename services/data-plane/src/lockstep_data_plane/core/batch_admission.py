@@ -97,7 +97,7 @@ class BatchAdmission:
         return any(first <= batch.last_offset and batch.base_offset <= last for first, last in self._skips)
 
     def _admit_records(self, batch: Batch, limits: TargetLimits, producer: int, *, sends: bool) -> None:
-        """The lane of batches whose records have to be read: rebuilt, or counted past, or both."""
+        """The way of batches whose records have to be read: rebuilt, or counted past, or both."""
         try:
             if self.records_to_skip and (self._skip_appended(batch) or not (sends or self.records_to_skip)):
                 return

@@ -90,8 +90,8 @@ class TransactionState:
         return True
 
     def due_in(self, now: float, *, idle: bool, caught_up: bool, leaving: bool = False) -> float | None:
-        """Seconds until the open transaction is to end; 0: now; None: it holds nothing. `idle`: nothing waits or flies;
-        `caught_up`: nor has the source more; `leaving`: nor will more be fetched."""
+        """Seconds until the open transaction is to end; 0: now; None: it holds nothing. `idle`: nothing waits or is in
+        flight; `caught_up`: nor has the source more; `leaving`: nor will more be fetched."""
         if not self.held:
             return None
         if idle and leaving:

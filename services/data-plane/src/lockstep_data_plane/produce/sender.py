@@ -1,6 +1,6 @@
 """Idempotent producing of ready batches: which request carries which batch, and what each answer means.
 
-Each partition of the target keeps to one lane (a connection to its leader), so its flights arrive in order. A request
+Each partition of the target keeps to one connection to its leader, so its batches arrive in order. A request
 carries at most one batch of a partition."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lockstep_data_plane.wire.produce_codec import PRODUCE_BY_TOPIC_ID, ProduceA
 from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.offsets import TopicPartition
 
-LANES = 2
+CONNECTIONS = 2
 """Connections to each target broker: the broker answers one request of a connection at a time, so their waits
 overlap."""
 
@@ -78,11 +78,11 @@ class ProduceConnection:
         self._ready[target_partition] = leader
 
     def remove(self, target_partition: TargetPartition) -> None:
-        """What goes there uses this lane no more."""
+        """What goes there uses this connection no more."""
         self._ready.pop(target_partition, None)
 
     def pump(self) -> None:
-        """Send as long as there is something to send, the lane has room, and the broker wants us to."""
+        """Send as long as there is something to send, the connection has room, and the broker wants us to."""
         ahead = requests_ahead(self.connection.round_trip_s)
         while self._ready and self.connection.unanswered < ahead:
             if (seconds := self.connection.throttled_for) > 0:
@@ -183,7 +183,7 @@ def connection_index(used: Sequence[int], *, alone: bool) -> int:
 
 
 class Sender:
-    """The lanes to a target cluster."""
+    """The produce connections to a target cluster."""
 
     def __init__(self, cluster: ClusterClient, on_answer: OnAnswer) -> None:
         self._cluster = cluster
@@ -195,8 +195,8 @@ class Sender:
         self._targets: dict[PartitionMachine, tuple[TargetPartition, ...]] = {}
 
     async def attach(self, partition: PartitionMachine, *, alone: bool = False) -> None:
-        """Give each of its outlets a lane to the present leader there; `alone`: nothing else may be in its requests.
-        Raises BrokerUnreachable where there is none."""
+        """Give each partition of the target that it goes to a connection to the present leader. `alone`: nothing else
+        may be in its requests. Raises BrokerUnreachable where there is no leader."""
         self._targets[partition] = tuple(TargetPartition(partition, number) for number in partition.numbers)
         for target_partition in self._targets[partition]:
             await self._attach(target_partition, alone=alone)
@@ -226,11 +226,11 @@ class Sender:
         places = self._indexes.setdefault(partition, {})
         if broker not in places:
             used = Counter(others.get(broker) for others in self._indexes.values())
-            places[broker] = connection_index([used[index] for index in range(LANES)], alone=alone)
+            places[broker] = connection_index([used[index] for index in range(CONNECTIONS)], alone=alone)
         return places[broker]
 
     def detach(self, partition: PartitionMachine) -> None:
-        """The partition leaves this slot, or its outlets are about to be others."""
+        """The partition leaves this slot, or is about to go to other partitions of the target."""
         for target_partition in self._targets.pop(partition, ()):
             self._detach(target_partition)
         self._indexes.pop(partition, None)
@@ -270,7 +270,7 @@ class Sender:
             produce_connection.pump()
 
     def end_stuck(self) -> None:
-        """Close lanes whose broker has not answered in time. Their flights then count as unanswered."""
+        """Close connections whose broker has not answered in time. Their batches then count as unanswered."""
         now = time.monotonic()
         for produce_connection in self._produce_connections.values():
             if not produce_connection.connection.closed and produce_connection.stuck(

@@ -109,7 +109,7 @@ class ClusterClient:
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._topics: dict[str, tuple[int, int, UUID | None]] = {}
         """By the last metadata answer about it: its error code, its number of partitions, its id."""
-        self._produce_connections: dict[tuple[int, str], Connection] = {}
+        self._connections: dict[tuple[int, str], Connection] = {}
         self._opening: dict[tuple[int, str], asyncio.Lock] = {}
         self.cluster_id = ""
 
@@ -205,12 +205,11 @@ class ClusterClient:
         """The error code of the topic in the last metadata answer; 0: none."""
         return self._topics.get(topic, UNKNOWN_TOPIC)[0]
 
-    async def connection(self, broker: int, produce_connection: str) -> Connection:
-        """The open connection of this lane to a broker; each lane is a connection of its own. Raises
-        BrokerUnreachable."""
+    async def connection(self, broker: int, purpose: str) -> Connection:
+        """The open connection for this purpose to a broker. Raises BrokerUnreachable."""
         if broker not in self._brokers:
             raise BrokerUnreachable(f"broker {broker} is not in the metadata", self.alias)
-        return await self._open((broker, produce_connection), self._brokers[broker])
+        return await self._open((broker, purpose), self._brokers[broker])
 
     async def any_connection(self) -> Connection:
         """A connection to whichever broker is first in the metadata. Raises BrokerUnreachable."""
@@ -219,11 +218,11 @@ class ClusterClient:
         return await self.connection(min(self._brokers), "ask")
 
     async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
-        connection = self._produce_connections.get(key)
+        connection = self._connections.get(key)
         if connection is not None and not connection.closed and (connection.host, connection.port) == address:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
-            connection = self._produce_connections.get(key)
+            connection = self._connections.get(key)
             if connection is None or connection.closed or (connection.host, connection.port) != address:
                 if connection is not None:
                     connection.close()
@@ -233,13 +232,13 @@ class ClusterClient:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 connection.on_throttled = self.quota.throttled
                 connection.question_s = self.timeouts.question_s
-                self._produce_connections[key] = connection
+                self._connections[key] = connection
             return connection
 
     async def close(self) -> None:
         """Close every connection; outstanding questions fail."""
-        closing = [c.close() for c in self._produce_connections.values() if not c.closed]
-        self._produce_connections.clear()
+        closing = [c.close() for c in self._connections.values() if not c.closed]
+        self._connections.clear()
         for done in closing:
             if done is not None:
                 await done

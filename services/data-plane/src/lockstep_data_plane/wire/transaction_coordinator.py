@@ -15,7 +15,7 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.util.backoff import Backoff
 
-LANES = 4
+CONNECTIONS = 4
 """Connections to each coordinator: it answers one request of a connection at a time, and each waits for its log."""
 
 WITHIN_S = 60.0
@@ -110,8 +110,8 @@ class TransactionCoordinators:
                 broker = self._brokers.get(transactional_id)
                 if broker is None:
                     broker = self._brokers[transactional_id] = await self._coordinator(transactional_id)
-                lane = f"transactions-{crc32(transactional_id.encode()) % LANES}"
-                connection = await self._cluster.connection(broker, lane)
+                purpose = f"transactions-{crc32(transactional_id.encode()) % CONNECTIONS}"
+                connection = await self._cluster.connection(broker, purpose)
                 answer = await connection.call(request(message(api, connection.version(api), "request")))
                 code = _code(answer)
             except BrokerUnreachable:
