@@ -5,8 +5,6 @@ none, so a release that is known to be vulnerable is asked about as well: where 
 Exit codes: 0 nothing is known against any locked package, 1 something is, 2 it could not be found out.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

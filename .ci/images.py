@@ -5,8 +5,6 @@ each kind of image the part of `requirements.lock` that it needs, hashes and all
 `--offline` the packages' files as well, so that the build itself needs no network, only base images that are there.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import re

@@ -5,8 +5,6 @@ the SHA-256 of every file that the lock admits. What only the tools need has the
 same environment give the same bytes: there is no time in it, and its serial number follows from the lock.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

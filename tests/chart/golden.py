@@ -3,8 +3,6 @@
 An outline of every seed, with each object and what its pods mount; and, of four that have little in common, all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The chart as Helm renders it, without a cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 """The chart and the services say the same of a file: `helm template`, and the Job before an installation for what no
 schema can tell."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

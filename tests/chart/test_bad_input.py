@@ -1,7 +1,5 @@
 """`helm install` refuses what cannot work, with a sentence."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

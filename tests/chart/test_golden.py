@@ -1,7 +1,5 @@
 """The seeds' resources become what is kept in `golden`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What holds for every object, or for a whole release at once."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The resource reaches the services as it was given, and the loader reads it as it reads the original."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

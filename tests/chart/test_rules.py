@@ -1,8 +1,6 @@
 """The alert rules under promtool: each fires when it should, is quiet when it should, and does not flap at a restart;
 every query of the dashboard is PromQL."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What the chart adds to a resource is understood by the loader, and means what it should."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What Helm renders is valid, for many values: by its own lint, and strictly by the schemas of each kind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which workloads there are: one for each service and flow, by the same rules as the services' own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

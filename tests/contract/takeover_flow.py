@@ -1,7 +1,5 @@
 """A flow that moves between MirrorMaker 2 and Lockstep while a writer goes on, and what was lost or doubled."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class Moved:
     copy: NumberedCopy
 
     @classmethod
-    def of(cls, flow: Flow, file: Path, a: str, b: str, mark: str) -> Moved:
+    def of(cls, flow: Flow, file: Path, a: str, b: str, mark: str) -> "Moved":
         topic = create_topic(a, f"{mark}-numbers", partitions=PARTITIONS)
         return cls(flow, file, NumberedCopy(a, b, topic, f"{flow.source}.{topic}"))
 

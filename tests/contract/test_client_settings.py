@@ -3,8 +3,6 @@
 librdkafka judges all of them when a client is made, without reaching a broker.
 """
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

@@ -5,8 +5,6 @@ What is handed back is what the target's log says: MM2 goes on behind the last r
 Lockstep was killed when. The seed is printed; set LOCKSTEP_SEED to strike at the same moments again.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess

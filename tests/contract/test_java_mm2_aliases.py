@@ -1,8 +1,6 @@
 """What MM2 calls topics, its own topics and progress, by the aliases and separators of a file: MM2's classes are asked
 about the same lines."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence

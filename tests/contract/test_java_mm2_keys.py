@@ -1,8 +1,6 @@
 """No property of MM2's connectors or of a Connect worker is unknown to us, and defaults are Java's: its own ConfigDefs
 are asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

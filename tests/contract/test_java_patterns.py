@@ -1,7 +1,5 @@
 """Patterns mean here what java.util.regex says they mean: made up by the thousand, and Java is asked."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

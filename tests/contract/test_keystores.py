@@ -1,7 +1,5 @@
 """Key- and truststores as keytool and OpenSSL write them."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 from pathlib import Path

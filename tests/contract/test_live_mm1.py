@@ -5,8 +5,6 @@ Nothing carries the place over but the group's committed offsets. A writer does 
 bears its number. MirrorMaker 1 chooses partitions itself, so a record is looked for in all of them.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from contextlib import ExitStack

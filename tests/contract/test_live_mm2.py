@@ -6,8 +6,6 @@ time the records are looked at: what the group reads next on the target is what 
 or a record before that, never one behind it.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +62,7 @@ class Copy:
     target: Sequence[Record]
 
     @classmethod
-    def read(cls, source: tuple[str, str], target: tuple[str, str]) -> Copy:
+    def read(cls, source: tuple[str, str], target: tuple[str, str]) -> "Copy":
         """Each as (bootstrap, topic)."""
         return cls(read_topic(*source, isolation="read_uncommitted"), read_topic(*target))
 

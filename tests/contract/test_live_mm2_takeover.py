@@ -4,8 +4,6 @@ Nothing but the file and what each side leaves in Kafka carries the place over: 
 not stop meanwhile, and every record bears its number.
 """
 
-from __future__ import annotations
-
 import uuid
 from contextlib import ExitStack
 from itertools import pairwise

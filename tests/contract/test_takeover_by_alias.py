@@ -1,8 +1,6 @@
 """MM2's connectors call the source otherwise than the arrow does, or nothing at all: the real MM2 is taken over, handed
 back and taken over again, and all three times finds its names and its progress."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from dataclasses import replace

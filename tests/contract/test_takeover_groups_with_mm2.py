@@ -1,7 +1,5 @@
 """A group with checkpoints of MirrorMaker 2 is translated on after a take-over, and never too far."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ Every record bears its number, so that what is lost or doubled can be counted. E
 those in `docs/guides/migrate-from-mm2.md` are from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A topic of numbered records and its copy, which MM2 and Lockstep make in turn while a writer goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,8 +1,6 @@
 """Everything at once in both directions: records, configs, heartbeats, groups that move to the other side and come back
 (`mm2-behaviour.md` §7 no. 164)."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Certificates and authorities are replaced while Lockstep runs, at the services and at slots on other hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

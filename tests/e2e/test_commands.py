@@ -1,7 +1,5 @@
 """The commands as somebody types them, against real clusters."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

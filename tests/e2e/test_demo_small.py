@@ -1,7 +1,5 @@
 """`make demo` in small: five seconds of traffic, the same comparison, and nothing left of it afterwards."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Passwords and certificates that change under `lockstep run`, with records coming in all the while."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

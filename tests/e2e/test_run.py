@@ -1,7 +1,5 @@
 """`lockstep run FILE` as somebody meets it: a file that is wrong, a service that dies, the end."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import signal

@@ -2,8 +2,6 @@
 
 The services run at level debug, so that tracebacks and what libraries say are looked through as well."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -2,8 +2,6 @@
 SEED gives other moments, MOMENTS more of them. Faults strike at proxies, so the test can read both clusters throughout.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,8 +1,6 @@
 """A Strimzi resource, as `kubectl get -o yaml` prints it, run by `lockstep run`: it copies, and what it states of its
 connectors counts more than commands."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Services are kept alive and ended as promised: real processes, small ones that stand where a service would."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`lockstep takeover` and `handback` on real clusters, with offsets as MirrorMaker 2 writes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``make faults``: break a running Lockstep in every way there is, and count. See ``docs/reference/reliability.md``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

@@ -1,7 +1,5 @@
 """How many of the numbered records that stand in the source are too few or too many in the copy. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ways to end connections with requests in flight, whose outcome nobody knows then."""
 
-from __future__ import annotations
-
 import random
 import time
 

@@ -3,8 +3,6 @@
 Nothing here starts a part of Lockstep again after it was struck: that it comes back by itself is what is looked at.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

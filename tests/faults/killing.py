@@ -1,7 +1,5 @@
 """Faults by kill -9, at random moments."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from functools import partial

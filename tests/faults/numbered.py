@@ -3,8 +3,6 @@
 The writer is another process so that it keeps its rate whatever the one that breaks things is doing.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading
@@ -51,7 +49,7 @@ class Writer:
             assert status == 0, f"the writer ended with {status}:\n{processes.tail(self._log)}"
 
 
-def read_numbers(bootstrap: str, topic: str) -> Mapping[int, array[int]]:
+def read_numbers(bootstrap: str, topic: str) -> "Mapping[int, array[int]]":
     """The number of every record that stands in the topic now, by partition, in order.
 
     Raises KafkaException, and TimeoutError when a partition is not read to its end.

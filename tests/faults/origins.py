@@ -1,8 +1,6 @@
 """Numbered records that are written on several clusters, and which of them each cluster has. A record's number says
 where it was written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain

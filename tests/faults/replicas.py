@@ -1,7 +1,5 @@
 """Replicas of a control service, as tests start, freeze and kill them."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +25,7 @@ class Replicas:
             for place in range(number)
         ]
 
-    def __enter__(self) -> Replicas:
+    def __enter__(self) -> "Replicas":
         for one in self.each:
             one.start()
         return self

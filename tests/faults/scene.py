@@ -1,7 +1,5 @@
 """What a fault has before it: a deployment under traffic, and dice."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import suppress

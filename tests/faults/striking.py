@@ -4,8 +4,6 @@ What is random is drawn from the dice given, so that a seed gives the same strik
 processes make of them is their own.
 """
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

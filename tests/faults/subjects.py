@@ -1,7 +1,5 @@
 """What each control service changes on a cluster, as a subject of the faults of its replicas."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

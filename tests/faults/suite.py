@@ -1,7 +1,5 @@
 """One fault after the other on a deployment, each ended by counting; and what came out, as values and as tables."""
 
-from __future__ import annotations
-
 import json
 import random
 import zlib

@@ -5,8 +5,6 @@ What must hold each time: another acts within ten seconds, no command is lost, n
 twice in state, and a leader that slept through its successor's election changes nothing.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import Counter

@@ -1,8 +1,6 @@
 """Clusters that feed each other under the same topic names, written to on every side for minutes, while slots and the
 JVM are killed: each record is exactly once on each cluster, in its origin's order (`same-topic-names.md`)."""
 
-from __future__ import annotations
-
 import os
 import random
 import time

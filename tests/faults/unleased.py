@@ -4,8 +4,6 @@ What a driver does is missing on purpose: no lease, no leader, no assignment tha
 rows that slots read are written (`Unleased.ready`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -4,8 +4,6 @@ A log is a partition. Its steps are written in order: raw batches with all codec
 sets, swarms of batches with one record each, and transactions, committed, aborted, one after the other and interleaved.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

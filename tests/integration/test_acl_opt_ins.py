@@ -1,7 +1,5 @@
 """ACL sync beyond MirrorMaker 2's rule, between real clusters: prefixes, groups, and taking back what is ours."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """The ACL sync service as a process between real clusters (`mm2-behaviour.md` §4.6)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

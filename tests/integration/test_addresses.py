@@ -1,7 +1,5 @@
 """Addresses that lead to something other than the brokers, and what is said of them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import timedelta

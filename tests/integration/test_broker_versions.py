@@ -4,8 +4,6 @@ Each is a real one from its published jars, started when a test first asks for i
 one after the other, each with all services.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """A source whose topics have no ids, as in the middle of an upgrade (`broker-versions.md`)."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,8 +1,6 @@
 """What becomes of what is mirrored when the file is changed and its services are started again
 (docs/guides/change-settings.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The checkpoint service as a process between two real clusters (`mm2-behaviour.md` §3, §1.3, §1.4)."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -254,7 +252,7 @@ class Consuming:
         )
         self._consumer.subscribe([topic])
 
-    def __enter__(self) -> Consuming:
+    def __enter__(self) -> "Consuming":
         return self
 
     def __exit__(self, *_: object) -> None:

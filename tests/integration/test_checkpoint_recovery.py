@@ -1,7 +1,5 @@
 """The checkpoint service without a permission, killed, with several replicas, and after topics were lost."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

@@ -4,8 +4,6 @@ the state is reached, or the refusal says what to do, and doing it helps.
 The seed is printed; SEED gives the same commands, kills and moments again, ROUNDS says how many commands are struck.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

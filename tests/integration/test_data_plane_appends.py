@@ -1,8 +1,6 @@
 """What comes between our appends, and what does not come behind one that the target refuses for good (`architecture.md`
 §5, "An append is a compare-and-swap")."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

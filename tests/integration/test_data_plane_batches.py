@@ -6,8 +6,6 @@ both sides. The first half of each log is written, and some of them cleaned, bef
 backlog. The second half is written under its eyes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """Where a partition begins that nobody has copied before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

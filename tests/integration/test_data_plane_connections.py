@@ -2,8 +2,6 @@
 
 Fetching and producing are driven here without a slot around them, so that each request can be timed."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """Slots go on while nobody leads, and end when another instance does (`unled.py`, decision 0047)."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Groups of the target that follow the source: when they are moved, and when they are left alone."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Groups at the end of what they read, moved on the target behind what the data plane really copied."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,8 +1,6 @@
 """`lockstep.legacy.partitioning=key`: each record goes where Kafka's own producer would put it, once for readers of
 committed records, whatever is killed. With MirrorMaker 1 itself: `tests/contract/test_live_mm1.py`."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from functools import partial

@@ -1,8 +1,6 @@
 """Topics that a name leaves out, or lets in: cycles, one cluster under two aliases, heartbeats of a user's own
 (`docs/guides/topics.md`)."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from functools import partial

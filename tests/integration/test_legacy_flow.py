@@ -2,8 +2,6 @@
 
 MirrorMaker 1 itself: `tests/contract/test_live_mm1.py`."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from functools import partial

@@ -1,8 +1,6 @@
 """Records of ours in the target's log of which a row does not tell: it is older, on its way, or was lost
 (docs/decisions/0049)."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence

@@ -5,8 +5,6 @@ Three deployments for all of it, each of them topic-sync and the data plane with
 hop to hop, and none ever comes home.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -1,8 +1,6 @@
 """What a release left that ended an empty transaction at each take-over (`lockstep.fence=marker`,
 docs/decisions/0057): records without transactions, under the producer id of the partition's transactional id."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from dataclasses import replace

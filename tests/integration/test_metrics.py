@@ -1,7 +1,5 @@
 """The pages of a running mirror: every declared metric is there, no other is, and the figures are true."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.broker import free_port

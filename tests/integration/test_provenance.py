@@ -1,7 +1,5 @@
 """Two clusters that feed each other under the same topic names: each record arrives once and goes no further."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

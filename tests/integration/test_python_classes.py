@@ -1,8 +1,6 @@
 """A filter and a replication policy of the file's own, in every process that asks them: topic-sync, the data plane's
 driver and Spark's workers, the checkpoint service, and the client."""
 
-from __future__ import annotations
-
 import os
 import sys
 import uuid

@@ -1,8 +1,6 @@
 """What is stopped or paused after a kill: the next data plane reads from the target's log where the copies end, copies
 nothing, and writes that down. So whatever waits for it is certain to get it."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Asking a cluster whose connections come and go."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from datetime import timedelta

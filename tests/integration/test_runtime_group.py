@@ -1,7 +1,5 @@
 """A service whose place in its group is lost though its process lives on."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

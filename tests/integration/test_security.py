@@ -1,8 +1,6 @@
 """TLS, mTLS and every SASL mechanism on real brokers: what is mirrored is the same, sessions are renewed under load,
 and what a broker or we refuse is one line, and over when it is mended."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """ACLs of test clusters, and one flow between two of them for the ACL sync service."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager

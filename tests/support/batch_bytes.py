@@ -2,8 +2,6 @@
 
 The layout is the message format's own (magic 2, big-endian, zigzag varints)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The record batches of a topic as they lie in its log, which no consumer shows."""
 
-from __future__ import annotations
-
 import asyncio
 
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, Batch

@@ -1,7 +1,5 @@
 """Pairs of brokers of several versions, and a mirror between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial

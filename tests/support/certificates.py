@@ -1,7 +1,5 @@
 """Certificates for tests: authorities, servers, clients, and those that must be refused."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import subprocess
@@ -63,7 +61,7 @@ class Certified:
 class Authority:
     """A certificate authority that signs what it is asked to."""
 
-    def __init__(self, name: str = "Lockstep test CA", under: Authority | None = None) -> None:
+    def __init__(self, name: str = "Lockstep test CA", under: "Authority | None" = None) -> None:
         self.own = self._sign(name, True, under)
 
     @property
@@ -81,7 +79,7 @@ class Authority:
         self,
         name: str,
         authority: bool,
-        by: Authority | None,
+        by: "Authority | None",
         hosts: Sequence[str] = (),
         days: tuple[float, float] = (-2, 30),
     ) -> Certified:

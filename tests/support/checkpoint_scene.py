@@ -1,7 +1,5 @@
 """A flow with groups on its source, and the checkpoint service that translates them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,7 +61,7 @@ class Scene:
             produce(broker.bootstrap, name, [Record(value=b"x", partition=n % 2) for n in range(2200)])
 
     @classmethod
-    def with_syncs(cls, folder: Path, a: Broker, b: Broker) -> Scene:
+    def with_syncs(cls, folder: Path, a: Broker, b: Broker) -> "Scene":
         """With the topic of offset syncs, compacted."""
         scene = cls(folder, a, b)
         create_topic(a.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})

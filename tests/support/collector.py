@@ -1,7 +1,5 @@
 """A collector of a test's own: takes spans by OTLP over HTTP, as OpenTelemetry's does, and keeps them."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """A flow's context without its clusters: what it reads, a test writes into it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lockstep_config import load

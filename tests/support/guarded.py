@@ -1,8 +1,6 @@
 """A broker that denies whatever is not granted: users come over SASL, and tests go in by the other door, as anonymous
 super user."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Logins with AWS IAM as a file writes them, and how they are read."""
 
-from __future__ import annotations
-
 from lockstep_config.clients.iam import AWS_MSK_IAM, IAM_CLIENT_HANDLER, IAM_LOGIN_HANDLER, IAM_MODULE, IamSettings
 from lockstep_config.clients.oauth import OAUTHBEARER_MODULE, TokenSettings
 from lockstep_config.clients.sasl import read_login

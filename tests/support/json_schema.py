@@ -1,7 +1,5 @@
 """JSON Schema, as much of it as ours use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

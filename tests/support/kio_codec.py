@@ -1,7 +1,5 @@
 """What kio makes of our bytes, and which bytes it makes itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kio.serial import entity_reader

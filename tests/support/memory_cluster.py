@@ -2,8 +2,6 @@
 
 Nothing of the code under test is replaced but the sockets. What brokers really answer, tests on brokers show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -78,7 +76,7 @@ class MemoryLog:
         sequence: int | None = None,
         transactional: bool = False,
         key: bytes = b"k",
-    ) -> MemoryLog:
+    ) -> "MemoryLog":
         """One batch of these records. `producer`: id and epoch; its sequences follow each other."""
         content = [record(0, b"value-%d" % n, timestamp=1000 + n, key=key) for n in numbers]
         return self.append_records(content, producer, sequence=sequence, transactional=transactional)
@@ -90,7 +88,7 @@ class MemoryLog:
         *,
         sequence: int | None = None,
         transactional: bool = False,
-    ) -> MemoryLog:
+    ) -> "MemoryLog":
         """As `append`, of any records; their offsets are the log's."""
         placed = tuple(r._replace(offset=self.end + i) for i, r in enumerate(content))
         stamp = (-1, -1, -1)
@@ -106,7 +104,7 @@ class MemoryLog:
         self.end = last_offset + 1
         return self
 
-    def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> MemoryLog:
+    def end_transaction(self, producer: tuple[int, int], *, commit: bool) -> "MemoryLog":
         """A marker."""
         first = self._open.pop(producer[0], self.end)
         if not commit:
@@ -121,26 +119,26 @@ class MemoryLog:
         """By producer id."""
         return list(self._open)
 
-    def delete_before(self, offset: int) -> MemoryLog:
+    def delete_before(self, offset: int) -> "MemoryLog":
         """Retention, or DeleteRecords."""
         self.start, self.end = offset, max(self.end, offset)
         self._batches = [b for b in self._batches if b.last >= offset]
         return self
 
-    def truncate(self, offset: int) -> MemoryLog:
+    def truncate(self, offset: int) -> "MemoryLog":
         """From there on the log is no more; `append` grows it again."""
         self._batches = [b for b in self._batches if b.last < offset]
         self.end, self.start = offset, min(self.start, offset)
         self.remembered.clear()
         return self
 
-    def compact(self, *offsets: int) -> MemoryLog:
+    def compact(self, *offsets: int) -> "MemoryLog":
         """The cleaner removes these records; a batch of which none is left goes as a whole."""
         kept = [replace(b, content=tuple(r for r in b.content if r.offset not in offsets)) for b in self._batches]
         self._batches = [b for b in kept if b.content]
         return self
 
-    def forget(self) -> MemoryLog:
+    def forget(self) -> "MemoryLog":
         """The leader forgets every producer."""
         self.remembered.clear()
         return self

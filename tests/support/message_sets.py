@@ -1,7 +1,5 @@
 """Message sets of format 0 and 1 written byte by byte, as segments from before Kafka 0.11 hold them."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A driver with rows of partitions, whose metrics are collected."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a service's /metrics page says, as values."""
 
-from __future__ import annotations
-
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.eventually import wait_until

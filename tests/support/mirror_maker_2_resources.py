@@ -1,7 +1,5 @@
 """A KafkaMirrorMaker2 in its old and in its new form."""
 
-from __future__ import annotations
-
 OLD = """\
 apiVersion: kafka.strimzi.io/v1beta2
 kind: KafkaMirrorMaker2

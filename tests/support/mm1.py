@@ -1,7 +1,5 @@
 """MirrorMaker 1 itself, of the last Kafka that had it, and `lockstep legacy` in its place: both by the same files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """What offset runs are held against: every upstream offset's true place, and a partition that is copied, written down,
 killed and continued."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Reports made of rows, for the tests of `lockstep status`."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lockstep on two clusters with logins and TLS, whose credentials are replaced while it runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 import urllib.request

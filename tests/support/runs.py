@@ -1,7 +1,5 @@
 """A process and all that it starts, heard through what it prints and ended whole: a supervisor and its services."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

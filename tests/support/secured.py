@@ -4,8 +4,6 @@ It costs one start. `PLAINTEXT` is open for the tests' own administration (`boot
 `Secured.properties` says.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,7 +55,7 @@ class Secured:
     tokens: TokenServer
 
     @classmethod
-    def made(cls, folder: Path) -> Secured:
+    def made(cls, folder: Path) -> "Secured":
         folder.mkdir(parents=True, exist_ok=True)
         authority = Authority()
         (folder / "ca.pem").write_text(authority.pem)

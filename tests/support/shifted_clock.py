@@ -4,8 +4,6 @@ The machine's own clock stays as it is. A small library (`shifted_clock.c`, buil
 library's place. Linux with glibc or musl, and a compiler as ``cc``.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

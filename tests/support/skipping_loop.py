@@ -1,7 +1,5 @@
 """Waiting without the time that it takes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar

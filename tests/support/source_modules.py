@@ -1,7 +1,5 @@
 """Every module of `services/` and `shared/`, parsed, for tests that read the code."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Resources for tests: texts loaded with secrets that the test makes."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What a take-over and a hand-back find: rows, offsets of MM2, and a flow as it is before them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One thread of another process, held while the others go on: as one that hangs. Linux, where tracing is allowed."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Iterator

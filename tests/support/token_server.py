@@ -1,8 +1,6 @@
 """A token server of the tests' own, in a thread: signs JWTs that Kafka's validator accepts, counts, and fails on
 demand."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

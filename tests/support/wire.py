@@ -2,8 +2,6 @@
 
 Requests and answers are kio's; each is asked on a connection of its own."""
 
-from __future__ import annotations
-
 import io
 import socket
 import struct

@@ -1,7 +1,5 @@
 """``make bench``: Lockstep beside MirrorMaker 2 and beside the limit of the brokers. See ``bench.md``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """The parts with an absolute figure to reach, which are measured for Lockstep alone."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from tools.bench.arriving import new_topics, ten_topics, ten_topics_unmirrored

@@ -1,7 +1,5 @@
 """Topics that are created while a system runs: how soon each is mirrored, and whether the others notice."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What each service costs while a cluster does not answer: the source, the target, both."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

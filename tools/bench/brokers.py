@@ -1,7 +1,5 @@
 """The brokers of a bench: with the threads, heap and collector of Kafka's defaults and start script."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a system holds in memory while it catches up with much: each slot, and everything together."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Topics of the two clusters between the runs: the source topic stays, everything else begins anew."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Real cleaning by the broker: no broker takes a batch with gaps from a producer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -2,8 +2,6 @@
 end.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256

@@ -3,8 +3,6 @@
 MM2's own store of offset syncs, from the jars, replays the same topic beside ours.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ It gives delay alone: no loss, no slow start, no window smaller than what it may
 has a thread that reads and one that writes what is due, so that bytes per second are not changed.
 """
 
-from __future__ import annotations
-
 import queue
 import socket
 import sys

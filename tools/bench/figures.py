@@ -1,7 +1,5 @@
 """What a bench run measured, as values. Pure: no I/O and no clock."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
@@ -151,7 +149,7 @@ class Busy:
     brokers: float
     bench: float
 
-    def since(self, before: Busy, seconds: float) -> Busy:
+    def since(self, before: "Busy", seconds: float) -> "Busy":
         """Both are CPU seconds so far."""
         return Busy(
             system=(self.system - before.system) / seconds,

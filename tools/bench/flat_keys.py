@@ -4,8 +4,6 @@ Pure: no I/O and no clock. Every ratio is "ours divided by theirs": for a rate a
 starts below one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from tools.bench.figures import (

@@ -1,7 +1,5 @@
 """Many partitions in which nothing happens: what they cost, and how soon a record that comes after all is mirrored."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence

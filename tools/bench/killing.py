@@ -1,7 +1,5 @@
 """Records lost and doubled where a system is killed under way: that fault of `tests.faults`, for MM2 as well."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ nanoseconds. Writer and reader are librdkafka's with no linger and no waiting fo
 what they cost is measured by letting them talk on the source topic itself (the floor).
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time
@@ -89,7 +87,7 @@ def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
     return replace(found, log=log.name)
 
 
-def _warm(course: Course, run: SystemRun, writer: Writer, target: Connection, remote: str) -> None:
+def _warm(course: Course, run: SystemRun, writer: "Writer", target: Connection, remote: str) -> None:
     """Mirror at a high rate for a while. Brokers compile what a client often asks of them, and at the rates that are
     measured that takes until the next system's turn."""
     writer.at(max(course.per_s, BUSY_PER_S))

@@ -5,8 +5,6 @@ batches it found to a topic of the other cluster, in requests that were made rea
 once is what it says.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from collections import defaultdict, deque

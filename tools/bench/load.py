@@ -1,7 +1,5 @@
 """Filling the source topic before anything is measured, and saying what then lies in its log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

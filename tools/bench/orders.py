@@ -4,8 +4,6 @@ Bodies are drawn from a pool so that loading is bound by the brokers, not by the
 wider than the window of any codec in Kafka's batches, so the repetition does not flatter the compression.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 
@@ -35,7 +33,7 @@ class Orders:
     bodies: tuple[str, ...]
 
     @classmethod
-    def drawn(cls, seed: int = 1, pool: int = POOL) -> Orders:
+    def drawn(cls, seed: int = 1, pool: int = POOL) -> "Orders":
         draw = random.Random(seed)
         return cls(tuple(_body(draw) for _ in range(pool)))
 

@@ -1,7 +1,5 @@
 """What every kind of part has in common: a value in the flat keys, and a system that failed. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 Scalar = float | int | str | bool

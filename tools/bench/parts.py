@@ -1,7 +1,5 @@
 """The parts of the bench, each with its preparation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What a part read off one system, where nothing stands beside it but the figure that is wanted. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

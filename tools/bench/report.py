@@ -1,7 +1,5 @@
 """The measured figures as tables: on the terminal, and as Markdown. Systems side by side, one measure a row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How each system is run, whatever is measured: on clean clusters, one after the other, failures shown as failed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

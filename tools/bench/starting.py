@@ -1,7 +1,5 @@
 """How long a system takes from its start to the first copied record, and what it holds when it has nothing to do."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

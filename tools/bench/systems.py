@@ -4,8 +4,6 @@ All get the same flow: A->B enabled, B->A not, so that either side carries only 
 default.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import time

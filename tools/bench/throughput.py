@@ -1,7 +1,5 @@
 """How fast a pre-loaded topic is copied, at what cost, and how near that is to the limit of the same brokers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 `ControlTopicWriter` is the pure account; `sample` reads one observation of a tree from the operating system.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +25,7 @@ class Process:
     own_system: float = 0.0
     reaped_system: float = 0.0
 
-    def in_kernel(self) -> Process:
+    def in_kernel(self) -> "Process":
         """The same process with its system seconds only."""
         return replace(self, own=self.own_system, reaped=self.reaped_system)
 
@@ -39,7 +37,7 @@ class Cpu:
     total: float
     system: float
 
-    def since(self, before: Cpu) -> Cpu:
+    def since(self, before: "Cpu") -> "Cpu":
         return Cpu(self.total - before.total, self.system - before.system)
 
 

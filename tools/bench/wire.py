@@ -3,8 +3,6 @@
 Typed messages are kio's. By topic name and to the one broker of a cluster, which leads every partition there.
 """
 
-from __future__ import annotations
-
 import io
 import socket
 import struct

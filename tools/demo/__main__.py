@@ -3,8 +3,6 @@
 Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder with Lockstep's log stays and is named.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

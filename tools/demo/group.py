@@ -1,7 +1,5 @@
 """A consumer group that reads the orders, on one cluster and then on the other."""
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """The course of events: clusters, traffic and mirroring start, a group moves, traffic ends, everything is compared."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """How long a record takes: written on one cluster by the traffic until read from the other by a consumer."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable

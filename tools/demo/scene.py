@@ -1,7 +1,5 @@
 """What is on the stage: two clusters, their topics, who may read them, and the configuration of the mirroring."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

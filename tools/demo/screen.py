@@ -1,7 +1,5 @@
 """Where the demo shows itself: a live table in a terminal, a few plain lines now and then everywhere else."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from types import TracebackType

@@ -1,7 +1,5 @@
 """What one sees of the mirroring at one moment, as a value; and how far behind a partition is. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

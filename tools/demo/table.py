@@ -1,7 +1,5 @@
 """A snapshot as a table for a terminal, and as plain lines for everything else. Pure."""
 
-from __future__ import annotations
-
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text

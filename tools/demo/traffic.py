@@ -1,7 +1,5 @@
 """Order-like traffic: JSON of about 470 bytes with keys, headers and timestamps of its own, at a steady rate."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """What must hold at the end, each with its figure. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

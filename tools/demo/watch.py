@@ -1,7 +1,5 @@
 """Sees how far the mirroring is: end offsets of both clusters, and what stands in the control topics."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping

@@ -2,8 +2,6 @@
 
 It stands between the lines that name it; what stands around it is written by hand."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

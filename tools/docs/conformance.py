@@ -5,8 +5,6 @@
 A test named `test_mm2_017_...` proves behaviour 17; one that is named `test_mm2_002_003_...` proves both.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

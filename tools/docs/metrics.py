@@ -2,8 +2,6 @@
 
 They are between the lines that name them; the text around them is written by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -2,8 +2,6 @@
 
 No parser: whether an expression is one, promtool says (`tests/chart/test_rules.py`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 
 It is between the lines that name it; the text around it is written by hand."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

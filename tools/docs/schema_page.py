@@ -3,8 +3,6 @@ them anew.
 
 They are between the lines that name them; the text around them is written by hand."""
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

@@ -2,8 +2,6 @@
 
 Types and defaults come from the fields, words from their docstrings or metrics; what no type can say is in `LIMITS`."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

@@ -5,8 +5,6 @@ Each kind in each API version has its fields, and no other. Of a connector's set
 schema can tell (what connectors must agree on, regular expressions, references) is left to `lockstep config check`.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

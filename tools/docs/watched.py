@@ -1,7 +1,5 @@
 """The alert rules and the dashboard that the chart brings, as values."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """ACLs follow their topic by MirrorMaker 2's rule (`mm2-behaviour.md` §4.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

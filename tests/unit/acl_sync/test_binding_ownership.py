@@ -1,7 +1,5 @@
 """What is taken back is ours, and wanted by nobody: the only deletions that Lockstep makes by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from hypothesis import given

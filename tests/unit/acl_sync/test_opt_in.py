@@ -1,7 +1,5 @@
 """Prefixes and groups are copied where asked for, and only where the copy says the same (`docs/guides/acls.md`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """What is killed in the bench: which systems, when, and that they come back."""
 
-from __future__ import annotations
-
 import random
 import sys
 import time

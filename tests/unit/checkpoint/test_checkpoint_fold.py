@@ -1,8 +1,6 @@
 """What a new checkpoint is held against: the last one the target acknowledged (`mm2-behaviour.md` §3.4, nos. 25 and
 26)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

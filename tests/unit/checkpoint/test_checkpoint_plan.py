@@ -1,7 +1,5 @@
 """Which checkpoints are due (`mm2-behaviour.md` §3.6, conformance nos. 33 to 40 and 49 to 57)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

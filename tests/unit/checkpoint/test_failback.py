@@ -1,7 +1,5 @@
 """Groups that come back: never beyond what they have not read, and what is read again is counted (decision 0025)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What is told of a group, while looks at the source and at the target tell of it at the same time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

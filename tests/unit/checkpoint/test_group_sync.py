@@ -1,8 +1,6 @@
 """A group on the target is moved forwards, while nobody is in it, and never otherwise (`mm2-behaviour.md` §3.7, nos.
 51, 52)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

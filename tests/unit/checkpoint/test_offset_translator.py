@@ -1,7 +1,5 @@
 """The runs alone count where they say anything, and offset syncs where they do not (decision 0021)."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Groups stand where the data plane's rows say, exactly or earlier, never too far (issue 5, decision 0021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which listed groups may get checkpoints (`mm2-behaviour.md` §3.5, conformance nos. 28, 39 and 40)."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_checkpoint.source_groups import hidden, is_consumer_group

@@ -1,7 +1,5 @@
 """Offset translation behaves as MirrorMaker 2's store does (`mm2-behaviour.md` §3.2, conformance nos. 153 to 160)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 
@@ -32,7 +30,7 @@ class Feed:
         if started:
             self.store.finish_reading()
 
-    def take(self, *syncs: OffsetSync) -> Feed:
+    def take(self, *syncs: OffsetSync) -> "Feed":
         for one in syncs:
             self.store.fold(self.at, one)
             self.at += 1

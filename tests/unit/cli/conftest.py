@@ -1,7 +1,5 @@
 """Flows as a file gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The `lockstep` command as it is met: help, version, names."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

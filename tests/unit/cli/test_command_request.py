@@ -1,7 +1,5 @@
 """What is asked of whom, and what the answers come to."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`lockstep config check|show|convert`: exit codes, what goes where, and no secret anywhere."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names of groups may hold anything, and tables stay tables."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Handing a flow back to MirrorMaker 2: what is written, what is refused, and what is named."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One log out of many."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC
 

@@ -1,7 +1,5 @@
 """What is asked about offsets, checked before it is sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

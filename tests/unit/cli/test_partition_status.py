@@ -1,7 +1,5 @@
 """What `lockstep status` says is behind, and what it calls fine, in every state of a partition."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

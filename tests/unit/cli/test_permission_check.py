@@ -1,7 +1,5 @@
 """Which declared permissions are missing, by what brokers say that we may do."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_cli.permission_check import (

@@ -1,7 +1,5 @@
 """`lockstep rack` against an API server of its own: what it asks, as whom, and what it says where that is in vain."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

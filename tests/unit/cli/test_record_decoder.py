@@ -1,7 +1,5 @@
 """Records of every control topic as lines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """How a flow is, from the rows of its state topic."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """When a crashed service is started again."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Taking a flow over from MirrorMaker 2, and handing it back: what was found becomes a plan."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

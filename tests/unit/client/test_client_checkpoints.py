@@ -1,7 +1,5 @@
 """Checkpoints folded into positions. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, cast
 

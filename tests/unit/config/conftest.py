@@ -1,7 +1,5 @@
 """What the tests of configuration share: a file written and loaded in one go."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Generic over the kind of input: a `Kind` has seeds (each one or several files) and a way to load them.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Filters and policies as somebody writes them, for `test_python_classes`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 """What the connectors call their clusters, where that is another name than the arrow's: read as MM2 reads it
 (`tests/contract/test_java_mm2_aliases.py` asks MM2), or refused where two flows would get in each other's way."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever stands in a file, it loads or is refused with a place and a sentence: never another error."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

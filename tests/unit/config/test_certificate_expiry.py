@@ -1,7 +1,5 @@
 """When the certificates of a flow end: read from the stores that its clients name, and judged by what they are for."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each client key has its row in `docs/reference/client-keys.md`, and what the row says is so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Java's client properties as librdkafka's settings and aiokafka's arguments."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TLS of the clients: versions, suites, stores and PEM, for librdkafka and for the data plane."""
 
-from __future__ import annotations
-
 import ssl
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`${file:}`, `${env:}` and `${dir:}`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

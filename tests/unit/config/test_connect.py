@@ -1,7 +1,5 @@
 """Connectors on a Kafka Connect of one's own: each form in which they are kept, and what they become."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

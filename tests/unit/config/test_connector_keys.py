@@ -1,7 +1,5 @@
 """`SOURCE->TARGET.lockstep.connector.NAME.KEY`: what a connector has for itself, in a properties file."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Which of a file's documents is meant, and that one printed as YAML of its own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

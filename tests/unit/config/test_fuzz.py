@@ -1,8 +1,6 @@
 """Thousands of spoilt files: each loads or is refused with a sentence that names the place; never a traceback, never a
 hang, and no secret in what is said. `SEED=n` begins elsewhere."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

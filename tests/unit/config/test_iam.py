@@ -1,7 +1,5 @@
 """AWS IAM as a login to Amazon MSK: how a file writes it."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

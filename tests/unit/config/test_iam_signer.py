@@ -3,8 +3,6 @@
 It is checked by AWS's published algorithm (Signature Version 4, query string form), written here anew.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime

@@ -1,7 +1,5 @@
 """Which graphs bring a record to a cluster twice under the same topic names, and what each flow copies by default."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import permutations
 

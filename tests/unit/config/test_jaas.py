@@ -1,7 +1,5 @@
 """`sasl.jaas.config` taken apart as Kafka's JaasConfig does."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

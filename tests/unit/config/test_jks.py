@@ -1,7 +1,5 @@
 """A store that keytool wrote (the alias `own` with a chain of two, and the trusted `ca`), read and refused."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Every property that `mm2-behaviour.md` §5 lists is known, with its default and where it may stand; and so is the
 page."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

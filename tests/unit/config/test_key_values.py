@@ -1,7 +1,5 @@
 """What a key's text means, and settings whose fields are keys."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

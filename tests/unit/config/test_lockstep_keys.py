@@ -1,7 +1,5 @@
 """Our own keys that no other file of tests has: MM2's version, first starts, ACLs, failing back, restarts."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_config import FlowSettings

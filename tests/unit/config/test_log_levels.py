@@ -1,7 +1,5 @@
 """Log levels: from our own keys, from a resource's inline loggers, from a ConfigMap with a log4j configuration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

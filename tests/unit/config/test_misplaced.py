@@ -1,7 +1,5 @@
 """The right key in the wrong place, the complaint of years: found, explained, and what to write instead."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Each mistake with its sentence; all of a file in one go."""
 
-from __future__ import annotations
-
 import pickle
 from datetime import timedelta
 from pathlib import Path

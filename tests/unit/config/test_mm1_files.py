@@ -1,7 +1,5 @@
 """MirrorMaker 1's two files and its options, as one flow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A legacy flow in an mm2.properties file."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_protocol.names import Flow

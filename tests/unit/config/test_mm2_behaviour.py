@@ -1,7 +1,5 @@
 """MM2's own MirrorMakerConfigTest as far as it applies here; the numbers are those of `mm2-behaviour.md` §7."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The loaded model as a value; the sample files; what has no effect; the table of keys."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import FrozenInstanceError
 from datetime import timedelta

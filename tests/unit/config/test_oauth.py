@@ -1,7 +1,5 @@
 """Where access tokens come from, in Kafka's spelling and in Strimzi's."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

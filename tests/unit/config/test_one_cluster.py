@@ -1,7 +1,5 @@
 """One cluster under two aliases, as far as a file shows it."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_config.resolve import precedence

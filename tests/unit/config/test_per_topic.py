@@ -1,7 +1,5 @@
 """A value for every topic, and others for some."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """Which line counts (`mm2-behaviour.md` §5.4, §5.5), as a table: lines, question, answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_config.keys.mm2_keys import KEYS

@@ -1,7 +1,5 @@
 """As whom a broker knows us: what a refusal says, and its command grants to."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

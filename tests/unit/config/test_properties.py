@@ -1,7 +1,5 @@
 """`java.util.Properties` syntax, with lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import javaproperties

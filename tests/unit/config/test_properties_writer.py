@@ -1,7 +1,5 @@
 """What is written as mm2.properties loads to the same model as what it was made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

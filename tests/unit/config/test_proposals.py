@@ -1,7 +1,5 @@
 """What is proposed for an unknown key counts where it is proposed, and which one is a mistake, kind by kind."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

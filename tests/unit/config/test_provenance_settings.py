@@ -1,7 +1,5 @@
 """`lockstep.provenance` in a file: where it counts, what is refused, and what is said about it."""
 
-from __future__ import annotations
-
 from lockstep_protocol.names import Flow
 from tests.unit.config.conftest import LoadText, MistakesOf
 

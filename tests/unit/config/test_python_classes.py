@@ -1,7 +1,5 @@
 """Python classes in the place of Java's filters and replication policies."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

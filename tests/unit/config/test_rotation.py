@@ -1,7 +1,5 @@
 """Which files a configuration came from, and what becomes of it when they change."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each SASL mechanism has one record, from which every client library has its login."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

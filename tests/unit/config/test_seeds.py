@@ -1,7 +1,5 @@
 """The examples of the documents that people start from (`tests/seeds`), held against what these say in words."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A file of settings on top of a configuration: its lines count, and are told about as theirs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Slips of writing in values: what selects nothing, comments behind a value, other quotes, placeholders."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

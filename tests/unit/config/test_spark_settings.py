@@ -1,7 +1,5 @@
 """Where slots may run, and which of Spark's settings a file may choose."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_config.keys.spark_settings import PINNED

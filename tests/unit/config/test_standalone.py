@@ -1,7 +1,5 @@
 """A file judged by itself: what it refers to need not be there, and its own mistakes are told all the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What each field of a `KafkaMirrorMaker2` becomes: the lines, and the settings that come of them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

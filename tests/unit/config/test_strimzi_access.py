@@ -1,7 +1,5 @@
 """`tls` and `authentication` of a resource, and the secrets they name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Connectors of a KafkaMirrorMaker2: their config, their state, and what they have in common."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

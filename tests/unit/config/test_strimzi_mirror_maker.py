@@ -1,7 +1,5 @@
 """`KafkaMirrorMaker`, which ran MirrorMaker 1, as the lines of a legacy flow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

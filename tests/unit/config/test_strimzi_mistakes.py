@@ -1,7 +1,5 @@
 """Mistakes in resources: all of them at once, each with its line and its YAML path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

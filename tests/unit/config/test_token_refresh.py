@@ -1,7 +1,5 @@
 """When a token is renewed: Java's rule."""
 
-from __future__ import annotations
-
 import base64
 import json
 
@@ -35,6 +33,11 @@ RULE = RefreshRule()
 )
 def test_a_token_is_renewed_after_a_part_of_its_life(life: float, chance: float, at: float) -> None:
     assert refresh_at(AccessToken("t", 1000.0, 1000.0 + life), RULE, chance) == pytest.approx(1000.0 + at)
+
+
+def test_a_token_with_its_end_buffer_for_a_life_is_not_renewed_at_once() -> None:
+    rule = RefreshRule(window_factor=0.8, window_jitter=0.0, min_period_s=0.0, buffer_s=300.0)
+    assert refresh_at(AccessToken("t", 1000.0, 1300.0), rule, 0.0) == 1240.0
 
 
 @given(st.floats(1, 1e6), st.floats(0, 1), st.floats(0.5, 0.9), st.floats(0, 0.1), st.floats(0, 900), st.floats(0, 900))

@@ -1,7 +1,5 @@
 """Tokens asked for over HTTP, kept, renewed, and missed: against a token server of the tests' own."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator

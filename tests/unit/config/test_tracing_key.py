@@ -1,7 +1,5 @@
 """`lockstep.tracing`, at the top of a file and for all its flows."""
 
-from __future__ import annotations
-
 from .conftest import LoadText, MistakesOf
 
 

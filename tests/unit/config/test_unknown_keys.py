@@ -1,8 +1,6 @@
 """Keys that neither MirrorMaker nor Lockstep knows: named with their place, and a mistake where they are near one that
 decides what is copied. What is proposed loads, in that place."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """A value that does not serve is told with the slip of writing behind it, for every kind of value."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_config.resolve.slips import likeness, placeholder, slip

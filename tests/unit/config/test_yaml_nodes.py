@@ -1,7 +1,5 @@
 """YAML read with lines: what it is, what is wrong with it, and that nothing in it can hang or break us."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 No Kafka is here. The target is a list with the broker's rule of producer ids and sequences (`kafka-wire.md` §0, §1), so
 it shows that *our* side of the rule holds; that brokers keep theirs is for the tests against real ones."""
 
-from __future__ import annotations
-
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence, Set
@@ -78,7 +76,7 @@ class SourceLog:
     _scanned: list[Batch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[str, int]], begin: int = 0) -> SourceLog:
+    def of(cls, parts: Sequence[tuple[str, int]], begin: int = 0) -> "SourceLog":
         """`parts`: kind and number of records of each batch."""
         log = cls(end=begin)
         open_aborts: list[tuple[int, int]] = []
@@ -146,7 +144,7 @@ class SourceLog:
             self.aborted.append((producer_id, aborts_from, self.end))
         self._put(_of([record(self.end)], CONTROL | TRANSACTIONAL, producer_id), 1, [])
 
-    def cleaned(self, offsets: Set[int]) -> SourceLog:
+    def cleaned(self, offsets: Set[int]) -> "SourceLog":
         """The log after its cleaner has removed the records at `offsets`. Batches stay, be they empty."""
         batches = []
         for found in scan(b"".join(self.batches)):

@@ -1,8 +1,6 @@
 """The engine of a slot between two clusters in memory: their connections also answer fetches and appends as they come,
 and fail as the test says. Nothing of the engine is replaced but the sockets and the control topics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@ partitions, transactions that are committed or aborted as a whole, and slots tha
 
 No Kafka is here; that brokers keep their side is for the tests against real ones."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Steps of a partition's machine that many tests take."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import (

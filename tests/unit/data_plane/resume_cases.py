@@ -3,8 +3,6 @@ transactions and of partitions that rest.
 
 What each resume does, `resume_cases.txt` has line by line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from lockstep_protocol.rows.state_rows import PartitionProgress

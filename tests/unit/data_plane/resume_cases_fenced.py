@@ -1,7 +1,5 @@
 """The cases of a resume in transactions, of partitions that are chosen by key, and of those that rest."""
 
-from __future__ import annotations
-
 from tests.support.memory_cluster import MemoryLog
 from tests.unit.data_plane.resume_cases import (
     ALTERED,

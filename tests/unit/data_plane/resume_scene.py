@@ -1,7 +1,5 @@
 """One partition that is to resume: its row, both logs, and everything that the resume does, line by line."""
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterable
@@ -95,7 +93,7 @@ class _Provenance:
 class _Written:
     """In the place of `ControlTopicWriter`: what is written is a line each; progress lies in the target's log."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: "Scene") -> None:
         self._scene = scene
 
     async def write(self, written: Row) -> None:
@@ -135,7 +133,7 @@ class Scene:
     tombstones_kept_ms: int = 0
     topic_ids: tuple[str, str] = (FIRST_ID, FIRST_ID)
     """As topic-sync saw them."""
-    later: Callable[[Scene], None] | None = None
+    later: "Callable[[Scene], None] | None" = None
     trail: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -160,7 +158,7 @@ class Scene:
         )
         self.progress.append_records([PlainRecord(0, 1000, key, value, ())])
 
-    def recreate(self, side: str, log: MemoryLog) -> Scene:
+    def recreate(self, side: str, log: MemoryLog) -> "Scene":
         """That topic is another one now."""
         cluster, topic = (self.clusters[0], "t") if side == "source" else (self.clusters[1], self.target_topic)
         cluster.ids.clear()

@@ -1,7 +1,5 @@
 """A chain numbers its appends without a gap, keeps few of them unanswered, and stops at the first failure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

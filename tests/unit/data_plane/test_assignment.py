@@ -1,7 +1,5 @@
 """Partitions go to slots evenly, stay where they are, and none is lost or copied twice."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

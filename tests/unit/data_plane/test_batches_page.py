@@ -1,7 +1,5 @@
 """`docs/reference/batches.md` shows the judge's cases as they are, and each test that it names exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A slot that looks at the certificates of its own host."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where our chain ends is read from the target's log by producer id, epoch and sequence (`kafka-wire.md` §2)."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, last_append_in

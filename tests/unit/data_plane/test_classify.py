@@ -1,7 +1,5 @@
 """What becomes of a batch: each row of the table in `architecture.md` §5 is a case."""
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

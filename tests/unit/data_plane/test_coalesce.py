@@ -1,7 +1,5 @@
 """Single records are joined to the very bytes that building their batch anew makes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """What is compressed anew has the frame that every Kafka client reads, and levels mean what they mean to Java."""
 
-from __future__ import annotations
-
 import pytest
 from aiokafka import codec as codecs
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What Spark is started with, by where the slots run."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Only committed progress counts, whoever else has a transaction open in the topic (`connect_offsets.py`)."""
 
-from __future__ import annotations
-
 import struct
 
 from hypothesis import given

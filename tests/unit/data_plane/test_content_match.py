@@ -1,7 +1,5 @@
 """The records tell where the copy stands when the source has lost some that were copied."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is wanted of a slot's partitions: of all that a partition lies in, the most restrained word counts."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine turns what the machine wants into requests, and responses into events of the machine."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an error code of a broker means (`kafka-wire.md` §1): the log will tell, smaller may do, or it will never do."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

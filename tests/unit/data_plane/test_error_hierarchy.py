@@ -1,7 +1,5 @@
 """Each exception of the copy path says by its category what helps: time, or a decision."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator

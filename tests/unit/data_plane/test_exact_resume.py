@@ -3,8 +3,6 @@ truth (`architecture.md` §5, "An append is a compare-and-swap", "Exact resume")
 
 A model of the rule, in memory (`copying_model.py`); real brokers are for the integration and fault tests."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

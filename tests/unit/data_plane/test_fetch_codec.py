@@ -1,7 +1,5 @@
 """A fetch is ours to write, and to the byte what kio writes of the same."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID

@@ -1,7 +1,5 @@
 """A session tells the broker what changed, and the broker answers for exactly what is wanted."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """When a broker is asked again: at once, but for single records that come by the thousand, missing room and limits."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Where a partition is fetched from: its leader, or the replica that the leader named, and back (KIP-392)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a connection asks for stays within what its slot may still hold, and counts until its partitions hold it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A request is one frame, an answer is read by its API and version alone, and frames come whole however they arrive."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import struct

@@ -1,7 +1,5 @@
 """Each case, each policy: where the copy goes on, what is lost and what comes again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

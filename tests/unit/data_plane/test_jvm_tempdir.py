@@ -1,7 +1,5 @@
 """What a killed JVM left is removed by the next start, and nobody's who lives (`jvm_tempdir.py`)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

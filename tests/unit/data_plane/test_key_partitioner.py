@@ -1,8 +1,6 @@
 """Where records go whose keys choose their partitions (`key_partitioner.py`). The hash itself:
 `test_java_wire_formats.py`."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,8 +1,6 @@
 """Whatever happens in between, readers of committed records see each of the source's records once, in the partition
 that its key chooses, in order."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

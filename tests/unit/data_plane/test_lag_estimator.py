@@ -1,7 +1,5 @@
 """The lag of a partition: what its slot said and what the driver saw, and nothing where neither is known to hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

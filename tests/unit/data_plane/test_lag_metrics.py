@@ -1,7 +1,5 @@
 """Metrics of lag and of the states of partitions and slots."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.driver.metrics_collector import CASES, SlotRun
 from lockstep_protocol.rows.state_rows import (
     MirroredTopic,

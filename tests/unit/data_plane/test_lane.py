@@ -1,7 +1,5 @@
 """What a produce request says, byte by byte as it leaves (`kafka-wire.md` §1.10, 1.12)."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A log is scanned for its whole batches (`architecture.md` §5, "Batch facts")."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """Whose word counts on where a legacy flow begins, and what it commits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lockstep_data_plane.admin.legacy_group import commit_metadata, due_commits, plan_start

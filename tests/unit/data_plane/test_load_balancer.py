@@ -1,7 +1,5 @@
 """Only what is uneven much and for long moves a partition."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

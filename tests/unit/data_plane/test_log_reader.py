@@ -1,7 +1,5 @@
 """A stretch of a log is read to the end that was asked for, or not at all (`log_reader.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A partition's phases are a table, and what it says of itself holds."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

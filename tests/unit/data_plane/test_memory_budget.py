@@ -1,8 +1,6 @@
 """What a slot has in flight stays below the cap, a partition that holds little can always go on, and who had to wait is
 told when there is room."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import pytest

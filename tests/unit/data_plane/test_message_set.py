@@ -1,7 +1,5 @@
 """Message sets of format 0 and 1 become batches of format 2 that say the same, in the codec they had."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the driver's page shows of slots, from their rows alone: over restarts, moves and changes of leader."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Of a slot's own row and one that another slot has written, which a partition goes on from."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_data_plane.resume.resumer import newest

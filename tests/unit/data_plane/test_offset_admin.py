@@ -1,7 +1,5 @@
 """Slots are kept, or offsets are changed: never both."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What altering an offset makes of a partition's row: it says where to begin, and claims nothing of what is there."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 

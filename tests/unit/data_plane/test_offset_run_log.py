@@ -1,7 +1,5 @@
 """When runs end, what is due to be written, and that thinning keeps to its bound."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Offset syncs are due by MM2's rule, gather, go together, and are not lost by a failure."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """`PartitionMachine.step` is the only writer of a partition's state: the code itself is read."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

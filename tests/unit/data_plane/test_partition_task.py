@@ -1,7 +1,5 @@
 """How long a partition in trouble is left alone (`PartitionBackoff`)."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from lockstep_data_plane.slot.partition_task import PartitionBackoff

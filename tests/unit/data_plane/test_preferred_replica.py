@@ -1,7 +1,5 @@
 """Which replica is read: the one that the leader named, for a while, and the leader after any trouble (KIP-392)."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.fetch.preferred_replica import AVOID_S, PreferredReplicas
 
 LEASE_S = 300.0

@@ -1,7 +1,5 @@
 """A producer id belongs to one flow, one origin and one target cluster, known by their ids (`kafka-wire.md` §0, §4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What a batch's producer id says about where it came from, and what a flow makes of it (`kafka-wire.md` §4)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Header names that are no text: rare, legal to a broker, and copied byte by byte also where a batch is rebuilt."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """What is kept of what cannot be copied, and how a partition goes on behind it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Bytes a second: never more on the mean, shared out among slots by partitions."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A rebuilt batch holds the records a consumer of the source sees: key, value, headers, timestamp and order."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from contextlib import suppress

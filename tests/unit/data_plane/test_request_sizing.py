@@ -1,7 +1,5 @@
 """How much is asked of a broker: as configured, more where it is far, and over two connections where much comes."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

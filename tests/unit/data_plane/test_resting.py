@@ -2,8 +2,6 @@
 
 `test_exact_resume.py` holds the same against a model of both logs, whatever happens before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

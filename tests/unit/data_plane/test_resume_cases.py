@@ -3,8 +3,6 @@
 `resume_cases.txt` has it line by line. Where a change is meant, `python -m tests.unit.data_plane.test_resume_cases`
 writes that file anew."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A task that waits for a broker is woken by the first success, and keeps its pause between tries (`retry_gate.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """What `docs/reference/offset-runs.md` says of the rows is so: their schema, and what they weigh."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A connection logs in again before its session ends: nothing is asked meanwhile, and nothing is lost or overtaken."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from typing import Any

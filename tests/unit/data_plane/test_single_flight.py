@@ -1,7 +1,5 @@
 """A caller gets work that began after its call, and no more of it than that takes (`single_flight.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Which slots still owe it to say where their copies end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

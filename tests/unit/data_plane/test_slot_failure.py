@@ -1,7 +1,5 @@
 """Why a slot failed is one line out of what Spark says: the one Python raised."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_data_plane.spark.session import _first_cause

@@ -1,7 +1,5 @@
 """What becomes a span of what a slot copies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

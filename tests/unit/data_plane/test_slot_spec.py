@@ -1,7 +1,5 @@
 """Which clusters a slot leaves to its driver, to say that they are away, and when it is another driver's turn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

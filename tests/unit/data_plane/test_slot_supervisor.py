@@ -1,7 +1,5 @@
 """When a driver says that a run of a slot is late, frozen, or does not drain: each once, whatever it said before."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

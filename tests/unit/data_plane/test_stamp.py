@@ -1,8 +1,6 @@
 """A stamped batch is ours in its header and the source's in its records (`architecture.md` §5, "Stamp"; `kafka-wire.md`
 §0, §1)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A driver that was submitted, by the Apache Spark operator or whoever does as it does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

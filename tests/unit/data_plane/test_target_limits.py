@@ -1,7 +1,5 @@
 """What a target topic takes, and how batches for it are compressed where that is asked for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

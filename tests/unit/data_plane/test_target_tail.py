@@ -1,7 +1,5 @@
 """What the target's log still says of our chain, where retention, a cleaner or a truncation has touched its tail."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_data_plane.core.target_remnant import TargetRemnant

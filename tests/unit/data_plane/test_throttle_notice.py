@@ -1,7 +1,5 @@
 """That brokers slow us down is said when it begins, and again only after they have stopped for a while."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.wire.cluster import QUIET_S, ThrottleNotice
 
 

@@ -1,7 +1,5 @@
 """When a silent broker's connection is given up, and what the file says of it."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

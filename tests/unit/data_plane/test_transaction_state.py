@@ -1,7 +1,5 @@
 """When a transaction of a partition ends, what it holds, and that nothing counts before (`transaction_state.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """What is under way covers the round trip, and never more than a slot may hold."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What the demo shows of the mirroring."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 

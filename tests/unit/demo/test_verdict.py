@@ -1,7 +1,5 @@
 """The demo's verdict: it says what is wrong when something is."""
 
-from __future__ import annotations
-
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from tests.support.clusters import Comparison

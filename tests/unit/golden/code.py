@@ -1,8 +1,6 @@
 """What the code says in literals, wherever it lies: calls by the name of what is called, and texts of a form. It knows
 folders only, neither modules nor classes, so that moving and renaming these changes nothing here."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -108,8 +106,8 @@ def keys_in(*functions: str) -> Iterator[tuple[str, str]]:
 
 
 def texts_like(form: str) -> set[str]:
-    """Every text in code that is of the form, a regular expression. Docstrings are mostly none, `__all__` and the names
-    of types neither."""
+    """Every text in code that is of the form, a regular expression. Docstrings are mostly none, `__all__`, annotations
+    and the names of types neither."""
     pattern = re.compile(form)
     return {text for module in _modules() for text in module.texts if pattern.fullmatch(text)}
 
@@ -119,6 +117,9 @@ def _no_texts(node: ast.AST) -> Iterator[ast.AST]:
         yield from ast.walk(node.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("NewType", "TypeVar"):
         yield from node.args
+    for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+        if annotation is not None:  # quoted where it names what is defined later
+            yield from ast.walk(annotation)
 
 
 def _assigned(statements: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:

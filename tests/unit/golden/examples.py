@@ -1,7 +1,5 @@
 """Values for the golden records: made from the schemas, so that every field has one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

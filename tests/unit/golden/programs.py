@@ -1,7 +1,5 @@
 """As `sources.py`: what the programs say when they run, without a broker. Commands, their JSON, pages, logs, spans."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

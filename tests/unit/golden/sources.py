@@ -4,8 +4,6 @@ where modules move, or classes and functions get other names, nothing else here 
 They give plain values: texts, bytes, mappings. What these are to be stands in the `*.txt` files beside them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

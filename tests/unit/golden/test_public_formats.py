@@ -5,8 +5,6 @@ The golden files beside this say what it is. Three have theirs elsewhere: values
 there. Where a change is meant, `python -m tests.unit.golden.write` and `make docs` write them anew.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

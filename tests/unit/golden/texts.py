@@ -1,8 +1,6 @@
 """Every public format as a text, by the name of the golden file that holds it. A line is one fact; order is that of
 names, but where order itself is public."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

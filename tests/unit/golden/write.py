@@ -4,8 +4,6 @@ A difference is a change of a public format: what it breaks for whom has to be k
 calls it by itself. Names after the command choose the files: `... write events.txt`.
 """
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Iterator

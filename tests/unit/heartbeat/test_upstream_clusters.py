@@ -1,7 +1,5 @@
 """What arriving heartbeats say of the clusters upstream."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The scripts in `.ci`, which are in no package and import their neighbours."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

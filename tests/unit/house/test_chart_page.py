@@ -1,7 +1,5 @@
 """The chart's README names every value, and what becomes of every field of the resource that is the chart's."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What the chart's schema says of a resource is what the declared fields make of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

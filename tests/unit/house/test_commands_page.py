@@ -1,7 +1,5 @@
 """`commands.md` has the commands and verbs as they are declared."""
 
-from __future__ import annotations
-
 import re
 
 from tools.docs.commands import PAGE, TABLES, filled

@@ -1,7 +1,5 @@
 """`conformance.md` is what the names of the tests make of it, and claims nothing that no test bears out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the data plane's image runs, by what its pod was given."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

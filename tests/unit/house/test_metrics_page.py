@@ -1,7 +1,5 @@
 """`metrics.md` is what the declarations make of it; these are fit for Prometheus and for Strimzi's dashboard."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 

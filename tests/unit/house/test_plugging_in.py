@@ -1,7 +1,5 @@
 """The examples of `docs/guides/plug-in-classes.md` work as they stand there."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A class has a name of its own in the whole repository, so that one word has one meaning (`glossary.md`). A function
 without an underscore is used by another module (decision 0056)."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page on reliability has a row for each fault that there is, and no other, under the columns that are printed."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`schemas.md` has the rows, events and commands as they are declared."""
 
-from __future__ import annotations
-
 from tools.docs.schema_page import PAGE, filled
 from tools.docs.schemas import generated
 

@@ -1,7 +1,5 @@
 """`docs/guides/strimzi.md` is what the declared fields make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lockstep_config.strimzi.fields import Fields, Use

@@ -1,7 +1,5 @@
 """A test is named `test_<subject>_<condition>_<result>`, so that `-k` finds it and a failure reads as a sentence."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

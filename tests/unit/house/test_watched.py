@@ -3,8 +3,6 @@
 What promtool says of them is in `tests/chart/test_rules.py`; that live pages show what they select, in
 `tests.support.metrics.wait_for_all_declared`."""
 
-from __future__ import annotations
-
 import re
 from itertools import combinations
 from typing import Any

@@ -1,8 +1,6 @@
 """MM2's rules for altering source offsets; each test has the number of `mm2-behaviour.md` §7. The values are those of
 MM2's own tests, and more."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

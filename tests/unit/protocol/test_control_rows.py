@@ -1,7 +1,5 @@
 """Rows, events and commands: what our own topics hold (`architecture.md` §3)."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any

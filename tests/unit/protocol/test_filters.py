@@ -1,7 +1,5 @@
 """Which topics, groups and properties are mirrored (`mm2-behaviour.md` §2.3)."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said to be behind is never less than what a reader of the target lacks, whatever happened to either log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """No pattern takes for ever on any name, and what is matched step by step matches what `re` does."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import time

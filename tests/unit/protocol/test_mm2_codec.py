@@ -1,8 +1,6 @@
 """MM2's bytes: golden vectors, round trips, and what becomes of bytes that are none of it (`mm2-behaviour.md` §1.2 to
 1.7)."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

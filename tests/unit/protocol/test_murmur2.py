@@ -1,7 +1,5 @@
 """Kafka's own vectors for the hash and what the default partitioner makes of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_protocol.murmur2 import murmur2, partition_for

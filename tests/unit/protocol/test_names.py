@@ -1,7 +1,5 @@
 """Flows and the names every service must form alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

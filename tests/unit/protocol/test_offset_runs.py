@@ -1,7 +1,5 @@
 """Runs translate as the two logs say, and whatever part of them a reader has, never too far (`architecture.md` §5)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

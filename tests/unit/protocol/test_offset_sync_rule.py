@@ -1,7 +1,5 @@
 """The rule for whole runs gives what MM2's rule gives record by record (`mm2-behaviour.md` §3.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of remote and internal topics, and cycles (`mm2-behaviour.md` §2.1, §2.2)."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

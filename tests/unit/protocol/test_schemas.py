@@ -1,7 +1,5 @@
 """The schemas say what is written, old rows can be read for ever, and newer ones stop who cannot read them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import fields

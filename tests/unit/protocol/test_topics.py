@@ -1,7 +1,5 @@
 """What topic names say about the clusters behind them. Numbers are those of MM2's own tests (`mm2-behaviour.md` §7)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

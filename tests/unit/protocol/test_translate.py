@@ -3,8 +3,6 @@
 What each pattern matches here was seen in a Java 17 on the same names.
 """
 
-from __future__ import annotations
-
 import contextlib
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Patterns that no legal topic name matches are found, and only those."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

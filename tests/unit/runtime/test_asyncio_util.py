@@ -1,7 +1,5 @@
 """An event is waited for so long and no longer; a task that was cancelled has ended (`asyncio_util.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

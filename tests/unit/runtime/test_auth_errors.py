@@ -1,7 +1,5 @@
 """Words that librdkafka 2.16, aiokafka 0.14 and OpenSSL 3 had for it, and ours."""
 
-from __future__ import annotations
-
 import pytest
 
 from lockstep_runtime.kafka.auth_errors import advertised_by_no_name, login_name, refused_login

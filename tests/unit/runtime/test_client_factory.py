@@ -1,7 +1,5 @@
 """Clients whose certificates do not serve at the moment they are made."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a connection can be opened where a cluster says that a broker is."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from datetime import timedelta

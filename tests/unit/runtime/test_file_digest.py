@@ -1,7 +1,5 @@
 """Files that change, and stand still again."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A flow that goes on with other settings: its life ends in order, and the next has them."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Whether there is a Java for Spark, and the sentence when there is none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

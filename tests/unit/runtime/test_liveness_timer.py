@@ -1,7 +1,5 @@
 """How long a slot, or the group of a service, has been silent: by the clock of the process that listens."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Files of a configuration that change while somebody runs with it: what is said, and what is taken up."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a reader is behind of, twice at the same place, it is not being given any more."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

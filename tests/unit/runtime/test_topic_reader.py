@@ -1,7 +1,5 @@
 """A reader of control topics takes the settings of the cluster as they come (`topic_reader.py`)."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

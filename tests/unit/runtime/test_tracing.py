@@ -1,7 +1,5 @@
 """Spans: off by default and then not loaded, of works and their steps, sent to a collector that may be away."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import logging

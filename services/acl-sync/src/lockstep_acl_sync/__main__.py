@@ -1,7 +1,5 @@
 """The ACL sync service of a Lockstep deployment."""
 
-from __future__ import annotations
-
 from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Let who may read a source topic read its remote topic: every ten minutes

@@ -1,7 +1,5 @@
 """The ACL sync service: read both sides, add what the target lacks, take back what is ours, report the state."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Read ACLs, add those a plan found missing, and take back what is ours."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

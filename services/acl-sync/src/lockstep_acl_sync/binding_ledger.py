@@ -1,7 +1,5 @@
 """Our own bindings on the target: written down before they are made, and taken back (decision 0023)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 

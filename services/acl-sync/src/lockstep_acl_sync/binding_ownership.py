@@ -3,8 +3,6 @@
 Pure. The order in a round: `review` what there is, `RevocationHistory.then` remember since when, `deletions` decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -79,7 +77,7 @@ class RevocationHistory:
     since: Mapping[AclBinding, float] = field(default_factory=dict)
     """On a monotonic clock, seconds."""
 
-    def then(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> RevocationHistory:
+    def then(self, term: int, now: float, revoked: Iterable[OwnedBinding]) -> "RevocationHistory":
         """With one more look. One of another term, or one that finds a binding not revoked, begins it anew."""
         known = self.since if term == self.term else {}
         return RevocationHistory(term, {one.binding: known.get(one.binding, now) for one in revoked})

@@ -2,8 +2,6 @@
 
 Beyond that rule, where the file asks for it: prefixes, and who may read a group."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -147,7 +145,7 @@ class TopicsThere:
     """Topics of the target that are copies, also of topics that the source has no more."""
 
     @classmethod
-    def seen(cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule) -> TopicsThere:
+    def seen(cls, source: Iterable[str], target: Iterable[str], copies: Iterable[str], rule: AclRule) -> "TopicsThere":
         """From the names on both sides, and those of the copies as topic-sync has them."""
         names = sorted(source)
         remote = {name: rule.remote_topic(name) for name in names if rule.replicates(name)}

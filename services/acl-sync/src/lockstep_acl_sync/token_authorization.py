@@ -1,7 +1,5 @@
 """Where principals, or what they may do, come from OAuth tokens: no ACL can say that. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

@@ -1,7 +1,5 @@
 """The checkpoint service of a Lockstep deployment."""
 
-from __future__ import annotations
-
 from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Say where each consumer group of the source stands on the target: every minute

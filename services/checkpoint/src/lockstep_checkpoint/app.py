@@ -5,8 +5,6 @@ topic (how to translate). The third runs rounds over the groups. Replicas divide
 (`FlowContext.owns`); each of them follows both topics whole.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from functools import partial

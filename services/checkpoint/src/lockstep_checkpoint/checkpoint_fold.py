@@ -7,8 +7,6 @@ of our own counts when it is acknowledged, not when it is sent. A lost one is du
 `mm2-behaviour.md` §8 row 14).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 

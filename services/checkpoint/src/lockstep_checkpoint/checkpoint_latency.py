@@ -1,8 +1,6 @@
 """How long checkpoints took, by group and partition: MM2's checkpoint latency, with a window for each where MM2's
 legacy metrics share one (`mm2-behaviour.md` §6)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 
 from lockstep_checkpoint.metrics import LATENCY

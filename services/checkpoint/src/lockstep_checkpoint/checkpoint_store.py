@@ -1,7 +1,5 @@
 """Follow the checkpoints topic and append to it: the service's only memory (`mm2-behaviour.md` §3.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints

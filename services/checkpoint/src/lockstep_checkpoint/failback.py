@@ -11,8 +11,6 @@ record, so they are behind the place too. Until the group has read a record from
 hold. Then the earlier of both flows' answers counts.
 """
 
-from __future__ import annotations
-
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 

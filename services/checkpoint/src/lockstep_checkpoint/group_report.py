@@ -1,7 +1,5 @@
 """What operators see of each group: its row in the state topic and the events of its life."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -50,7 +48,7 @@ class _GroupView:
     positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, row: GroupStatus | None, *, syncs: bool) -> _GroupView:
+    def read(cls, row: GroupStatus | None, *, syncs: bool) -> "_GroupView":
         """What an earlier process or another replica knew. Without `syncs` no round describes the target any more."""
         if row is None:
             return cls()

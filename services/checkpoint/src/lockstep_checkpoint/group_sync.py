@@ -10,8 +10,6 @@ Either the group went back on the source, and the target's group is still where 
 source*). Or another client moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

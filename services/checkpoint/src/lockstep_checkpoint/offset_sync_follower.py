@@ -3,8 +3,6 @@
 MirrorMaker 2 goes on without translating and without a word while the topic is missing (`mm2-behaviour.md` §3.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from lockstep_checkpoint.translation import OffsetSyncStore

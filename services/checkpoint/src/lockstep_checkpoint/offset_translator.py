@@ -1,8 +1,6 @@
 """Which of several answers counts: the data plane's runs, those of the flow in the opposite direction, or offset syncs
 (decisions 0021 and 0025)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

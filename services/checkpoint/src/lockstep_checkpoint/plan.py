@@ -1,8 +1,6 @@
 """Which checkpoints of a group are due, by MirrorMaker 2's rule (`mm2-behaviour.md` §3.6), and how well its places are
 known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias

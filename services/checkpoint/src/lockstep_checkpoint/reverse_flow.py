@@ -1,7 +1,5 @@
 """What the flow in the opposite direction reports of its partitions: its state topic is on our source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@
 The rows of a flow's state topic go in; what they say together of one partition is put together when it is asked for.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence

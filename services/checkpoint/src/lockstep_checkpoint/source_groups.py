@@ -5,8 +5,6 @@ than "" and "consumer"). It passes the group filter. It has an offset in a topic
 on the source is irrelevant.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Look at groups on the target, and commit for those that may be moved (`group_sync` decides)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -13,8 +13,6 @@ slots are *the same* when they refer to the same sync, not when two syncs are eq
 in signed 64-bit arithmetic that wraps; a bound that wrapped below zero makes B true and C false.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from lockstep_protocol.mm2_records import OffsetSync

@@ -1,7 +1,5 @@
 """The data plane of a Lockstep deployment: the driver of its slots."""
 
-from __future__ import annotations
-
 from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Copy records from source to target, in raw batches, inside Spark tasks (slots).

@@ -1,7 +1,5 @@
 """The data plane's part in a process: one Spark for all flows, a driver for each."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

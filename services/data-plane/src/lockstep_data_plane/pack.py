@@ -5,8 +5,6 @@ it beside each executor, compiled packages included (they do not load from a zip
 itself must be there in the same minor version and for the same platform. pyspark is Spark's own part of an executor.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import re

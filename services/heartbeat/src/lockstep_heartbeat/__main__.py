@@ -1,7 +1,5 @@
 """The heartbeat service of a Lockstep deployment."""
 
-from __future__ import annotations
-
 from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Show that each flow lives: every second (emit.heartbeats.interval.seconds) a record to the topic

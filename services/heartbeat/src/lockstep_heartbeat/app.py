@@ -1,8 +1,6 @@
 """Heartbeats of one flow: every second a record to `heartbeats` on the target (`mm2-behaviour.md` §4.9), and what those
 say that arrive there."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a flow's heartbeat says, and when its pulse changes. Pure."""
 
-from __future__ import annotations
-
 from lockstep_protocol.mm2_records import Heartbeat
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import FlowPulse

@@ -4,8 +4,6 @@ They are mirrored like any topic, and the topic's name is the way they came: `B.
 by way of B. So the flow B->C lives, and the one before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

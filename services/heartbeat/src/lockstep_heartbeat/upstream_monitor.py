@@ -1,8 +1,6 @@
 """Receives the heartbeats that are mirrored to the target. One consumer without a group reads all their topics, on a
 thread that hands over only the newest of each."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,7 +1,5 @@
 """The topic-sync service of a Lockstep deployment."""
 
-from __future__ import annotations
-
 from lockstep_runtime.service.cli import service_command
 
 ABOUT = """Keep the topics of each flow in step: create remote topics with the partitions and configs of their source

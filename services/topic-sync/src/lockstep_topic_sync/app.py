@@ -5,8 +5,6 @@ The target's ids and details too, when those changed or every ten seconds. Confi
 fails is tried again with back-off of its own and stops no other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence

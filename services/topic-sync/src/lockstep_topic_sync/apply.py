@@ -5,8 +5,6 @@ know, or a value that it does not allow. Then each key is tried by itself, so th
 the topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -7,8 +7,6 @@ topics. Only topics that changed are compared with the target there and then. Al
 as MM2 does. Two mirrors that set each other's values do not do it faster because we describe more often.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A topic whose configs cannot be read or set is tried again with back-off of its own; its row says why meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The rows of the state topic that say which topics are mirrored, and what happened when one changes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

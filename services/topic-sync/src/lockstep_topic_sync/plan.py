@@ -5,8 +5,6 @@ more partitions than its source keeps them. Everything that is there already is 
 usual plan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """When a topic that failed is tried again: each with a back-off of its own. Pure; time is an argument."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 from lockstep_runtime.util.backoff import KeyedBackoff

@@ -1,7 +1,5 @@
 """Creates remote topics and adds partitions to them, and says what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from lockstep_runtime.flow.context import FlowContext

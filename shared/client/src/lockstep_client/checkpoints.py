@@ -1,7 +1,5 @@
 """Checkpoints folded into the positions of groups on the target (`mm2-behaviour.md` §3.8). No I/O."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

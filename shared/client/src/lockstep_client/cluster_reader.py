@@ -3,8 +3,6 @@
 Each call opens a consumer of its own and closes it again. It joins no group and commits nothing.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What can go wrong while a cluster is asked, each as one sentence for the person who asked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lockstep_client.checkpoints import RemoteOffsets

@@ -1,7 +1,5 @@
 """MM2's `MirrorClient`: questions to the target cluster of a flow (`mm2-behaviour.md` §3.8)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ raises. `conf` are librdkafka's settings of the target cluster, `policy` is the 
 `timeout` is in seconds.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """An ACL binding as a value, in Kafka's own words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 UNKNOWN = "UNKNOWN"

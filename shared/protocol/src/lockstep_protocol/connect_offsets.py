@@ -12,8 +12,6 @@ checkpoint and heartbeat connectors have no function, and only 0 is allowed.
 Beyond MM2's rules: a field that the connector does not have is refused, for such an offset would never be read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

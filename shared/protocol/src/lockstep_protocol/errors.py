@@ -3,8 +3,6 @@
 A category says what helps: time, or somebody's decision. Any other exception is a mistake in Lockstep. It ends what was
 going on, with a traceback."""
 
-from __future__ import annotations
-
 
 class LockstepError(Exception):
     """The text is a sentence for the operator. Raise one of the categories."""

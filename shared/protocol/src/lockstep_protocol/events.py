@@ -1,8 +1,6 @@
 """Records of the events topic: what happened, past tense (`architecture.md` §3). Nothing decides from them, save that a
 command counts as done when an event answers it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

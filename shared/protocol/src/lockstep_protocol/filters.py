@@ -4,8 +4,6 @@ A list of patterns is one Java regular expression, its elements joined with `|`;
 matches. An empty list matches nothing. What is excluded stays out, also if it is included.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, Protocol

@@ -3,8 +3,6 @@
 Names and numbers are Kafka's (`org.apache.kafka.common.protocol.Errors`). The services and the data plane derive their
 own classifications from this table (`error_verdicts.py`, `wire/error_codes.py`)."""
 
-from __future__ import annotations
-
 from enum import Enum, IntEnum
 from typing import Self
 

@@ -4,8 +4,6 @@
 that is unknown, it is None, and never 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress

@@ -6,8 +6,6 @@ first, something that may repeat is inside something that may repeat. In the sec
 is as exact, and slower only where `re` would be fast.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ plane has no page. What a slot counts comes through a field of its row, which ha
 `gauge`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum

@@ -5,8 +5,6 @@ bytes. That includes a tombstone: MM2 writes none into these topics. Every encod
 cannot hold.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct

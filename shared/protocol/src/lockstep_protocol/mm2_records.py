@@ -1,7 +1,5 @@
 """MM2's records as values (`mm2-behaviour.md` §1.3 to 1.5 and 1.7). How they lie in a topic is `codec`'s business."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset

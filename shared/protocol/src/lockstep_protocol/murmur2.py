@@ -1,8 +1,6 @@
 """The hash by which Kafka's Java clients choose a partition; Connect's offsets must be where MM2 reads them
 (`mm2-behaviour.md` §1.7)."""
 
-from __future__ import annotations
-
 SEED = 0x9747B28C
 MIX = 0x5BD1E995
 WORD = 0xFFFFFFFF

@@ -1,8 +1,6 @@
 """Names that several services must form alike: flows, control topics, groups (`architecture.md` §3, `mm2-behaviour.md`
 §1.1)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -29,7 +27,7 @@ class Flow:
         return f"{self.source}{ARROW}{self.target}"
 
     @classmethod
-    def parse(cls, text: str) -> Flow:
+    def parse(cls, text: str) -> "Flow":
         """Read ``A->B``.
 
         Raises ValueError with a sentence for people when the text is not two aliases joined by an arrow.

@@ -8,8 +8,6 @@ position exactly or to an earlier place. It never leads beyond the records that 
 see. Rows that come twice, late, out of order or not at all cost exactness, never records.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -157,14 +155,14 @@ class RunMap:
     """Everything up to this upstream offset is in the runs or was passed over, says the newest progress row."""
 
     @classmethod
-    def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunMap:
+    def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunMap":
         """What the present rows of a partition say together, in any order."""
         known = cls(progress.producer_id, progress.source_topic_id, progress.target_topic_id)
         for row in rows:
             known = known.fold(row)
         return known.fold_progress(progress)
 
-    def fold(self, row: OffsetRuns) -> RunMap:
+    def fold(self, row: OffsetRuns) -> "RunMap":
         """After one more chunk."""
         if not self._counts(row) or row.generation < self.generation:
             return self
@@ -175,7 +173,7 @@ class RunMap:
         runs = union(decode_runs(row), runs if row.edition == edition else ())
         return replace(known, chunks={**known.chunks, row.chunk: (row.edition, runs)})
 
-    def fold_progress(self, row: PartitionProgress) -> RunMap:
+    def fold_progress(self, row: PartitionProgress) -> "RunMap":
         """After one more progress row. Of a row of other topics, or of another producer id, nothing counts: begin a new
         map with `of`."""
         if not self._counts(row) or row.producer_epoch < self.generation:
@@ -190,7 +188,7 @@ class RunMap:
             return known  # an earlier row
         return replace(known, open_run=(run,), decided=row.upstream)
 
-    def _beginning(self, row: PartitionProgress) -> RunMap:
+    def _beginning(self, row: PartitionProgress) -> "RunMap":
         """After a row of an epoch in which nothing was appended yet."""
         begin = Run(row.upstream + 1, row.downstream + 1, 0)
         return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
@@ -199,7 +197,7 @@ class RunMap:
         ours = (self.producer_id, self.source_topic_id, self.target_topic_id)
         return (row.producer_id, row.source_topic_id, row.target_topic_id) == ours
 
-    def _in_generation(self, generation: int) -> RunMap:
+    def _in_generation(self, generation: int) -> "RunMap":
         if generation == self.generation:
             return self
         return RunMap(self.producer_id, self.source_topic_id, self.target_topic_id, generation)

@@ -7,8 +7,6 @@ a group inside the run would have no translation at all. Those between are left 
 more syncs to send than it may have outstanding.
 """
 
-from __future__ import annotations
-
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 

@@ -1,8 +1,6 @@
 """Partitions and offsets as every package writes them. No two kinds of offset share a type, so they are never mixed
 up."""
 
-from __future__ import annotations
-
 from typing import NewType, TypeAlias
 
 TopicPartition: TypeAlias = tuple[str, int]

@@ -4,8 +4,6 @@ A remote topic carries its history in its name under the default policy (`B.A.t`
 policy keeps names and therefore knows no history, except that of heartbeats, which always carry it.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass

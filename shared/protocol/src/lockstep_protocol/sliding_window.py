@@ -3,8 +3,6 @@
 Two samples of 30 seconds each; a sample that is full makes place for the next one, and what is older than both is
 forgotten. Times are Unix milliseconds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A config of a topic as Kafka describes it: a plain value, so that plans need no client library. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

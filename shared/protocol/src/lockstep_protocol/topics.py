@@ -4,8 +4,6 @@ Heartbeats are mirrored like any topic and named after each cluster they came th
 mirrors B, and B mirrors A.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from lockstep_protocol.policy import ReplicationPolicy

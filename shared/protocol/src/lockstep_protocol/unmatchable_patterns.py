@@ -4,8 +4,6 @@ A topic's name has ASCII letters, digits, `.`, `_` and `-` only (Kafka's `Topic.
 topic's configs. A pattern that needs another character selects nothing, ever.
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any

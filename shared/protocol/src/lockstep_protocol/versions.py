@@ -4,8 +4,6 @@ A version is not a build of ours: it chooses the rules. So Lockstep can run besi
 place, without mirroring other topics than it did.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 What we commit has a mark in its metadata. So a commit of another client, of MirrorMaker 1 or of a reset is always
 recognized (`docs/decisions/0031-positions-of-a-legacy-flow.md`)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A row that is altered or reset names where the copy is to begin, in an epoch tha
 starts the partition next obeys (`Resumer`). Until then no run and no place has that epoch, so no translation uses
 records that do not exist yet."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Work that is done once for all who ask for it at the same time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

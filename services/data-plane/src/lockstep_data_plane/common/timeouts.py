@@ -1,7 +1,5 @@
 """How long the brokers of a cluster may be silent before a connection is given up (no I/O, no clock)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta

@@ -3,8 +3,6 @@
 The bytes under way must cover the round trip. A connection that asks for a megabyte and waits 80 ms for each carries 12
 MB a second, on any line. Near brokers are asked exactly as the settings say."""
 
-from __future__ import annotations
-
 SLOT_BYTES_PER_S = 100_000_000
 """More than one slot copies, so that the way is never what holds it up."""
 

@@ -1,8 +1,6 @@
 """How far the copy of one partition is: what the target has acknowledged, and what is written down of it (no I/O, no
 clock)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ as its connection allows. After a failure nothing more is sent until every answe
 (`target_tail.py`), and a new append sequence begins where the log ends. The log resolves an unknown outcome; sending
 again never does (`kafka-wire.md` §1, §3)."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The count alone is right only where the source has lost none of them. So the las
 compared with the source's record of that number (`kafka-wire.md` §2, line 6). Behind that one, and where none is left,
 the source's offsets have to follow each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

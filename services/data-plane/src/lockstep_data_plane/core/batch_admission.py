@@ -1,7 +1,5 @@
 """What was fetched of one partition is judged, and queued, passed over, or counted past (no I/O, no clock)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from lockstep_data_plane.core.acked_position import AckedPosition

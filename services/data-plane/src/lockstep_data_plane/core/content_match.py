@@ -8,8 +8,6 @@ later record of the source appears, the missing one was removed. If none appears
 record was never there. Had it been there, a later record of its key would be: the last of each key stays. The source no
 longer has that later record, and a cleaner that removed it would have removed the earlier one before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

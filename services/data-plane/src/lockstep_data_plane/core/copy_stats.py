@@ -4,8 +4,6 @@ acknowledged them (no I/O, no clock).
 MM2 measures each record. A batch that passes unchanged is not opened for that: its header has the timestamp of its
 first record and the largest one. Its records count as spread evenly between them, which is exact for batches of one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What goes into a partition's machine, and what comes out (no I/O, no clock): `step(event) -> Ready`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

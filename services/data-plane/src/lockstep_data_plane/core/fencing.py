@@ -1,8 +1,6 @@
 """The two ways in which a partition's appends are kept from being doubled (no I/O). Each says of a row whether what it
 claims is still ours, and behind which sequence we may append."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeAlias
 

@@ -3,8 +3,6 @@ I/O). The table in `docs/reference/no-silent-loss.md` is this file's.
 
 Nothing here is decided by itself: without a policy that says otherwise the partition halts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 
@@ -49,7 +47,7 @@ class GapFound:
     epoch: int = -1
     held: int = -1
     target_end: int = -1
-    decision: GapDecision | None = None
+    decision: "GapDecision | None" = None
 
     @property
     def on_target(self) -> bool:

@@ -1,8 +1,6 @@
 """Records of a batch spread over the target's partitions by their keys, as Java's producer spreads them (no I/O, no
 clock; `lockstep.legacy.partitioning=key`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -102,13 +100,13 @@ class KeyPartitioner:
 
 
 def _outgoing_batches(spread: Iterable[PartitionedRecord], limits: TargetLimits) -> Iterable[OutgoingBatch]:
-    slot_spans: dict[int, list[tuple[int, list[PlainRecord]]]] = {}
+    by_target: dict[int, list[tuple[int, list[PlainRecord]]]] = {}
     for to, codec, record in spread:
-        of_partition = slot_spans.setdefault(to, [])
+        of_partition = by_target.setdefault(to, [])
         if not of_partition or of_partition[-1][0] != codec:
             of_partition.append((codec, []))
         of_partition[-1][1].append(record)
-    for to, found in slot_spans.items():
+    for to, found in by_target.items():
         for codec, records in found:
             for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels):
                 outgoing.to = to

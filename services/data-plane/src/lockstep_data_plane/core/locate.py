@@ -1,8 +1,6 @@
 """Where a partition goes on: what its row, both logs and its fence say together (no I/O, no clock; `kafka-wire.md` §2,
 lines 2 to 9). `resume/evidence.py` asks the clusters, and nothing else decides where a copy goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 A partition is always in one phase (`phases.py`). A partition in trouble never stops another: each has its own phase.
 All that is public here but `step` reads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +32,7 @@ class PartitionMachine(PartitionView):
         that comes late, for a partition that is past copying, changes nothing."""
         return _HANDLERS[type(event)](self, event)
 
-    def in_its_place(self) -> PartitionMachine:
+    def in_its_place(self) -> "PartitionMachine":
         """The partition as it is copied to the one of the same number, where it was so before."""
         if self.in_one_log:
             return self

@@ -19,8 +19,6 @@ only where the hole would be larger than L / 8. So at every second run L shrinks
 such steps, and at most 8 runs are nearer: about 720 runs, fewer than `KEPT`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -88,7 +86,7 @@ class RunLog:
 
     # -- a chain begins or goes on -------------------------------------------------------------------------------------
 
-    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> RunLog:
+    def continued(self, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunLog":
         """The log for the sequence of `progress`: this one while the sequence is the same. Else a log that begins with
         the content of `rows`, the last of each key, for that sequence.
 

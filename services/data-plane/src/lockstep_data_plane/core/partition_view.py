@@ -1,7 +1,5 @@
 """What there is to know about one partition (no I/O, no clock). Everything here reads: `machine.py` alone writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

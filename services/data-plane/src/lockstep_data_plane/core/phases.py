@@ -11,8 +11,6 @@ draws it. What is not in the table is a fault of ours and raises.
 - HALTED: nothing moves until an operator decides; its row has the reason
 - RELEASED: this slot has no part in it any more"""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

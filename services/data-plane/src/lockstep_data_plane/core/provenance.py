@@ -3,8 +3,6 @@
 A copied batch has a producer id that identifies a flow and an origin, and keeps it in its header for ever. So names may
 stay the same on all clusters: what came from a cluster is never copied back to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol

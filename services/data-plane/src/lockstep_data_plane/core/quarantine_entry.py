@@ -1,7 +1,5 @@
 """A batch that the target does not take, or that cannot be read, as it goes into the quarantine topic (no I/O)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

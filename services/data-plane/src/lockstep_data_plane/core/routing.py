@@ -5,8 +5,6 @@
 spread over all partitions of the target. Their logs hold the appends of several source partitions. So only committed
 progress says how far one copy is, and the partition always copies in transactions."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -57,11 +55,11 @@ class IdentityRouting(AppendSequence):
         """Whether the copy can go on as it is where the target has so many partitions."""
         return True
 
-    def spread_over(self, partitions: int) -> IdentityRouting:
+    def spread_over(self, partitions: int) -> "IdentityRouting":
         """The routing to a target of so many partitions."""
         return self
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> IdentityRouting:
+    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "IdentityRouting":
         """The routing after a resume, with nothing queued: appends follow `end`."""
         appends = row.producer_id, row.producer_epoch, end.sequence, end.downstream
         return IdentityRouting(self.numbers[0], appends, others=end.others, transactional=transactional)
@@ -136,10 +134,10 @@ class KeyedRouting:
     def fits(self, partitions: int) -> bool:
         return len(self._links) == partitions
 
-    def spread_over(self, partitions: int) -> KeyedRouting:
+    def spread_over(self, partitions: int) -> "KeyedRouting":
         return KeyedRouting(self._number, partitions)
 
-    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> KeyedRouting:
+    def begun(self, row: PartitionProgress, end: LastAppend, *, transactional: bool) -> "KeyedRouting":
         """The transactional id of the row's epoch has appended nothing yet."""
         there = KeyedRouting(self._number, len(self._links), row.producer_id, row.producer_epoch)
         there._sticky, there._barrier = self._sticky, self._barrier

@@ -1,7 +1,5 @@
 """What the target's log still holds of the records of ours behind a row, and where some are missing (no I/O)."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.layout import CONTROL, LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import add_sequence

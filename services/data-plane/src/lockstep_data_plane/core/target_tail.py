@@ -5,8 +5,6 @@ Progress is written after the fact, so the log may be further on than the row. T
 each batch stay in the log for ever. The leader knows the last sequence of each producer even beyond the high watermark.
 Together they show exactly how many records of ours the log holds more than the row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
@@ -41,7 +39,7 @@ class LastAppend:
         """Under this producer id, of which `own` is the partition's own; -1: nothing."""
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
 
-    def further(self, producer_id: int, own: int, sequence: int) -> LastAppend:
+    def further(self, producer_id: int, own: int, sequence: int) -> "LastAppend":
         """The sequence ends at `sequence` under this id: what is between is gone from the log."""
         ends = {**dict(self.others), own: self.sequence}
         gone = (sequence - ends.get(producer_id, -1)) % SEQUENCES

@@ -6,8 +6,6 @@ readers of committed records see both or neither. Each partition has transaction
 of its own. The slot that takes the partition over ends the open transaction and fences its writer. One partition's
 transaction never waits for another's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 It moves no record. How far each partition is, it reads from the state topic like everybody else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """How far behind a partition is: by what its slot said, and what the driver saw of both clusters (no I/O, no clock)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

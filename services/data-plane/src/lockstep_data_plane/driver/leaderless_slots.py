@@ -3,8 +3,6 @@
 A slot needs no driver to copy what it has: its appends are compare-and-swap, so another one beside it doubles nothing.
 It ends by itself when it reads that another instance leads (`slot.py`), and we end it when we read that."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 

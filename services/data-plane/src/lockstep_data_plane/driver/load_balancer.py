@@ -1,8 +1,6 @@
 """Partitions to slots: sticky, so that a new topic moves no other, and even, by what each partition moves lately. Also
 decides when that is uneven enough to move a partition (no I/O, no clock)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heapreplace

@@ -1,8 +1,6 @@
 """What a flow's slots have done, as the driver sees it from their rows in the state topic, and what /metrics shows of
 it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

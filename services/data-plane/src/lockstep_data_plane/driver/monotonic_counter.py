@@ -4,8 +4,6 @@ A slot counts from 0 each time it starts a partition, and a page's counters must
 its own (`PartitionProgress.counts_since`, `SlotStatus.run`). So a new count is recognized even where it is already
 larger than the last one was."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from lockstep_protocol.metric import row_metrics

@@ -1,8 +1,6 @@
 """Which slots still owe it to say where their copies end: they were killed, or cut off, before that was written down.
 No I/O, no clock."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -2,8 +2,6 @@
 `lockstep.auto.restart.*` allows. The job of a stopped slot only starts until it has written down where its copies
 end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

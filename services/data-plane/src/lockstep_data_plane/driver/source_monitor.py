@@ -1,8 +1,6 @@
 """What the driver itself sees of both clusters' logs. Whether the source can be reached, how far partitions are behind,
 and which do not move though there is more."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """What one connection fetches from one broker: a request, its answer, and the next request."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +29,7 @@ class FetchConnection:
         cluster: ClusterClient,
         settings: FetchSettings,
         isolation: str,
-        on_result: Callable[[FetchConnection, FetchResult], None],
+        on_result: "Callable[[FetchConnection, FetchResult], None]",
     ) -> None:
         """`on_result` gets what an answer brought as soon as it is read from the socket."""
         self.key = self.broker, self.index = broker, index

@@ -1,7 +1,5 @@
 """What one fetch asks for, and what its answer brings (no I/O)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

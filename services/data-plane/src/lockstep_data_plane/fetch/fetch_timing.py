@@ -3,8 +3,6 @@
 A request costs the brokers and us the same for one record as for hundreds. So single records that come by the thousand
 are fetched a few at a time. `lockstep.max.bytes.per.second` makes the partitions of a topic wait (`rate_limits.py`)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass

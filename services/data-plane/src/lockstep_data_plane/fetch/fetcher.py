@@ -4,8 +4,6 @@ Three objects decide. The `MemoryBudget` says how much may be in memory, the `Re
 broker, and the `FetchTiming` when to ask again. Where a rack is set a partition may be fetched from another replica
 than its leader (`preferred_replica.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ Bytes count that are held (fetched and not yet acknowledged), and bytes that are
 are shared: a partition may hold as much of them as is still free. The last quarter is reserved. Each of n partitions
 may always hold an eighth of the cap divided by n, and ask for as much again."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import NamedTuple
 

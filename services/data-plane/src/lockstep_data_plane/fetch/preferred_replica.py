@@ -4,8 +4,6 @@ If a fetch has a rack, a leader may name another replica, which is nearer. The l
 Java's consumer does it, for the nearest replica may be another one by then. After any error at a follower, the leader's
 answer counts. A follower may lag, so an offset that it does not have is no gap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from lockstep_protocol.offsets import TopicPartition

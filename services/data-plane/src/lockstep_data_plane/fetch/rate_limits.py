@@ -3,8 +3,6 @@
 Slots do not talk to each other. Each takes that part of a limit which its partitions are of all partitions that the
 limit is for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from lockstep_config.keys.key_values import PerTopic

@@ -3,8 +3,6 @@
 One connection fetches all partitions that a slot has of a broker. A second one shares the work only while there is
 much to fetch. Then one answer is processed while the other is on its way."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

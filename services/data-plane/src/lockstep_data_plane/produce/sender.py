@@ -3,8 +3,6 @@
 Each partition of the target keeps to one connection to its leader, so its batches arrive in order. A request
 carries at most one batch of a partition."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter, deque

@@ -3,8 +3,6 @@
 The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays no
 partition: the progress of a partition is known once its own transactional id is fenced."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import TypeAlias

@@ -4,8 +4,6 @@
 Every row and event here comes after its fact. So a crash in between leaves the log further on than the rows, never
 behind, and `target_tail.py` finds out by how much."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -2,8 +2,6 @@
 
 Nothing here waits: an event is on its way when the call returns."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

@@ -1,8 +1,6 @@
 """The offset syncs of a slot, from an acknowledgement to the topic (`mm2-behaviour.md` §3.1). `OffsetSyncRule` says
 which are due."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable

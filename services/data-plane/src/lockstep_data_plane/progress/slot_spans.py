@@ -1,7 +1,5 @@
 """What a slot copied, stretch by stretch, as spans: one a second at most, and none where nothing happened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Attribute, Tracing

@@ -4,8 +4,6 @@ A batch with an unknown producer id is held back, with everything fetched behind
 read to their ends. Other partitions continue. Short-lived producers bring new ids all the time, so all requested ids
 are looked up together, and not too often."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 

@@ -1,7 +1,5 @@
 """The flow's producer id: got once, kept in state, used by every slot for ever (`kafka-wire.md` §0, §4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any

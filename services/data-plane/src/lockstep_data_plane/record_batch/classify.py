@@ -3,8 +3,6 @@
 `BatchCase` is the table of `architecture.md` §5 in the order in which it is asked; `batches.md` shows it, with the
 reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

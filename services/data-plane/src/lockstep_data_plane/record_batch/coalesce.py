@@ -4,8 +4,6 @@ hundreds.
 Key, value, headers, timestamp and order of each record stay. The waiting batches decide what is merged, never the
 clock. An outgoing batch that could go at once is never held back to be merged."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 

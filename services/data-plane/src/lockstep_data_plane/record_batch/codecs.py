@@ -1,7 +1,5 @@
 """The codecs of record batches: the number each has in the attributes, and how hard each compresses."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass

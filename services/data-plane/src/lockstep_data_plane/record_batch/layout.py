@@ -1,8 +1,6 @@
 """Where the fields of a record batch lie (magic 2, big-endian; `architecture.md` §5 "Batch facts") and how a log is
 scanned for batches."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

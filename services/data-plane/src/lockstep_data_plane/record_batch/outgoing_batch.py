@@ -1,8 +1,6 @@
 """An outgoing batch: a batch ready to be stamped and appended, and its upstream offsets. To stamp it puts our producer
 id, epoch and sequence and a new CRC into its header (`architecture.md` §5: "Stamp")."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

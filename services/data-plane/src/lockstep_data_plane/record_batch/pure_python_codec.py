@@ -2,8 +2,6 @@
 not UTF-8. Brokers keep such names as they are; here they are texts with surrogates (PEP 383), and become the same bytes
 again. Reading is thirty times slower than compiled, so only these records use it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

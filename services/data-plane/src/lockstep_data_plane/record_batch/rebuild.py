@@ -4,8 +4,6 @@
 Key, value, headers, timestamp and order of each record stay; offsets within the batch, boundaries and compression frame
 do not."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Numbers of as many bytes as they need: seven bits a byte, lowest first, the highest bit where another one follows."""
 
-from __future__ import annotations
-
 _ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 
 

@@ -2,8 +2,6 @@
 the row, and the records of both logs where counting is not enough. Nothing here is decided (`core/locate.py`), and no
 log is changed."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Set

@@ -1,8 +1,6 @@
 """Carries out what a policy decided of a partition that cannot simply continue, and of a refused batch. The result is
 the row of an append sequence that begins anew (`docs/reference/no-silent-loss.md`)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lockstep_data_plane.core.events import RowLoaded

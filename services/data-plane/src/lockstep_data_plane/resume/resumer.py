@@ -1,8 +1,6 @@
 """Where a partition goes on, and the rows that a resume writes on the way (`kafka-wire.md` §2,
 `docs/internals/resume.md`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ It opens the transaction, lets batches go, waits until it is due, appends progre
 way ends in the same place. The partition resumes, which fences its transactional id, and the progress topic says
 whether the transaction counted."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta

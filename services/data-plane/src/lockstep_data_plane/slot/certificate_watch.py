@@ -3,8 +3,6 @@
 The driver checks the files of its host, and starts its slots anew when these change. A slot on another host has files
 of its own, which may be replaced sooner or later than the driver's (decision 0030)."""
 
-from __future__ import annotations
-
 import asyncio
 
 from lockstep_config import FlowSettings

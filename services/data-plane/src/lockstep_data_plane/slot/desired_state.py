@@ -1,7 +1,5 @@
 """What is wanted of a slot's partitions, as the flow's `Wanted` rows and the file say it. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

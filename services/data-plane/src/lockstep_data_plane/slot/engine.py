@@ -4,8 +4,6 @@ to what it appends.
 One task tends each partition (`partition_task.py`). Batches and answers are handled in callbacks, without a task in
 between, because at one record a batch each switch costs more than the copy."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What an error code says about one partition: whether the target's log settles it, or an operator has to decide."""
 
-from __future__ import annotations
-
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine

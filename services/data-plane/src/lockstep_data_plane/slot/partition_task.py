@@ -2,8 +2,6 @@
 
 One task tends each partition; it sleeps but for changes of phase."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Partitions that wait for a broker or a leader: the first that gets through wakes the others."""
 
-from __future__ import annotations
-
 import asyncio
 
 from lockstep_data_plane.wire.connection import BrokerUnreachable

@@ -4,8 +4,6 @@ It follows the flow's state topic, copies the partitions that its assignment nam
 so. The task's arguments hold only its identity: how far each partition is it reads from Kafka. It ends too when the
 certificates of this host are others: the driver then begins anew."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The connections of a slot to the two clusters of its flow."""
 
-from __future__ import annotations
-
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster

@@ -1,7 +1,5 @@
 """What one run of a slot is given with its task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lockstep_config import FlowSettings

@@ -1,7 +1,5 @@
 """A slot's life in Spark's Python worker: an event loop for the slot, and the log where the executor's output goes."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

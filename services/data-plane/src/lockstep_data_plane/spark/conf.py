@@ -5,8 +5,6 @@ a driver that another program has made, such as the Apache Spark operator, its s
 A submitter writes Spark's settings into a file beside the driver. It counts on them when it searches the application's
 executors, and puts the pod's address into the environment. The process in the pod stays ours, and so does its JVM."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Spark removes its temporary files when its JVM ends in order. A JVM that is kill
 its own, and the next start removes the folders of those that are no more. A folder is locked by the process that made
 it and by the JVM, which inherits the lock. The lock ends with the last of the two, however they end."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

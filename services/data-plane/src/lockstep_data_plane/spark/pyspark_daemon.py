@@ -4,8 +4,6 @@ Named by `spark.python.daemon.module`; Spark runs it as `python -m lockstep_data
 pyspark.worker`.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import sys

@@ -4,8 +4,6 @@
 Each slot is a job of one task that runs until the slot is asked to end. There is one restart path, the driver's own, so
 Spark's retries, speculation and dynamic allocation are off (`conf.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

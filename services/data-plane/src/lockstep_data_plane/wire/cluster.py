@@ -1,7 +1,5 @@
 """A cluster as a slot sees it: who leads which partition, and connections to the leaders."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import socket

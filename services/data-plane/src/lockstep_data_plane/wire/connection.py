@@ -5,8 +5,6 @@ Its own messages end at Fetch 11 and Produce 8, so requests and answers are kio'
 every record are written here (`produce_codec.py`, `fetch_codec.py`). Once the connection is open its frames go past
 asyncio's streams (`frame_protocol.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct
@@ -139,7 +137,7 @@ class Connection(SessionConnection):
     @classmethod
     async def open(
         cls, host: str, port: int, settings: Mapping[str, Any], buffers: Mapping[int, int] | None = None
-    ) -> Connection:
+    ) -> "Connection":
         """Connect, authenticate, learn the broker's versions. `buffers`: sizes of the socket's (SO_RCVBUF, SO_SNDBUF)
         where they are not to be the system's. Raises BrokerUnreachable with the address and the cause."""
         connection = cls(host, port, **settings)

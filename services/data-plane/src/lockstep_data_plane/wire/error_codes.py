@@ -1,8 +1,6 @@
 """What an error code of a broker means for a partition (`kafka-wire.md` §1), derived from Kafka's table; which
 exceptions pass while a slot tries again."""
 
-from __future__ import annotations
-
 from aiokafka.errors import KafkaError
 
 from lockstep_protocol.errors import RetriableError

@@ -3,8 +3,6 @@
 The request is written here and not by kio, which takes it field by field. If records come one by one, that is most of a
 request's cost."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

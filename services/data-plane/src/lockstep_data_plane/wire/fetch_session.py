@@ -1,8 +1,6 @@
 """What a broker remembers of one connection's fetches, so that each need only say what has changed (KIP-227). No
 I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

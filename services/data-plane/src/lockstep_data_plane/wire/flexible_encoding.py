@@ -1,7 +1,5 @@
 """Lengths and strings as flexible messages have them (KIP-482), for the requests that are written here (no I/O)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 

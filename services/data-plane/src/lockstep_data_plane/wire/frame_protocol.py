@@ -3,8 +3,6 @@
 asyncio's streams copy each answer twice on its way, and a request written piece by piece is copied as it grows. At
 hundreds of megabytes a second that is a third of a slot's time."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Reading a stretch of a partition's log, to find the position of a copy. Nothing that is read here is copied."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 The request is written here and not by kio, which takes it field by field. If records come one by one, that was a fifth
 of the time between a record's arrival and its departure."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from datetime import timedelta

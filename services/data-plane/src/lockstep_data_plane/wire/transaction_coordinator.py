@@ -1,7 +1,5 @@
 """Transactional ids at their coordinators: fenced, opened, ended (KIP-98)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta

@@ -4,8 +4,6 @@ MSK's brokers take IAM's signed token under two names of SASL: `AWS_MSK_IAM`, wh
 OAUTHBEARER. Both reach the same listener, so every client here uses OAUTHBEARER with a token of `iam_signer`.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

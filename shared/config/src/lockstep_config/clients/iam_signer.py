@@ -3,8 +3,6 @@
 The only module that loads AWS's packages, which take a tenth of a second: imported when the first token is made.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Any

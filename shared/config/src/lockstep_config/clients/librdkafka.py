@@ -4,8 +4,6 @@ Pure: no file is read. librdkafka checks relations between settings that Java do
 takes, the setting in between is moved along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

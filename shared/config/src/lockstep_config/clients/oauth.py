@@ -4,8 +4,6 @@ Three spellings are known. Kafka's own (KIP-768, KIP-1139) has properties and JA
 `JaasClientOauthLoginCallbackHandler` has JAAS options that begin with `oauth.`. For AWS's, `iam` has the options.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A certificate's is its subject as Java writes it (RFC 2253), a token's its claim
 of their own (`ssl.principal.mapping.rules`, `principal.builder.class`), which no client can know.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -65,12 +63,12 @@ _KEYWORDS = {
 _ESCAPED = ',=+<>#;"\\'
 
 
-def subject_in_java(name: Name) -> str:
+def subject_in_java(name: "Name") -> str:
     """A subject as Java's `X500Principal.getName()` writes it."""
     return ",".join("+".join(_written(rdn)) for rdn in reversed(name.rdns))
 
 
-def _written(rdn: Iterable[NameAttribute[str | bytes]]) -> Iterable[str]:
+def _written(rdn: "Iterable[NameAttribute[str | bytes]]") -> Iterable[str]:
     for one in rdn:
         oid = one.oid.dotted_string
         if oid in _KEYWORDS and isinstance(one.value, str):
@@ -86,7 +84,7 @@ def _escaped(value: str) -> str:
     return "\\ " * at + bare + "\\ " * (len(text) - at - len(bare))
 
 
-def _der_value(attribute: NameAttribute[str | bytes]) -> bytes:
+def _der_value(attribute: "NameAttribute[str | bytes]") -> bytes:
     """Its value, tag and length included: what follows the object identifier, three levels down."""
     from cryptography.x509 import Name
 

@@ -4,8 +4,6 @@ To add a mechanism, add its record to `MECHANISMS`, and run `make docs`. A mecha
 `Untranslatable`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -4,8 +4,6 @@ the host's name is checked.
 `read_tls` reads no file; `load_material` does, and gives librdkafka and Python's own TLS the same PEM.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import ssl
@@ -97,7 +95,7 @@ class TlsMaterial:
     show."""
 
     trusted_pem: str | None
-    identity: Identity | None
+    identity: "Identity | None"
 
 
 def read_tls(properties: Mapping[str, str]) -> TlsSettings:

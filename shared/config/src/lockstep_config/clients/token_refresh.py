@@ -1,7 +1,5 @@
 """When an access token is asked for anew, and how long it lives. Plain decisions: times are Unix seconds."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
@@ -31,12 +29,14 @@ def refresh_at(token: AccessToken, rule: RefreshRule, chance: float) -> float:
 
     Java's rule (`ExpiringCredentialRefreshingLogin.refreshMs`). The time is after a part of its life, not within
     `min_period_s` of its beginning nor of `buffer_s` before its end. If it lives too short for both, these are ignored.
+    So they are where they leave its first moment only: a token would be asked for without end.
     """
     part = rule.window_factor + rule.window_jitter * chance
     at = token.since + (token.until - token.since) * part
     if token.since + rule.min_period_s + rule.buffer_s > token.until:
         return min(at, token.until)
-    return max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
+    within = max(min(at, token.until - rule.buffer_s), token.since + rule.min_period_s)
+    return within if within > token.since else at
 
 
 LIBRDKAFKA_ASKS_AFTER = 0.8
@@ -45,7 +45,7 @@ LIBRDKAFKA_ASKS_AFTER = 0.8
 
 def expiry_to_report(token: AccessToken, now: float, due: float) -> float:
     """The end of a token for librdkafka, which asks for another by it and by nothing else. It is set so that librdkafka
-    asks when there is one, from `due_commits` on. Before that it would get the same token again, and come back when
+    asks when there is one, from `due` on. Before that it would get the same token again, and come back when
     that has a twenty-fifth of its life left. Sessions as short as that can hardly be renewed in time."""
     return token.until if due <= now else now + (due - now) / LIBRDKAFKA_ASKS_AFTER
 

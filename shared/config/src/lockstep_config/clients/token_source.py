@@ -4,8 +4,6 @@ One source serves every client of a process whose settings are equal, as one log
 librdkafka's threads and by aiokafka's connections alike.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import http.client

@@ -1,7 +1,5 @@
 """When the certificates end that a flow's connections are made with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

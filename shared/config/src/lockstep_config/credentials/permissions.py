@@ -5,8 +5,6 @@ refused request says from here why it was needed. Words are those of `kafka-acls
 operation is not listed beside it (Describe with Read, Write, Delete and Alter; DescribeConfigs with AlterConfigs).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

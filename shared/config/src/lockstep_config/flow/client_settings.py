@@ -13,8 +13,6 @@ coordinator, over and over while they refuse. Consumers of the target name a gro
 (`permissions`). Those of the source have none, for there is none that they surely may.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

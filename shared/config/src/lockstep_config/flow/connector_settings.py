@@ -1,8 +1,6 @@
 """Settings of MM2's three connectors but for the copying of records: topics, ACLs, checkpoints, heartbeats,
 restarts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal

@@ -1,7 +1,5 @@
 """What several lines of a flow must agree on. Pure; what does not fit goes into `Diagnostics`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from lockstep_config.flow.identity_topology import may_share

@@ -1,8 +1,6 @@
 """A flow's filters and its replication policy: MM2's own, or the Python classes that the file names. Pure, but for the
 import of those."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 Pure. Every value has been judged on its own before (`check`); here a value that does not parse is a programmer's error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta

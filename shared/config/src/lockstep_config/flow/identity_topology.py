@@ -5,8 +5,6 @@ A record goes round by itself there: nothing in a topic's name says where it cam
 (`kafka-wire.md` §4).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The log levels of a configuration: its keys, and the log4j configuration that one of them names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 Topics keep their names, and the first copy begins at the end, as a consumer's without positions does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from lockstep_config.flow.model import FlowSettings, LegacySettings

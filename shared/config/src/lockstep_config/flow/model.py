@@ -5,8 +5,6 @@ are `timedelta`; a replication factor of -1 means the broker's default; secrets 
 those of the keys (`keyed`), or of `mm2-behaviour.md` §5. Services receive the one section they need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -215,7 +213,7 @@ class FlowSettings:
     checkpoint_connector: ConnectorSettings | None = None
     heartbeat_connector: ConnectorSettings | None = None
 
-    def as_seen_by(self, connector: ConnectorName) -> FlowSettings:
+    def as_seen_by(self, connector: ConnectorName) -> "FlowSettings":
         """The settings with what a connector has for itself."""
         own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
         return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)

@@ -3,8 +3,6 @@
 Pure. Names tell where a record came from unless the replication policy keeps them; only there these settings count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast

@@ -3,8 +3,6 @@
 A value that does not parse is a programmer's error here: each line has been judged on its own before (`check`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar

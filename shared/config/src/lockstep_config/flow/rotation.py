@@ -4,8 +4,6 @@ Our credentials are replaced while the service runs, each side of a flow by itse
 connection, and the files they name. Everything else holds from the next start.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace

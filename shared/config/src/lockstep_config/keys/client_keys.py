@@ -5,8 +5,6 @@ that are allowed behind `consumer.`, `producer.` and `admin.`; those of K are al
 or SASL means is in `tls` and `sasl`. `docs/reference/client-keys.md` shows all of them, as they are declared here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -4,8 +4,6 @@ In mm2.properties a flow's lines are for all its connectors. `SOURCE->TARGET.loc
 alone, and beats the flow's own line; Strimzi's resources have such settings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args

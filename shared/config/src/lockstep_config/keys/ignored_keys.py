@@ -3,8 +3,6 @@
 A list of its own because it says what Lockstep does not have: Connect's workers, their REST server, JMX.
 """
 
-from __future__ import annotations
-
 from lockstep_config.keys.key_types import (
     ANYWHERE,
     CONNECTOR,

@@ -1,8 +1,6 @@
 """What a property is: where it is allowed, what it is made of, what becomes of it. The properties themselves: `keys`,
 `client_keys`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum

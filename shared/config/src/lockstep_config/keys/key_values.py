@@ -1,7 +1,5 @@
 """What a key's text means, and settings whose fields are keys: a field's default is its key's default. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta

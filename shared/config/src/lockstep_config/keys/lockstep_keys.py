@@ -1,7 +1,5 @@
 """Our own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication

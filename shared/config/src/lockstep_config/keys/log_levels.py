@@ -3,8 +3,6 @@
 MirrorMaker's loggers are its classes; those that have a counterpart here are a service's, the root's is everybody's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,7 +66,7 @@ class LogLevels:
         """debug, info, warning, error or critical; info where nothing is said."""
         return self.by_service.get(service) or self.root or "info"
 
-    def over(self, other: LogLevels) -> LogLevels:
+    def over(self, other: "LogLevels") -> "LogLevels":
         """What both say, this one's word before the other's."""
         return LogLevels(self.root or other.root, {**other.by_service, **self.by_service})
 

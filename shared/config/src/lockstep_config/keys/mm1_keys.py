@@ -1,8 +1,6 @@
 """MirrorMaker 1's words, for all their readers: the flow that takes its place, and its lists of topics. Also keys of
 its files that no Kafka client of today knows, with the message on them. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

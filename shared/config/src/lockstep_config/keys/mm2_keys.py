@@ -5,8 +5,6 @@ One table drives validation, the nearest known key in a message, and the documen
 `mm2-behaviour.md` §5; defaults are written as in the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ A class is imported and made when a file is read, and again wherever its setting
 the file travel, not the object. Its answers and errors are checked at each call.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """Java classes that a file names and that cannot run here: what is said of them, and what does the same. Pure."""
 
-from __future__ import annotations
-
 from lockstep_config.keys.key_types import Key
 from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES
 from lockstep_config.keys.python_classes import JAVA_KEYS

@@ -4,8 +4,6 @@ with what to write instead. Pure.
 Each proposal is a line that loads and does what was meant; where there is none, the sentence says why.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

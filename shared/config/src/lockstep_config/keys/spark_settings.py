@@ -1,7 +1,5 @@
 """Where the slots run, and which of Spark's own settings a file may choose (`kafka-wire.md` §6). Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """A configuration file, mm2.properties or a Strimzi resource, read, resolved and checked: a `Configuration`, or one
 `ConfigurationError` with all its mistakes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product

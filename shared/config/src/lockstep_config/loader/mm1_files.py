@@ -4,8 +4,6 @@ The consumer's file describes the source, the producer's the target. Each line k
 a mistake is reported in its author's words. Each line goes through the checks of mm2.properties.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

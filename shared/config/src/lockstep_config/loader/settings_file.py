@@ -4,8 +4,6 @@ A Strimzi resource has no place for keys at the top of an mm2.properties, as whe
 deployed unchanged, they are written beside it. Pure.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """A configuration judged by itself, where what it refers to is not there: secrets, files, environment, Python classes.
 Pure."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What counts for a flow in the end, and which line says so. Pure; secrets are masked here already."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Lines that are right and still do not do what their author may think: a line beside them counts, or nothing goes that
 way. Pure; all of it is remarks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from lockstep_config.flow.model import FlowSettings

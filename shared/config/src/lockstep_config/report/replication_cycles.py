@@ -5,8 +5,6 @@ not read that name as it was meant, and MM2 then fills both clusters. Where name
 (`provenance`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Whether `bootstrap.servers` has addresses. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from lockstep_config.resolve.slips import placeholder

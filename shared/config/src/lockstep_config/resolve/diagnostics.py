@@ -1,7 +1,5 @@
 """What comes to light about a file: mistakes, what has no effect, what deserves a second look."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ A proposal is made only where following it does what was meant. Either a table h
 slip of the pen. A slip is a letter or two, a plural, the order or the marks between words.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

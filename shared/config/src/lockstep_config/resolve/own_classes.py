@@ -1,7 +1,5 @@
 """What the Python classes that a file names change about its lines. Pure, but for the import of those."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

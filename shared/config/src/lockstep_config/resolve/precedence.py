@@ -17,8 +17,6 @@ only where neither `S.x` nor `x` is set. A cluster's `S.consumer.x` beats the fl
 to the letter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each is the end of a sentence about a value that does not serve, or that serves otherwise than its author thinks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

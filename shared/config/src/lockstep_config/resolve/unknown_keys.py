@@ -1,8 +1,6 @@
 """The messages on keys that neither MirrorMaker nor Lockstep knows, and on those of no cluster or flow of the file.
 Each is a mistake, or a line without effect (`Diagnostics.unknown_key`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from lockstep_config.keys.key_types import KeyLevel

@@ -3,8 +3,6 @@
 Pure. What several lines must agree on is checked in `flows`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Secrets become references, `${strimzisecrets:NAMESPACE/NAME:KEY}`. Their values 
 later check for changes finds their files there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

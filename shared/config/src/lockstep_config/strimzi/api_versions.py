@@ -1,7 +1,5 @@
 """The kinds, API groups and API versions of Strimzi's resources, and of IBM's operators, which are Strimzi's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -5,8 +5,6 @@ names). Strimzi has a `KafkaConnector` for each. Those with the same two aliases
 workers are elsewhere: only a `KafkaConnect` beside them has them.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The fields by which a resource says how a cluster is reached: `tls`, `authentication` and what surrounds them."""
 
-from __future__ import annotations
-
 from functools import partial
 from types import MappingProxyType
 

@@ -5,8 +5,6 @@ reads it, and must say the same where several do. If they may differ, it is the 
 (`lockstep.connector.NAME.KEY`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -1,8 +1,6 @@
 """What a resource may hold, as declared fields, and a resource judged by them: all its mistakes, each with its YAML
 path. Pure."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +45,7 @@ class Field:
 
     form: Form
     becomes: str = ""
-    fields: Mapping[str, Field] = field(default_factory=dict)
+    fields: "Mapping[str, Field]" = field(default_factory=dict)
     required: bool = False
     versions: frozenset[str] = frozenset()
     use: Use = Use.USED

@@ -1,7 +1,5 @@
 """The lines that a resource becomes, while it is being read, and short ways through its nodes. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +55,7 @@ class Part:
     """The place of its settings, if not `config`."""
 
     @classmethod
-    def root(cls, node: MapNode) -> Part:
+    def root(cls, node: MapNode) -> "Part":
         return cls(node, "", node.line)
 
     def at(self, name: str) -> str:
@@ -91,11 +89,11 @@ class Part:
         found = self.leaf(name)
         return found.value if found and type(found.value) is int else None
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> "Part | None":
         found = self.node.items.get(name)
         return Part(found, *self.place(name)) if isinstance(found, MapNode) else None
 
-    def parts(self, name: str) -> list[Part]:
+    def parts(self, name: str) -> "list[Part]":
         """The mappings of a list."""
         found = self.node.items.get(name)
         items = found.items if isinstance(found, ListNode) else ()

@@ -1,7 +1,5 @@
 """`KafkaMirrorMaker`, which runs MirrorMaker 1, as the lines of a legacy flow from `source` to `target`. Pure."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from lockstep_config.keys.client_keys import CONNECTION

@@ -5,8 +5,6 @@ connection's, and each mirror has the connectors that it names. v1 has the targe
 mirror. Before it clusters had a list, and mirrors named them.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass

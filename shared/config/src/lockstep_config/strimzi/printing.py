@@ -1,7 +1,5 @@
 """A resource as YAML of its own, which Helm reads as it is read here. Pure."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Whether a file is a resource or a connector at all. Apart from their reading, which most never need and which brings
 PyYAML along."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

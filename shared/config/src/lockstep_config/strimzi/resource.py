@@ -4,8 +4,6 @@ As `kubectl get -o yaml` prints it: `status` and what Kubernetes adds to `metada
 resources beside it (users, secrets, clusters): they are noted and left alone.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ After Strimzi's CRDs of 0.18 (v1alpha1, v1beta1), 0.45 and 0.49 (v1beta2) and 1.
 unchanged, and the messages about unknown fields come from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ Everything wrong with a file is collected first and raised once, as one `Configu
 round, not in ten.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +42,7 @@ class ConfigurationError(Exception):
     def __str__(self) -> str:
         return "\n".join(str(problem) for problem in self.problems)
 
-    def __reduce__(self) -> tuple[type[ConfigurationError], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> "tuple[type[ConfigurationError], tuple[tuple[Problem, ...]]]":
         return (ConfigurationError, (self.problems,))
 
 
@@ -58,5 +56,5 @@ class UnknownFlow(LookupError):
         there_are = ", ".join(self.known) or "none"
         super().__init__(f"{file} runs no flow {flow}; the flows it runs: {there_are}")
 
-    def __reduce__(self) -> tuple[type[UnknownFlow], tuple[str, tuple[str, ...], Path]]:
+    def __reduce__(self) -> "tuple[type[UnknownFlow], tuple[str, tuple[str, ...], Path]]":
         return (UnknownFlow, (self.flow, self.known, self.file))

@@ -8,8 +8,6 @@ Nothing here asks Kubernetes. Secrets and config maps are the files that are mou
 (`_mounted`). So the same file works outside of Kubernetes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 No message repeats the text: it holds passwords.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """JSON text read into the nodes of `yaml_nodes`, which know their line. Several values may follow each other, as `cat`
 puts them together."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

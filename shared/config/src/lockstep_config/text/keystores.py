@@ -9,8 +9,6 @@ Since Java 9 the content of a file counts and not only its declared type: `JKS` 
 So here.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -9,8 +9,6 @@ therefore read as UTF-8, which is what their author saw. A key or value in which
 others are ISO-8859-1.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines from any form of input as an mm2.properties file. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

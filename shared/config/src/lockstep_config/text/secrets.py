@@ -1,7 +1,5 @@
 """Which keys hold secrets, and what is shown in their place."""
 
-from __future__ import annotations
-
 import re
 
 MASK = "********"

@@ -4,8 +4,6 @@ A certificate is named by a file, a password by a reference to one: both change 
 Files with access tokens are not among them: each request for a token reads them (`token_source`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each function raises `BadValue` whose text completes the sentence "KEY ..." and says what would be right.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import datetime

@@ -5,8 +5,6 @@ and aliases make of a small text has a limit. Scalars are read as Kubernetes rea
 booleans too), except that only decimal numbers are numbers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +49,7 @@ class Leaf:
 class MapNode:
     """A mapping, in the order of the file. `lines` are those of the keys."""
 
-    items: Mapping[str, Node]
+    items: "Mapping[str, Node]"
     lines: Mapping[str, int]
     line: int
 
@@ -60,7 +58,7 @@ class MapNode:
 class ListNode:
     """A sequence."""
 
-    items: Sequence[Node]
+    items: "Sequence[Node]"
     line: int
 
 

@@ -3,8 +3,6 @@
 Each is answered by an event with the same id.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -5,8 +5,6 @@ A command's `subject` is a scope: "" or `flow`, `connector:NAME` by MM2's names,
 topic-sync, for the data plane may have no replica while it is stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -87,11 +85,11 @@ class Scope:
         return partition_for(self.name.encode(), COMMANDS_PARTITIONS) if self.kind is ScopeKind.GROUP else 0
 
     @classmethod
-    def for_connector(cls, connector: Connector) -> Scope:
+    def for_connector(cls, connector: Connector) -> "Scope":
         return cls(ScopeKind.CONNECTOR, connector.value)
 
     @classmethod
-    def parse(cls, text: str) -> Scope:
+    def parse(cls, text: str) -> "Scope":
         """Raises ValueError with a sentence. Connect's name of a connector, `A->B.MirrorSourceConnector`, will do
         too."""
         kind, colon, name = text.partition(":")

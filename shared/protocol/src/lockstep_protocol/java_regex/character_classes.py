@@ -1,7 +1,5 @@
 """Java's named character sets, as the inside of a Python character class. `java_regex` uses them."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import unicodedata

@@ -1,7 +1,5 @@
 """A Java pattern as a stream of characters, some quoted; `java_regex` parses it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, NoReturn
 
 

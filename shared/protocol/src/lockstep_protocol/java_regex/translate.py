@@ -7,8 +7,6 @@ about ASCII, and `\\b` is as in Java 19 and later. (Before, it knew letters of a
 letter.)
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

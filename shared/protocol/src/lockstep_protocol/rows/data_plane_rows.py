@@ -3,8 +3,6 @@
 Everybody takes them from `state`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from lockstep_protocol.metric import counted, counter, gauge
@@ -142,7 +140,7 @@ class PartitionProgress(Row):
         """Whether something was appended in this epoch."""
         return self.sequence != -1 or bool(self.others)
 
-    def continues(self, known: PartitionProgress) -> bool:
+    def continues(self, known: "PartitionProgress") -> bool:
         """Whether both are about the same two logs and the same producer id, in any epochs."""
         return (self.producer_id, self.source_topic_id, self.target_topic_id) == (
             known.producer_id,
@@ -150,7 +148,7 @@ class PartitionProgress(Row):
             known.target_topic_id,
         )
 
-    def is_outdated_by(self, known: PartitionProgress) -> bool:
+    def is_outdated_by(self, known: "PartitionProgress") -> bool:
         """Whether it is of an earlier epoch of the same sequence. A slot that woke late wrote it, sure of what no
         longer holds."""
         return self.continues(known) and self.producer_epoch < known.producer_epoch

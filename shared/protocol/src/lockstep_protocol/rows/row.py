@@ -7,8 +7,6 @@ may mean something else. Fields are added with a default and without a new versi
 earlier release would misread it. What each kind holds, for other programs: `schemas`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields

@@ -5,8 +5,6 @@ Here are those of the services that do not copy; the data plane's are in `data_p
 this module makes all of them decodable.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 

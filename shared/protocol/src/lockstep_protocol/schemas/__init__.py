@@ -6,8 +6,6 @@ release writes. Fields that are not listed are to be ignored; at a version that 
 `python -m tools.docs.schemas` makes them from the dataclasses. A file of an earlier version stays.
 """
 
-from __future__ import annotations
-
 import json
 from importlib import resources
 from typing import Any

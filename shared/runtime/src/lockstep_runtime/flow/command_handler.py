@@ -6,8 +6,6 @@ afterwards commands come from the group. If a leader ends between act and answer
 verbs are idempotent.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Metrics that every service has: its standing in each flow, its rounds, and what Kafka Connect's workers would say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 

@@ -1,8 +1,6 @@
 """A connector's source offsets as Connect keeps them on the target: listed, altered and reset as Connect's REST API
 would (`offset_requests`)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

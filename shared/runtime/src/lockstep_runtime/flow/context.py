@@ -1,8 +1,6 @@
 """What the runtime gives a service for each flow, and what it asks of it. No Faust here: everything but `app.py` may
 import it."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 It knows nothing of leadership: it is run while we lead, and cancelled when we stand down.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -1,8 +1,6 @@
 """Work in rounds: again and again, sooner when asked, with back-off and one clear line while a cluster gives
 trouble."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ The configuration is loaded again whenever a file it came from has changed. If o
 that, and a broker accepts the new ones, the flow's clients are made anew. Nothing else of the new configuration counts
 before the next start. A check that fails is repeated."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Access to the pages: address, TLS, bearer token. Files are read again when they change."""
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import ssl

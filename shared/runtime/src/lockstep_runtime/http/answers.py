@@ -1,7 +1,5 @@
 """What the pages answer: status, headers and body. An answer names no server and is not to be cached."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 
 from aiohttp import web

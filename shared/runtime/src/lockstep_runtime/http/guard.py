@@ -1,7 +1,5 @@
 """The guard of the pages: how many connections there are, and how long each may take. aiohttp gets whole heads only."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -48,7 +46,7 @@ class GuardedConnection(web.RequestHandler):
     """aiohttp's connection behind the limits above. They hold from its first byte on, TLS handshake included. `crowd`
     are all connections of the server, oldest first."""
 
-    def __init__(self, server: web.Server, crowd: dict[GuardedConnection, None], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, server: web.Server, crowd: "dict[GuardedConnection, None]", tls: ssl.SSLContext | None) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), lingering_time=LEFT_OVER_WITHIN_S, **OPTIONS)
         self._crowd, self._tls, self._head, self._asking = crowd, tls, b"", True
 

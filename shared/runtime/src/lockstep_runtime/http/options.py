@@ -1,7 +1,5 @@
 """The flags by which pages are bound, encrypted and guarded: the same for a service and for `lockstep run`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import wraps

@@ -1,7 +1,5 @@
 """/live /ready /status /metrics of one process, on one port, served by aiohttp. `access.py` says who may see them."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

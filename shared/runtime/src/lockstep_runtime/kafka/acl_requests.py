@@ -1,7 +1,5 @@
 """What is asked about ACLs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

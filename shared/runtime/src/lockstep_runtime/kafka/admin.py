@@ -5,8 +5,6 @@ denied, and `RequestRefused` when the cluster refused it as a whole. If a call i
 each is in the `Outcome`. Nothing is retried here: callers retry in rounds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from datetime import timedelta

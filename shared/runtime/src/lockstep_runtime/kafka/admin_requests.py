@@ -4,8 +4,6 @@ A request about many resources goes in pieces, `IN_FLIGHT` of them at once. A re
 timeouts, and its answer is larger than everything else a service holds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

@@ -2,8 +2,6 @@
 library.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

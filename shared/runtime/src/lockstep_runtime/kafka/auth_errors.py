@@ -4,8 +4,6 @@ librdkafka, OpenSSL and brokers each have words of their own for it. Some includ
 text of the same trouble is new each time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,8 +1,6 @@
 """What librdkafka's clients do not do by themselves. They neither wait for a token nor explain a bad certificate, their
 own, which they read when they are made, or a broker's."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 from collections.abc import Callable, Mapping

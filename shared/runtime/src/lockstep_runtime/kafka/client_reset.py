@@ -5,8 +5,6 @@ ask anybody again (librdkafka issue 5301, since 2.10; docs/decisions/0040). Such
 that is away, so the two cannot be distinguished.
 """
 
-from __future__ import annotations
-
 
 class ClientReset:
     """Of one caller, with any client it asks with."""

@@ -5,8 +5,6 @@ the same name. The topic id shows the last case, even when the new log is alread
 is missing or cannot be read there is no fold, and `trouble` has the reason.
 """
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ One `ControlProducer` a cluster and process, any number of `ControlTopicLog`s on
 partition go where MM2's own producer would put them (murmur2 of the key).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

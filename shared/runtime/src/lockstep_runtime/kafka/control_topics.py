@@ -1,8 +1,6 @@
 """Control topics of a flow: created by whichever service comes first, and existing is success (`architecture.md`
 §3)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

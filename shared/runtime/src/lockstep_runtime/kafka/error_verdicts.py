@@ -4,8 +4,6 @@ sets below. Also the operation of Kafka's ACLs that a denied request lacked.
 `KafkaError.retriable()` is False for every admin error: librdkafka sets the flag on transactional errors only.
 """
 
-from __future__ import annotations
-
 from confluent_kafka import KafkaError
 
 from lockstep_protocol.kafka_errors import ErrorMeaning, error_meaning

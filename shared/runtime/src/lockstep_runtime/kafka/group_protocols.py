@@ -5,8 +5,6 @@ which brokers refuse for groups of others. aiokafka's listing has the name and p
 principal may describe, and brokers refuse nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from aiokafka.admin import AIOKafkaAdminClient

@@ -1,7 +1,5 @@
 """What is asked about consumer groups, and committing for them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What became of a request about many resources: partial success is a value, never an exception."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -18,7 +16,7 @@ class Outcome(Generic[T]):
     failed: dict[str, RequestRefused] = field(default_factory=dict)
     denied: dict[str, NotPermitted] = field(default_factory=dict)
 
-    def merge(self, other: Outcome[T]) -> None:
+    def merge(self, other: "Outcome[T]") -> None:
         """Take in what became of other resources."""
         self.done.update(other.done)
         self.failed.update(other.failed)

@@ -6,8 +6,6 @@ Then the same login is done once more on the same connection. Then the held requ
 lost, doubled or overtaken, and a late login does no harm.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

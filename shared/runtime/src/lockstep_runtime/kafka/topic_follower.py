@@ -4,8 +4,6 @@ Each follower sees every record of the partitions it was given, in order per par
 the end taken first (then `caught_up` is set) and goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +31,7 @@ def target_follower(
     *,
     partitions: Iterable[int] | None = None,
     from_beginning: bool = True,
-) -> TopicFollower:
+) -> "TopicFollower":
     """Of a topic of the flow's target, which sees the follower as the client `client`."""
     alias = settings.flow.target
     return TopicFollower(

@@ -4,8 +4,6 @@ Blocking throughout: for a thread of its own (`TopicFollower`). An unreachable c
 keeps trying, `trouble` says so.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

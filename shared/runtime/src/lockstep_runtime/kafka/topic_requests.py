@@ -1,7 +1,5 @@
 """What is asked about topics: which there are, their configs, their ends; and changing them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 

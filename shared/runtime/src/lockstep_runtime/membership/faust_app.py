@@ -4,8 +4,6 @@ Faust and aiokafka wake several times a second whether there is anything to do o
 is replaced here is theirs, not meant for it, and held by a contract test.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

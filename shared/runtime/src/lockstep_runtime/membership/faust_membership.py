@@ -4,8 +4,6 @@ The apps run without Faust's worker: signals, logging and exit codes are ours. A
 when that crashes (brokers away for long) the flow begins its next life with a new one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

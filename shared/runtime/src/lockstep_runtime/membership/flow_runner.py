@@ -6,8 +6,6 @@ with it, and the next begins at once. What a life learned (replayed once, last t
 the group comes in as `Membership`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +71,7 @@ class FlowRunner:
         self,
         ctx: FlowContext,
         service: FlowService,
-        memberships: Callable[[FlowRunner], Membership],
+        memberships: "Callable[[FlowRunner], Membership]",
     ) -> None:
         self.ctx = ctx
         self._service = service

@@ -1,8 +1,6 @@
 """What a replica does with the lead of a service in a flow: claim it, work while it has it, stand down. Also
 whether the lead changes too often: more than an operator expects of restarts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence

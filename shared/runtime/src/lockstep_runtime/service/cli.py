@@ -1,7 +1,5 @@
 """The command line that all services share: `lockstep-topic-sync --config mm2.properties --flow 'A->B'`."""
 
-from __future__ import annotations
-
 import faulthandler
 import logging
 import os

@@ -4,8 +4,6 @@ read, for every command that reads one.
 They are handed on as environment variables, so that the processes which a command starts look in the same places.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

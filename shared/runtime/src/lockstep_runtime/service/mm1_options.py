@@ -1,7 +1,5 @@
 """MirrorMaker 1's command line, as `lockstep legacy` and the services it starts take it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,7 +68,7 @@ def legacy_options(*, hidden: bool = False) -> Callable[[F], F]:
     return decorate
 
 
-def mm1_files(parameters: Mapping[str, Any]) -> LegacyFiles | None:
+def mm1_files(parameters: Mapping[str, Any]) -> "LegacyFiles | None":
     """What a command was given, from its parameters; None: nothing of it. Raises click.UsageError where one of the two
     files is missing."""
     consumer, producer = (parameters.get(_parameter(name)) for name in (CONSUMER, PRODUCER))
@@ -85,7 +83,7 @@ def mm1_files(parameters: Mapping[str, Any]) -> LegacyFiles | None:
     return LegacyFiles(consumer, producer, options)
 
 
-def legacy_arguments(files: LegacyFiles) -> list[str]:
+def legacy_arguments(files: "LegacyFiles") -> list[str]:
     """The same again, for a process that is started."""
     arguments = [f"--{CONSUMER}={files.consumer.resolve()}", f"--{PRODUCER}={files.producer.resolve()}"]
     return arguments + [f"--{name}={value}" for name, value in files.options.items()]

@@ -4,8 +4,6 @@
 One process serves several flows, in one event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,8 +4,6 @@ A part runs only while everything that it is in is to run: a partition while its
 connector are. Of several words the most restrained counts, the file's own (`lockstep.state`) included.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum

@@ -11,8 +11,6 @@ given up at once. Nothing here is a lock: every act is conditional and idempoten
     LEADING --later leader record of another read--> CLAIMING (claims anew: it still holds the partition)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The state topic folded: the last row of each key that its leader was entitled to write. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A flow's state topic as one service sees it: the fold of everything in it, and the way to add to it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What fails just now: one line when it begins, one when it is over."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from lockstep_config.keys.python_classes import ClassFailed

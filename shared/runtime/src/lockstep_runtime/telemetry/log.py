@@ -6,8 +6,6 @@ A message is constant text; what varies is the `text` beside it and keys of its 
 only.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Logs the first few of many failures for one missing permission. No I/O."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

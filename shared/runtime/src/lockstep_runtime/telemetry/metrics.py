@@ -2,8 +2,6 @@
 
 A page shows declared metrics only (`lockstep_protocol.metric`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Sending has a thread of its own and a queue of fixed length: a collector that is away costs spans, never time or memory.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ The code that begins a piece of work has a `Tracing`. The code within it calls `
 nothing without tracing. Names are few and constant, so that they can be grouped by; what varies is an attribute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

@@ -1,8 +1,6 @@
 """What the `OTEL_*` variables ask for, as far as it is ours to decide. OpenTelemetry's packages read the others.
 Tracing begins by it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit

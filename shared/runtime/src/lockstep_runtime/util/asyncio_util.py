@@ -1,7 +1,5 @@
 """Waiting for an event, or for work, but not for ever; ending tasks and waiting until they have ended."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Awaitable, Coroutine, Iterable

@@ -3,8 +3,6 @@
 Failures count while they follow one another: a start that then works for `WORKS_AFTER` seconds begins anew at none.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lockstep_config.flow.connector_settings import AutoRestart, AutoRestarts

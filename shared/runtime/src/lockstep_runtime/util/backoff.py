@@ -1,7 +1,5 @@
 """How long to wait before trying again (no I/O, no clock)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The time of day in the unit of records, rows and events."""
 
-from __future__ import annotations
-
 import time
 
 

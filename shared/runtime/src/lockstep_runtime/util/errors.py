@@ -4,8 +4,6 @@ All of them are `ClusterError`: the main loop catches it, names it once and trie
 mistake in Lockstep, and ends the process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

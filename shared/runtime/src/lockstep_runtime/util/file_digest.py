@@ -3,8 +3,6 @@
 The digest is of the contents, behind all links: Kubernetes swaps a link to a folder, others write in place. Keys and
 certificates are replaced one after the other, so only what was the same twice counts."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Is there a Java for Spark? Found as Spark finds it: JAVA_HOME first, then PATH."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """How long something has been silent: a slot, or the group of a service (no I/O, no clock)."""
 
-from __future__ import annotations
-
 SUSPENDED_S = 10.0
 """A timer that is not asked for so long was suspended with its process: what was sent meanwhile is yet to be read."""
 

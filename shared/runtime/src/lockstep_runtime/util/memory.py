@@ -1,8 +1,6 @@
 """The memory that the C library keeps after a process gave it back (nothing happens where it is not glibc). How much
 this process and its children hold (unknown where there is no /proc). When Python searches for cycles."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os
