@@ -10,7 +10,6 @@ from tests.unit.house.sentences import long_sentences, misused_verbs, source_tex
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"
 PAGES = [*sorted(REPOSITORY.glob("*.md")), CHART, *sorted((REPOSITORY / "docs").rglob("*.md"))]
-WITHOUT_DECISIONS = [page for page in PAGES if page.parent.name != "decisions"]
 
 SOURCES = sorted(REPOSITORY.glob("s[eh]*/*/src/**/*.py"))
 """The modules of `services/` and `shared/`."""
@@ -45,12 +44,12 @@ def test_page_has_plain_sentences(page: Path) -> None:
     assert not faults(page.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("page", WITHOUT_DECISIONS, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page_has_no_sentence_over_25_words(page: Path) -> None:
     assert not long_sentences(page.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("page", WITHOUT_DECISIONS, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page_has_the_verbs_of_the_field(page: Path) -> None:
     assert not misused_verbs(page.read_text("utf-8"))
 
