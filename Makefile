@@ -18,6 +18,7 @@ PAGES   := chart client_keys commands configuration conformance metrics permissi
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
+SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r%,$(wildcard tests/integration/test_*.py))
 HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py tests/contract/test_takeover_groups_with_mm2.py
 
 # Two commands side by side, failing when either does; what the first said comes last.
@@ -41,8 +42,8 @@ demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATI
 	@$(PY) -m tools.demo
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers
-	@# Those without a broker run beside the others, which wait more than they compute.
-	$(call side_by_side,nice $(UNIT) tests/unit,$(PY) -m pytest -q -rs -m "not long and not kube" --ignore=tests/unit tests)
+	@# In two halves that take as long: tests with brokers wait more than they compute.
+	$(call side_by_side,$(UNIT) -rs $(addprefix --ignore=,tests/kube $(SLOW)) tests,$(PY) -m pytest -q -rs -m "not long" $(SLOW))
 
 setup: $(SYNCED) java $(PREPARED) ## Python packages, Java and Kafka, on a fresh machine too (the others do it by themselves)
 
