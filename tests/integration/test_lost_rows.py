@@ -98,7 +98,7 @@ async def test_chain_position_is_found_where_the_leader_has_forgotten_us() -> No
             async with asyncio.timeout(30):
                 while await remembered_by(target, (topic, 0), {OURS}):
                     await asyncio.sleep(0.1)
-            with pytest.raises(LogContradiction, match="of which our row does not tell"):
+            with pytest.raises(LogContradiction, match="which our row does not include"):
                 await found_by(target, topic)
 
 

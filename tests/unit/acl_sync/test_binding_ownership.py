@@ -138,7 +138,7 @@ class TestDeletions:
         kept = OwnedBinding(acl("orders"), "orders")
         found = after_two_looks(reviewed([kept, ours()]), shared=["C->B"])
         assert found.due == (ours(),)
-        assert "C->B may want what they allow" in found.notes[0]
+        assert "C->B may need these ACLs" in found.notes[0]
         assert after_two_looks(reviewed([kept, ours()])).due == (kept, ours())
 
 

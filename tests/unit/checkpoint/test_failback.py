@@ -200,7 +200,7 @@ class TestWhoAnswers:
         self, opposite: ReverseTranslation | None
     ) -> None:
         place = self.places(opposite).translate("B.t", 0, UpstreamOffset(5))
-        assert place.why == "its records come from the target, and no flow from there to here tells where from"
+        assert place.why == "its records come from the target, and no flow from there to here knows their offsets"
 
 
 def test_a_topic_created_anew_waits() -> None:

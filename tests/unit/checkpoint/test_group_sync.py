@@ -45,7 +45,7 @@ def written(sync: GroupSync) -> dict[int, int]:
 class TestTwoLooks:
     def test_a_group_seen_for_the_first_time_is_left_alone(self) -> None:
         sync = plan_group_sync(checkpoints(5), None, ABSENT, TOPICS)
-        assert sync == GroupSync(left_alone="looked at for the first time")
+        assert sync == GroupSync(left_alone="read for the first time")
 
     def test_a_group_absent_twice_appears_with_every_checkpoint(self) -> None:
         assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, TOPICS)) == {0: 5, 1: 6}

@@ -212,7 +212,7 @@ def test_takeover_without_offsets_shows_no_topics() -> None:
 
 def test_takeover_notes_a_connector_that_is_not_watched() -> None:
     place = replace(offset_location("connect", FLOW, None, OFFSETS, topic="x", connector="y", group="z"), watched=False)
-    assert "not looked at: other connectors run in group z" in shown(plan_shown(plan_takeover(found(place))))
+    assert "not checked: other connectors run in group z" in shown(plan_shown(plan_takeover(found(place))))
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_alias_in_a_v1beta2_resource_must_be_the_same_in_both_places(tmp_path: P
         "source.cluster.alias",
         "target.cluster.alias",
     ] * 2
-    assert "older versions of Strimzi take the cluster's and newer ones this line" in raised.value.problems[0].message
+    assert "older versions of Strimzi use the cluster's and newer ones this line" in raised.value.problems[0].message
     same = "{source.cluster.alias: A, target.cluster.alias: B}"
     assert load(resource(tmp_path, "v1beta2", BY_ALIAS, same), {}).flows[0].aliases == AB
 

@@ -123,7 +123,7 @@ def test_provenance_marker_is_refused_with_its_replacement(mistakes_of: Mistakes
     (told,) = mistakes_of(f"{key} = Marker\n{more}")
     assert told == (
         f"5 {key}: is 'Marker', which was removed: transactions cost 4 to 9 % and close the window that the marker "
-        "only narrows; set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove this "
+        "only narrows. Set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove this "
         "line"
     )
 

@@ -56,7 +56,7 @@ def test_key_partitioning_refuses_offset_translation_keys(
 def test_partitions_by_key_and_several_origins_exclude_each_other(mistakes_of: MistakesOf) -> None:
     lines = BY_KEY + "B->A.enabled = true\nB->A.lockstep.legacy.group = mm2\nA->B.lockstep.provenance = relay\n"
     [told] = mistakes_of(lines)
-    assert "lockstep.legacy.partitioning=key: a transactional id cannot tell several origins apart" in told
+    assert "lockstep.legacy.partitioning=key: a transactional id cannot distinguish several origins" in told
     assert "A->B.lockstep.legacy.partitioning=preserve" in told
 
 

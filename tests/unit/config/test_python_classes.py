@@ -86,8 +86,8 @@ class TestWhatTheyDecide:
     def test_python_policy_that_does_not_know_its_own_names_is_noted(self, load_text: LoadText) -> None:
         loaded = load_text(f"A->B.lockstep.replication.policy.class = {RULES}:Forgetful\n")
         assert [note.message for note in loaded.notes] == [
-            "calls t of A t--A, and does not know that t--A came from A (topic_source): a topic that goes round by "
-            "other flows is not seen"
+            "calls t of A t--A, and does not know that t--A came from A (topic_source). A topic that comes back "
+            "through other flows is not recognised"
         ]
 
     def test_a_flow_that_has_heartbeats_only_makes_no_filter(self, load_text: LoadText) -> None:

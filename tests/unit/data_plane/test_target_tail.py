@@ -86,7 +86,7 @@ class TestWhereOurLastRecordLay:
     )
     def test_target_tail_with_foreign_records_was_truncated_and_grew_again(self, there: Batch) -> None:
         with pytest.raises(
-            LogContradiction, match=r"at offset 99 what producer .* it was truncated and has grown again"
+            LogContradiction, match=r"at offset 99 what producer .* It was truncated and has grown again"
         ):
             read(there, end=200)
 
@@ -116,7 +116,7 @@ class TestBeforeAChainThatBegins:
         ],
     )
     def test_target_tail_with_appends_missing_from_the_row_is_unaccounted(self, there: Batch, epoch: int) -> None:
-        with pytest.raises(LogContradiction, match="of which our row does not tell") as found:
+        with pytest.raises(LogContradiction, match="which our row does not include") as found:
             read(there, ours(90, 0, producer_id=7), end=100, row=BEGINS)
         assert found.value.epoch == epoch
 

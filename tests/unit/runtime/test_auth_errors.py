@@ -58,7 +58,7 @@ NOT_OURS = (
         (
             "sasl_ssl://b-1:9098/1: SASL authentication error: [0f3a]: Access denied (after 312ms in state AUTH_REQ)",
             f"the broker refuses the login of {USER} ([0f3a]: Access denied): check that the IAM policy of these AWS "
-            "credentials allows kafka-cluster:Connect on the cluster, and that the region is the cluster's",
+            "credentials allows kafka-cluster:Connect on the cluster. Check the region too",
         ),
         ("no access token: https://idp/token gave no token", "no access token: https://idp/token gave no token"),
     ],

@@ -2,11 +2,11 @@
 
 from lockstep_runtime.service.cli import service_command
 
-ABOUT = """Let who may read a source topic read its remote topic: every ten minutes
-(sync.topic.acls.interval.seconds), and at once for a new topic, ACLs that the target lacks are added.
+ABOUT = """Copy the ACLs of source topics, so that their readers may read the remote topics. ACLs that the target lacks
+are added every ten minutes (sync.topic.acls.interval.seconds), and at once for a new topic.
 
-As MirrorMaker 2: ALLOW WRITE is never copied and ALLOW ALL becomes ALLOW READ; only literal topic names count, and
-nothing is revoked on the target, unless lockstep.acls.prefixed, .groups or .delete ask for more.
+As in MirrorMaker 2, ALLOW WRITE is never copied and ALLOW ALL becomes ALLOW READ. Only literal topic names count, and
+nothing is revoked on the target. lockstep.acls.prefixed, .groups and .delete change that.
 Several replicas may run: one acts in each flow, the others stand by.
 
 \b

@@ -28,8 +28,8 @@ class OAuthRules(Exception):
 
     def __init__(self, alias: str, authorizer: str) -> None:
         super().__init__(
-            f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), and what tokens grant cannot be "
-            "copied; let the issuer of the tokens grant the remote topics"
+            f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), which cannot be copied. Let the "
+            "issuer of the tokens grant the remote topics"
         )
 
 

@@ -113,12 +113,12 @@ def deletions(
     if found.silent:
         notes.append(
             f"{source} has no ACLs about {_resources(found.silent)} at all, so Lockstep leaves {_count(found.silent)} "
-            f"that it made on {target}: a cluster that lost its ACLs revokes nothing; delete them there if it is meant"
+            f"that it made on {target}. A cluster that lost its ACLs revokes nothing. To revoke them, delete them there"
         )
     if bound:
         notes.append(
-            f"Lockstep leaves {_count(bound)} on {target} that {source} revoked: the names are the same there, and "
-            f"{', '.join(shared)} may want what they allow, or bring it back; delete it on all of these clusters"
+            f"Lockstep leaves {_count(bound)} on {target} that {source} revoked. The names are the same there, and "
+            f"{', '.join(shared)} may need these ACLs or copy them back. Delete them on all of these clusters"
         )
     if len(ours) > limit:
         notes.append(

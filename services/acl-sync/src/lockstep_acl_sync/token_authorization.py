@@ -13,9 +13,9 @@ def about_tokens(admins: Mapping[str, Mapping[str, str]], target: str) -> tuple[
     """What is to be known of the clusters with OAuth logins, a sentence each, by the properties (Java's names) with
     which we ourselves log in."""
     return tuple(
-        f"principals of {alias} come from OAuth tokens (sasl.mechanism=OAUTHBEARER): ACLs are copied as they stand, "
-        f"and hold for tokens that bear the same principals on {target}; what an authorizer decides by the tokens "
-        "themselves is no ACL and is not copied"
+        f"principals of {alias} come from OAuth tokens (sasl.mechanism=OAUTHBEARER). ACLs are copied unchanged, and "
+        f"hold for tokens with the same principals on {target}. What an authorizer decides by the tokens themselves "
+        "is no ACL and is not copied"
         for alias, admin in admins.items()
         if admin.get("security.protocol", "").upper().startswith("SASL_")
         and admin.get("sasl.mechanism", "").upper() == "OAUTHBEARER"

@@ -2,12 +2,12 @@
 
 from lockstep_runtime.service.cli import service_command
 
-ABOUT = """Say where each consumer group of the source stands on the target: every minute
-(emit.checkpoints.interval.seconds) a checkpoint to SOURCE.checkpoints.internal for each partition in which a group has
-moved, as MirrorMaker 2 does, so that its MirrorClient and RemoteClusterUtils read them.
+ABOUT = """Translate the offsets of each consumer group of the source to the target. Every minute
+(emit.checkpoints.interval.seconds) each partition in which a group has moved gets a checkpoint in
+SOURCE.checkpoints.internal. MirrorMaker 2's MirrorClient and RemoteClusterUtils read them.
 
 With sync.group.offsets.enabled the group of the same name on the target is moved there too: only forwards, and only
-while nobody is in it. Which groups: `groups` and `groups.exclude`. Several replicas may run: they divide the groups.
+while it has no members. Which groups: `groups` and `groups.exclude`. Several replicas may run: they divide the groups.
 
 \b
   lockstep-checkpoint --config mm2.properties

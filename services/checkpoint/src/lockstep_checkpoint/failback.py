@@ -42,7 +42,7 @@ def place_back(
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
         return TranslatedOffset(there, behind=untold + own + missing)
     if isinstance(mine, NoRun):
-        return TranslatedOffset(None, why="its position is before the first one of which the flow itself tells")
+        return TranslatedOffset(None, why="its position is before the first one that the flow itself knows")
     if mine.at is None:
         return mine
     if mine.at > there:

@@ -90,7 +90,7 @@ def plan_group_sync(
     there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
     ahead = {one.where: one for one in _ahead(there, now, rewound)}
     if before is None:
-        return GroupSync(left_alone="looked at for the first time", ahead=tuple(ahead.values()))
+        return GroupSync(left_alone="read for the first time", ahead=tuple(ahead.values()))
     if before.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it had members on the target a moment ago", ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:

@@ -52,7 +52,7 @@ class OffsetTranslator:
         place = self._forth(topic, partition, upstream)
         if place.at is None and theirs is not None and theirs != topic:
             return TranslatedOffset(
-                None, why="its records come from the target, and no flow from there to here tells where from"
+                None, why="its records come from the target, and no flow from there to here knows their offsets"
             )
         return place
 

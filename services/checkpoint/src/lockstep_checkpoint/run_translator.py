@@ -207,4 +207,4 @@ def _back(known: RunMap, downstream: int) -> UpstreamPosition | str:
     if begin is not None and begin.downstream <= downstream:
         upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
         return UpstreamPosition(upstream, follows=False, known_until=begin.downstream, since=begin.upstream)
-    return "its position is before the first one of which the flow in the opposite direction tells"
+    return "its position is before the first one that the flow in the opposite direction knows"

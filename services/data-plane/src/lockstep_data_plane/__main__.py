@@ -5,8 +5,8 @@ from lockstep_runtime.service.cli import service_command
 ABOUT = """Copy records from source to target, in raw batches, inside Spark tasks (slots).
 
 One Spark driver serves all flows of the process; each flow has up to tasks.max slots (one per core where it is not
-set). What has been copied stands in the target's own log, so a slot that is killed anywhere goes on without losing or
-doubling a record. Needs Java 17 or newer (JAVA_HOME or PATH). Slots run on this machine, or where
+set). The target's own log shows what has been copied. So after a kill a slot continues without losing or
+duplicating a record. Needs Java 17 or newer (JAVA_HOME or PATH). Slots run on this machine, or where
 lockstep.spark.master says; lockstep.spark.conf.spark.... are Spark's own settings.
 
 \b

@@ -2,11 +2,11 @@
 
 from lockstep_runtime.service.cli import service_command
 
-ABOUT = """Show that each flow lives: every second (emit.heartbeats.interval.seconds) a record to the topic
-`heartbeats` on the flow's target, as MirrorMaker 2 does, so that its MirrorClient sees hops and upstream clusters.
+ABOUT = """Show that each flow lives. Every second (emit.heartbeats.interval.seconds) the topic `heartbeats` on the
+flow's target gets a record. From these, MirrorMaker 2's MirrorClient finds hops and upstream clusters.
 
-It runs for every ordered pair of clusters in the file, also where the flow itself is not enabled, unless
-emit.heartbeats.enabled is false for the pair. Several replicas may run: one acts in each flow, the others stand by.
+It runs for every ordered pair of clusters in the file, also if the flow itself is not enabled. It does not run for a
+pair with emit.heartbeats.enabled=false. Several replicas may run: one acts in each flow, the others stand by.
 
 \b
   lockstep-heartbeat --config mm2.properties

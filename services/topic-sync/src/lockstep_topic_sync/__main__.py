@@ -2,11 +2,11 @@
 
 from lockstep_runtime.service.cli import service_command
 
-ABOUT = """Keep the topics of each flow in step: create remote topics with the partitions and configs of their source
-topics, add partitions, and set what differs in their configs. Nothing is ever deleted on the target.
+ABOUT = """Keep the topics of each flow in step. Create remote topics with the partitions and configs of their source
+topics, add partitions, and alter configs that differ. Nothing is ever deleted on the target.
 
 Which topics: `topics` and `topics.exclude`, as MirrorMaker 2 reads them. A new topic is seen within seconds;
-refresh.topics.interval.seconds is the longest time. What is mirrored stands in the flow's state topic, which the
+refresh.topics.interval.seconds is the longest time. The flow's state topic has the list of mirrored topics, which the
 other services follow. Several replicas may run: one acts in each flow, the others stand by.
 
 \b

@@ -22,8 +22,8 @@ write
       --producer.config producer.properties --num.streams 2 --include 'orders.*,payments'
 
 Topics keep their names. The copy begins at the committed offsets of the consumer file's group.id, and commits to
-that group as MirrorMaker 1 did: tools that show lag continue to work, and MirrorMaker 1 can continue where this
-ended. While a MirrorMaker 1 is still in the group nothing is copied; stop it, and the copy begins by itself.
+that group as MirrorMaker 1 did. So tools that show lag continue to work, and MirrorMaker 1 can continue where this
+ended. While a MirrorMaker 1 is still in the group nothing is copied. Stop it, and the copy begins by itself.
 
 Records keep their partitions. MirrorMaker 2's and Lockstep's own keys are allowed in both files. What MirrorMaker 1
 does not do, heartbeats, checkpoints, ACLs, configs, is off unless they turn it on.

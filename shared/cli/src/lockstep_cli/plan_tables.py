@@ -83,7 +83,7 @@ def _facts(*facts: tuple[str, str]) -> RenderableType:
 def _runs(state: MigrationState) -> str:
     group = state.place.group
     if not state.place.watched:
-        return f"not looked at: other connectors run in group {group}"
+        return f"not checked: other connectors run in group {group}"
     if state.members:
         return f"yes, group {group} has {count_text(state.members, 'member')}"
     return f"no, group {group} has no members"

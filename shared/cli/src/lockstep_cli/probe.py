@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from lockstep_runtime.kafka.topic_reader import Record
 
 HELP = """\
-Ask both clusters of each flow of FILE, with the credentials in it, whether the flow can do its work; then wait for a
-heartbeat to arrive on the target, if the flow has heartbeats.
+Ask both clusters of each flow of FILE, with the credentials in it, whether the flow can do its work. If the flow has
+heartbeats, then wait until one arrives on the target.
 
 \b
   lockstep probe mm2.properties

@@ -78,8 +78,8 @@ class AppendedSkipper:
                 self._next = next((last + 1 for first, last in self._skips if first <= self._next <= last), None)
             if self._next is None:
                 raise RecordMismatch(
-                    "what the target held of ours there is gone from it, and the source's offsets up to "
-                    f"{record.offset} do not follow each other: records that were appended already may be gone from it"
+                    "our records there are gone from the target, and the source's offsets up to "
+                    f"{record.offset} have gaps. Records that were appended already may be gone from the source"
                 )
             self._next = record.offset + 1
 
@@ -106,5 +106,5 @@ def _held_against(record: PlainRecord, there: _LastRecord) -> None:
     if ours[1:] != record[1:]:
         raise RecordMismatch(
             f"the target's last record of ours, at its offset {ours.offset}, is not the source's at "
-            f"{record.offset}: records that were appended already are gone from the source or have changed"
+            f"{record.offset}. Records that were appended already are gone from the source or have changed"
         )

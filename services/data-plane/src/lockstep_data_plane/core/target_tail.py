@@ -169,9 +169,9 @@ class TargetTail:
         self.end = replace(self.end, read_to=self.log_end - 1)
         if self.removed >= 0 and row.producer_id not in producers and not self.shared:
             raise LogContradiction(
-                f"the target's log of {self._name} holds nothing any more at offset {self.removed}, behind our last "
-                f"record known at {self.end.downstream}, and its leader has forgotten our producer {row.producer_id}: "
-                "what was removed there may have been ours"
+                f"the target's log of {self._name} has nothing any more at offset {self.removed}, after our last "
+                f"known record at {self.end.downstream}. Its leader has forgotten our producer {row.producer_id}. "
+                "The removed records may have been ours"
             )
         self._remembered = {p: sequence for p, (known, sequence) in producers.items() if known == epoch}
         all_read = self.log_end >= appended_to
@@ -186,7 +186,7 @@ class TargetTail:
             if all_read and not row.begun and nothing:
                 raise LogContradiction(
                     f"the leader of {self._name} remembers our sequence {sequence} of producer {producer_id} in epoch "
-                    f"{epoch}, of which our row does not tell",
+                    f"{epoch}, which our row does not include",
                     epoch=epoch,
                 )
 
@@ -245,7 +245,7 @@ class TargetTail:
         if not row.begun and self._is_in_sequence(batch):
             raise LogContradiction(
                 f"the target's log holds at offset {batch.base_offset} what our producer {batch.producer_id} appended "
-                f"in epoch {batch.producer_epoch}, of which our row does not tell",
+                f"in epoch {batch.producer_epoch}, which our row does not include",
                 epoch=batch.producer_epoch,
             )
         inside = batch.base_offset <= row.downstream <= batch.last_offset
@@ -257,7 +257,7 @@ class TargetTail:
             return
         raise LogContradiction(
             f"the target's log holds at offset {row.downstream} what producer {batch.producer_id} appended there with "
-            f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}: it was "
+            f"sequence {at}, not our record with sequence {row.sequence} of producer {row.producer_id}. It was "
             "truncated and has grown again",
             GapCase.TARGET_TRUNCATED,
         )

@@ -117,8 +117,8 @@ class EventReporter:
         self._event(
             "Throttled",
             f"cluster {alias}",
-            f"cluster {alias}: its brokers slow this slot down, for we are over a quota (by {seconds:g} s at first); "
-            "copying goes on at the quota's rate",
+            f"cluster {alias}: its brokers throttle this slot, because it exceeds a quota (by {seconds:g} s at first). "
+            "It continues at the quota's rate",
             seconds=seconds,
         )
 

@@ -164,7 +164,7 @@ class OriginLookup:
     def _rule(self) -> ProvenanceRule:
         for cluster in (self._source, self._target):
             if not cluster.cluster_id:
-                raise BrokerUnreachable("the cluster does not tell its id", cluster.alias)
+                raise BrokerUnreachable("the cluster does not report its id", cluster.alias)
         return ProvenanceRule(
             mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id
         )

@@ -118,7 +118,7 @@ def _check_aliases(
         findings.problem(
             stated[-1],
             f"makes both aliases of {reader.flow} {aliases.target!r}. With a policy that keeps names each topic then "
-            f"counts as one of the target's own, and MirrorMaker mirrors none: remove {' and '.join(ALIAS_KEYS)}, for "
+            f"counts as one of the target's own, and MirrorMaker mirrors none. Remove {' and '.join(ALIAS_KEYS)}: "
             "the policy alone keeps the names",
         )
 
@@ -134,8 +134,8 @@ def check_shared_topics(layers: Layers, flows: Sequence[FlowSettings], findings:
                 continue
             found = Reader(layers, settings.flow).found(ALIAS_KEYS[what == SYNCS])
             message = (
-                f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}, so that "
-                f"groups of the one would be moved by positions of the other: {instead}"
+                f"lets {other.flow} and {settings.flow} both write their {what} to {topic} on {cluster}. Groups of "
+                f"one would be moved by positions of the other: {instead}"
             )
             findings.problem(found or ALIAS_KEYS[what == SYNCS], message)
 

@@ -119,7 +119,7 @@ def _remark(policy: PythonPolicy, reader: Reader, alias: str, findings: Diagnost
         findings.note(
             found,
             f"calls t of {alias} {remote}, and does not know that {remote} came from {alias} "
-            "(topic_source): a topic that goes round by other flows is not seen",
+            "(topic_source). A topic that comes back through other flows is not recognised",
         )
 
 

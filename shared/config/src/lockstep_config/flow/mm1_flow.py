@@ -92,8 +92,8 @@ def _check_by_key(reader: Reader, findings: Diagnostics) -> None:
         if found is not None and reader.boolean(key):
             findings.problem(
                 found,
-                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {reader.flow.source} has no place on "
-                f"{reader.flow.target} that could be told: remove this line, or set {LEGACY_PARTITIONING}=preserve",
+                f"is true, but with {LEGACY_PARTITIONING}=key an offset of {reader.flow.source} has no single "
+                f"offset on {reader.flow.target}: remove this line, or set {LEGACY_PARTITIONING}=preserve",
             )
 
 
@@ -109,8 +109,8 @@ def check_legacy_groups(flows: Sequence[FlowSettings], findings: Diagnostics, la
         if first != settings.flow and found is not None:
             findings.problem(
                 found,
-                f"is {legacy.group!r} for {first} and for {settings.flow}: positions of one group on "
-                f"{settings.flow.source} can be those of one flow only; give each a group of its own",
+                f"is {legacy.group!r} for {first} and for {settings.flow}: a group "
+                f"on {settings.flow.source} has the positions of one flow only; give each a group of its own",
             )
 
 

@@ -91,7 +91,7 @@ def _one_id_only(
         other, instead = f"exactly.once.source.support=enabled for {flow.target}", "disabled"
         key = f"{flow.target}.exactly.once.source.support"
     message = (
-        f"is relay for {flow}, and {other}: a transactional id cannot tell several origins apart; set "
+        f"is relay for {flow}, and {other}: a transactional id cannot distinguish several origins; set "
         f"{flow}.{KEY}=local, or {key}={instead}"
     )
     findings.problem(KEY, message)
@@ -143,18 +143,18 @@ def _settled(
     comes_back = leads_back(Link(flow, settings.topics), links)
     if comes_back and settings.checkpoint.enabled and settings.checkpoint.sync_group_offsets:
         message = (
-            f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} puts groups behind "
-            f"what they read of {flow.source}'s records; what was written on {flow.target} and they had not read on "
-            f"{flow.source} yet may be left out"
+            f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} places groups after "
+            f"the records of {flow.source} that they read. They may skip records that were written on {flow.target}, "
+            f"and that they had not read on {flow.source} yet"
         )
         findings.note(GROUPS, message)
     first = aliases.index(flow.source) < aliases.index(flow.target)
     if not comes_back or first or CONFIGS in layers.flow_lines(flow) or not settings.topic_sync.sync_configs:
         return settings
     message = (
-        f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} leaves configs as they "
-        f"are on {flow.target}: those of {flow.target}, which clusters names first, count; {flow}.{CONFIGS}=true and "
-        f"{Flow(flow.target, flow.source)}.{CONFIGS}=false turn that round"
+        f"topics come back from {flow.target} to {flow.source} under the same names, so {flow} does not change "
+        f"configs on {flow.target}. Those of {flow.target} count, because clusters names it first. To reverse that, "
+        f"set {flow}.{CONFIGS}=true and {Flow(flow.target, flow.source)}.{CONFIGS}=false"
     )
     findings.note(CONFIGS, message)
     return replace(settings, topic_sync=replace(settings.topic_sync, sync_configs=False))

@@ -104,7 +104,7 @@ def _fence(text: str) -> str:
     if text.strip().lower() == "marker":
         raise BadValue(
             f"is {text.strip()!r}, which was removed: transactions cost 4 to 9 % and close the window that the marker "
-            "only narrows; set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove "
+            "only narrows. Set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove "
             "this line"
         )
     return choice(text, ("chain",))

@@ -35,9 +35,9 @@ def mm1_names(name: str, flow: Flow) -> Mapping[str, str]:
 
 
 _ZOOKEEPER = (
-    "belongs to the consumer that kept its positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka "
-    "2.0: set bootstrap.servers of the source; positions are those that group.id has committed there, and "
-    "auto.offset.reset says where to begin without any"
+    "belongs to the consumer with positions in ZooKeeper, which MirrorMaker 1 itself has not read since Kafka 2.0. Set "
+    "bootstrap.servers of the source. The positions are those that group.id has committed there. Without any, "
+    "auto.offset.reset says where to begin"
 )
 _OLD_PRODUCER = "belongs to the Scala producer, which Kafka 2.0 removed"
 

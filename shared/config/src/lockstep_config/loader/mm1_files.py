@@ -93,9 +93,9 @@ def _add_entries(side: Side, path: Path, entries: Iterable[Entry], lines: _Lines
         elif line.key == "partitioner.class" and side == "producer" and not known_partitioner(line.value):
             lines.plain_problem(
                 entry,
-                f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it; records keep the "
-                "partition that they have on the source (lockstep.legacy.partitioning=preserve), or go where Java's "
-                "own partitioner puts their keys (key)",
+                f"is {line.value.strip()!r}, a Java class, which cannot run here: remove it. Records keep the "
+                "partition that they have on the source (lockstep.legacy.partitioning=preserve). With key, Java's own "
+                "partitioner chooses it",
             )
         else:
             _place(replace(entry, key=_mm2_key(side, alias, line.key)), lines)

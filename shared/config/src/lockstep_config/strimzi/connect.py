@@ -254,7 +254,7 @@ def _add_worker(source: ConnectorResource, flow: Flow, workers: Sequence[Part], 
         lines.lacks(
             key,
             f"is missing: name the topic in which Kafka Connect's workers keep the progress of {source.name or 'it'}, "
-            f"their {OFFSETS}; a file with the line {key} = TOPIC is given by --settings",
+            f"their {OFFSETS}. Pass a file with the line {key} = TOPIC by --settings",
         )
     _check_records_go_there(source, flow, lines)
 
@@ -272,6 +272,6 @@ def _check_records_go_there(source: ConnectorResource, flow: Flow, lines: Lines)
         return
     lines.note(
         source.place(key),
-        f"says that Kafka Connect's workers are on another cluster than {flow.target}: their {OFFSETS} has to be on "
-        f"{flow.target} for progress to be found, else `lockstep offsets alter` puts it there",
+        f"says that Kafka Connect's workers are on another cluster than {flow.target}. Progress is found only if their "
+        f"{OFFSETS} is on {flow.target}. Otherwise `lockstep offsets alter` writes it there",
     )

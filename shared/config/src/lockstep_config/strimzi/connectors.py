@@ -184,9 +184,9 @@ def _counts(said: ConfigSetting, flow: Flow, aliases: AliasesOf, lines: Lines) -
         lines.without_effect(said, f"the cluster's alias {clusters!r} counts, as in Strimzi")
         return False
     message = (
-        f"is {said.value!r}, but the cluster's alias is {clusters!r}. Of this form older versions of Strimzi take the "
+        f"is {said.value!r}, but the cluster's alias is {clusters!r}. With this form older versions of Strimzi use the "
         "cluster's and newer ones this line. If the copies on the target are named after the cluster, remove this "
-        "line; else write the form of apiVersion v1, with spec.target, in which this line counts"
+        "line. Otherwise write the form of apiVersion v1, with spec.target, in which this line counts"
     )
     lines.problem(said, message)
     return False

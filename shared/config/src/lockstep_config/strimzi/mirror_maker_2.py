@@ -165,7 +165,7 @@ def _is_target(one: _Mirror, worker: Part | None, lines: Lines) -> bool:
         return True
     message = (
         f"is {target!r}, but spec.connectCluster is {connect!r}: Kafka Connect writes to one cluster, so it must be "
-        "the target of every mirror; a resource for each target does the rest"
+        "the target of every mirror. Write a resource for each other target"
     )
     lines.problem(one.mirror.place("targetCluster"), message)
     return False

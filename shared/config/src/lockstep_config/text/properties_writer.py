@@ -29,7 +29,7 @@ def as_properties(entries: Iterable[Entry], path: Path) -> str:
 def plain_secrets(entries: Iterable[Entry], path: Path) -> tuple[Problem, ...]:
     """The lines in which a secret is written out, instead of a reference to where it is."""
     message = (
-        "holds a secret that is written out, so it would be in what is written: put it into a file and refer to it, "
+        "holds a secret that is written out, so the output would have it too. Put it into a file and refer to it, "
         "as in ${file:/run/secrets/kafka.properties:password}, or say --with-secrets"
     )
     return tuple(

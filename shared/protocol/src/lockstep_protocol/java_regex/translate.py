@@ -196,7 +196,7 @@ class _Parser(Tokens):
             return self._back_reference(char), True
         if char == "k":
             if not self.pop_if("<") or (name := self.pop_until(">", "a name without its >")) not in self.names:
-                self.refuse("\\k must name a group that stands before it")
+                self.refuse("\\k must name a group that precedes it")
             return f"(?P={name})", True
         if char == "b" and self.special() == "{":
             self.refuse("\\b{g} (grapheme cluster boundary) has no counterpart here")
@@ -211,7 +211,7 @@ class _Parser(Tokens):
             number += digit
             self.next += 1
         if int(number) > self.groups:
-            self.refuse(f"\\{number} refers to a group that does not stand before it")
+            self.refuse(f"\\{number} refers to a group that does not precede it")
         return f"(?:\\{number})"
 
     def _set_escape(self, char: str, flags: _Flags) -> str | None:

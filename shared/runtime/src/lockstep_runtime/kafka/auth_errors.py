@@ -45,7 +45,7 @@ def refused_login(why: str, login_text: str = "") -> str:
         if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM
             return (
                 f"the broker refuses the login{login} ({found['reason']}): check that the IAM policy of these AWS "
-                "credentials allows kafka-cluster:Connect on the cluster, and that the region is the cluster's"
+                "credentials allows kafka-cluster:Connect on the cluster. Check the region too"
             )
         return f"the broker refuses the login{login} ({found['reason']}): check sasl.jaas.config, and the user there"
     if (found := _VERIFIED.match(text)) is not None:

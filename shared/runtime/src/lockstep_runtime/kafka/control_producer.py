@@ -41,8 +41,8 @@ OF_ITS_TIME = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD
 """Of several records in one request the broker says the first of some and the second of others."""
 
 CLOCK_OFF = (
-    "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD), most likely because this machine's "
-    "clock is further from the broker's than the topic allows (message.timestamp.after.max.ms): set the clock"
+    "the broker does not accept a record (INVALID_TIMESTAMP or INVALID_RECORD). Most likely this machine's clock "
+    "is further from the broker's than the topic allows (message.timestamp.after.max.ms): set the clock"
 )
 
 LOST = frozenset(

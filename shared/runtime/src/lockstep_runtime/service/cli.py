@@ -41,7 +41,7 @@ Only GET and HEAD, nothing else is there. They show no configuration and no secr
 Exit codes: 0 ended cleanly, 1 crashed (the last line says why), 2 cannot start (configuration, usage, port),
 3 a record was refused, and lockstep.legacy.abort.on.send.failure asks to end then.
 Clusters that cannot be reached end nothing: it says so once and keeps trying.
-SIGQUIT (kill -QUIT) has it write to standard error where each of its threads stands."""
+On SIGQUIT (kill -QUIT) it writes the stack of each of its threads to standard error."""
 
 
 class FlowName(click.ParamType):

@@ -30,7 +30,7 @@ _OPTIONS = {
         "MS",
         "How often the group's positions are committed on the source.  [default: 60000]",
     ),
-    "name": ("NAME", "Tells legacy flows apart that have the same target and the same group.id."),
+    "name": ("NAME", "Distinguishes legacy flows with the same target and the same group.id."),
     "message.handler": ("CLASS", "Refused: it would change records, and Java classes cannot run here."),
     "consumer.rebalance.listener": ("CLASS", "Refused likewise."),
     "message.handler.args": ("TEXT", "Without effect."),
