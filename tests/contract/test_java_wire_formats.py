@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lockstep_protocol import mm2_codec
-from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
+from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.murmur2 import murmur2, partition_for
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from tests.support.jvm import call, jvm

@@ -19,8 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, encode_offset_sync
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync, decode_checkpoint, decode_heartbeat, encode_offset_sync
 from lockstep_protocol.names import Flow, events_topic, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import Leader, MirroredTopic, Row, decode_row

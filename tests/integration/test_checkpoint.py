@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from lockstep_protocol.mm2_codec import decode_checkpoint, encode_checkpoint, encode_offset_sync
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync, decode_checkpoint, encode_checkpoint, encode_offset_sync
 from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import MirroredTopic

@@ -10,8 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from lockstep_protocol.mm2_codec import decode_heartbeat, encode_heartbeat
-from lockstep_protocol.mm2_records import Heartbeat
+from lockstep_protocol.mm2_codec import Heartbeat, decode_heartbeat, encode_heartbeat
 from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, read_topic
 from tests.support.eventually import wait_until

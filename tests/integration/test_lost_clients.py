@@ -12,8 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_heartbeat.upstream_monitor import UpstreamMonitor
-from lockstep_protocol.mm2_codec import encode_heartbeat
-from lockstep_protocol.mm2_records import Heartbeat
+from lockstep_protocol.mm2_codec import Heartbeat, encode_heartbeat
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.util.clock import now_ms

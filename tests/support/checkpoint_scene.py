@@ -10,8 +10,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from lockstep_protocol.events import Event
-from lockstep_protocol.mm2_codec import decode_checkpoint, encode_offset_sync
-from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
+from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync, decode_checkpoint, encode_offset_sync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus

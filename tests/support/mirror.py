@@ -16,8 +16,7 @@ import psutil
 
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_codec import decode_offset_sync
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync, decode_offset_sync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.support.broker import Broker

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from tests.support import clusters, processes
 from tests.support.broker import Broker, started
 from tools.demo import scene, verdict

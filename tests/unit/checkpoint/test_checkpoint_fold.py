@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
-from lockstep_protocol.mm2_codec import UnsupportedRecordVersion, encode_checkpoint
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint, UnsupportedRecordVersion, encode_checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 TP = ("A.orders", 0)

@@ -1,7 +1,7 @@
 """MM2's checkpoint latency, by group and partition."""
 
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 

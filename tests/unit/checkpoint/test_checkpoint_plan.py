@@ -24,7 +24,7 @@ from lockstep_checkpoint.plan import (
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
-from lockstep_protocol.mm2_records import Checkpoint, OffsetSync
+from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy

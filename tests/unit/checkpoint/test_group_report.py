@@ -9,7 +9,7 @@ from lockstep_checkpoint.group_report import GONE, GroupReport, TranslationState
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_runtime.flow.context import FlowContext

@@ -16,7 +16,7 @@ from lockstep_checkpoint.group_sync import (
     rewinds,
     with_writes,
 )
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 ABSENT = TargetGroupState(GroupMembership.ABSENT)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from tests.unit.checkpoint.test_run_translator import GAP, TOPIC, copied, folded
 

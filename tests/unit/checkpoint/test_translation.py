@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.translation import SLOTS, TOO_OLD, History, OffsetSyncStore, advanced, translate
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 TOPIC = "orders"

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.instance_name import held_instance_name
+from lockstep_cli.run import held_instance_name
 from lockstep_config.loader.mm1_files import LegacyFiles
 from lockstep_runtime.service.mm1_options import legacy_arguments, legacy_options, mm1_files
 from tests.unit.golden.programs import installed

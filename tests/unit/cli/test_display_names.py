@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lockstep_cli.display_names import in_a_cell, visible, without_name
+from lockstep_cli.formatting import in_a_cell, visible, without_name
 from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.rows.state_rows import GroupStatus
 from tests.support.reports import progress, reported, topic

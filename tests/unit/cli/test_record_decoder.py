@@ -12,13 +12,15 @@ from lockstep_cli.watch import TOPICS
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.mm2_codec import (
+    Checkpoint,
+    Heartbeat,
+    OffsetSync,
     encode_checkpoint,
     encode_heartbeat,
     encode_offset_sync,
     encode_source_progress,
     encode_source_progress_reset,
 )
-from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import PartitionProgress
 

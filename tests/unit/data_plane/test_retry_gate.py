@@ -1,12 +1,12 @@
-"""A task that waits for a broker is woken by the first success, and keeps its pause between tries (`retry_gate.py`)."""
+"""A task that waits for a broker is woken by the first success, and keeps its pause between tries (`RetryGate`)."""
 
 import asyncio
 import time
 
 import pytest
 
-from lockstep_data_plane.slot import retry_gate
-from lockstep_data_plane.slot.retry_gate import RetryGate
+from lockstep_data_plane.slot import partition_task
+from lockstep_data_plane.slot.partition_task import RetryGate
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.util.errors import ClusterError
 
@@ -15,7 +15,7 @@ LONG = 3_600.0
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_gate, "AT_LEAST_S", 0.02)
+    monkeypatch.setattr(partition_task, "AT_LEAST_S", 0.02)
 
 
 async def _waiting(company: RetryGate, changes: list[asyncio.Event], seconds: float) -> list[asyncio.Task[None]]:
@@ -64,7 +64,7 @@ async def test_a_change_of_its_own_ends_it_at_once() -> None:
 
 
 async def test_retry_gate_waits_at_most_its_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_gate, "AT_MOST_S", 0.06)
+    monkeypatch.setattr(partition_task, "AT_MOST_S", 0.06)
     company, begun = RetryGate(), time.monotonic()
     await asyncio.wait_for(company.pause(asyncio.Event(), LONG), 1.0)
     assert time.monotonic() - begun >= 0.06

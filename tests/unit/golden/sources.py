@@ -25,7 +25,7 @@ from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.commands.command_vocabulary import SERVICES, VERBS, Connector, Scope, asked, owner_of_wanted
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, parse_changes
 from lockstep_protocol.events import Event, decode_event
-from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
+from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import ROWS, decode_row

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol import mm2_codec
-from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion
-from lockstep_protocol.mm2_records import Checkpoint, Heartbeat, OffsetSync
+from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, MalformedRecord, OffsetSync, UnsupportedRecordVersion
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 strings = st.text(st.characters(codec="utf-8"), max_size=50)

@@ -32,8 +32,7 @@ from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_config.flow import client_settings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
-from lockstep_protocol.mm2_codec import encode_checkpoint
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets

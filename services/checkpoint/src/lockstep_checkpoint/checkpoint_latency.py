@@ -4,7 +4,7 @@ legacy metrics share one (`mm2-behaviour.md` §6)."""
 from collections.abc import Collection, Iterable, Iterator
 
 from lockstep_checkpoint.metrics import LATENCY
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.sliding_window import Window, stats
 from lockstep_runtime.telemetry.metrics import Sample

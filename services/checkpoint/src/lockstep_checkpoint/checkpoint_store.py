@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_config.flow import client_settings
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import PARTITION, CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic

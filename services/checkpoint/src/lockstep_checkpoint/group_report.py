@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 
 IN_USE, REFUSED = "in-use", "refused"

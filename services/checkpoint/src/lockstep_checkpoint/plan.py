@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.filters import Names
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import ReplicationPolicy

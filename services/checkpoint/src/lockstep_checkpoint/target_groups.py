@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupMembership, TargetGroupState
 from lockstep_checkpoint.source_groups import read_group_offsets
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused

@@ -15,7 +15,7 @@ in signed 64-bit arithmetic that wraps; a bound that wrapped below zero makes B 
 
 from typing import TypeAlias
 
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 
 SLOTS = 64

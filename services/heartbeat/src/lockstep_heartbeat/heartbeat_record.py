@@ -1,6 +1,6 @@
 """What a flow's heartbeat says, and when its pulse changes. Pure."""
 
-from lockstep_protocol.mm2_records import Heartbeat
+from lockstep_protocol.mm2_codec import Heartbeat
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import FlowPulse
 

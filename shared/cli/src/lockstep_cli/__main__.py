@@ -1,7 +1,5 @@
 """The `lockstep` command. Each subcommand imports what it needs when it runs, so that `--help` answers at once."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The clusters of a flow, as commands reach them."""
 
-from __future__ import annotations
-
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings

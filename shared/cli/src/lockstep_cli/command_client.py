@@ -1,7 +1,5 @@
 """Append a command and wait for the events that answer it."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A command of an operator and what the services answer: who is asked, who has answered, what that comes to. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """`lockstep config check|show|convert`: what a configuration says, before anything runs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,19 +222,19 @@ def _write(to: Path, text: str, *, private: bool) -> None:
         stream.write(text)
 
 
-def _sum(file: Path, mistakes: tuple[Problem, ...], flows: list[str], alone: bool) -> str:
+def _sum(file: Path, mistakes: "tuple[Problem, ...]", flows: list[str], alone: bool) -> str:
     if mistakes:
         return f"{file} cannot be used: {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}"
     far = " as far as it shows alone" if alone else ""
     return f"{file} can be used{far}: " + (f"{', '.join(flows)} enabled" if flows else "no flow is enabled")
 
 
-def _as_json(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+def _as_json(problems: "Iterable[Problem]") -> list[dict[str, Any]]:
     return [{"file": str(p.file), "line": p.line or None, "key": p.key, "message": p.message} for p in problems]
 
 
-def _view_as_json(file: Path, found: View) -> dict[str, Any]:
-    def settings(some: Iterable[Setting]) -> list[dict[str, Any]]:
+def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
+    def settings(some: "Iterable[Setting]") -> list[dict[str, Any]]:
         return [
             {
                 "key": one.key,
@@ -246,7 +244,7 @@ def _view_as_json(file: Path, found: View) -> dict[str, Any]:
             for one in some
         ]
 
-    def flow(one: FlowView) -> dict[str, Any]:
+    def flow(one: "FlowView") -> dict[str, Any]:
         clients = {client: settings(some) for client, some in one.clients.items()}
         return {
             "flow": str(one.flow),
@@ -263,7 +261,7 @@ def _view_as_json(file: Path, found: View) -> dict[str, Any]:
     }
 
 
-def _as_tables(file: Path, found: View, everything: bool) -> Iterable[RenderableType]:
+def _as_tables(file: Path, found: "View", everything: bool) -> "Iterable[RenderableType]":
     yield _table(file, str(file), found.file)
     for alias, settings in found.clusters.items():
         yield _table(file, f"cluster {alias}", settings)
@@ -278,7 +276,7 @@ def _as_tables(file: Path, found: View, everything: bool) -> Iterable[Renderable
                 yield _table(file, f"{one.flow}, {client} on {alias}", own)
 
 
-def _table(file: Path, title: str, settings: Iterable[Setting]) -> RenderableType:
+def _table(file: Path, title: str, settings: "Iterable[Setting]") -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 

@@ -1,7 +1,5 @@
 """`lockstep pause|resume|stop|restart|refresh`: what is asked of a flow's services."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How commands end: what went wrong as a sentence on standard error, and an exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine

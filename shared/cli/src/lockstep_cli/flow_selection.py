@@ -1,7 +1,5 @@
 """Which flows of a file a command is about. Pure, but for reading the file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Handing a flow back to MirrorMaker 2: the last progress as offsets in its place. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

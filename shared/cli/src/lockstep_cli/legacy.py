@@ -1,7 +1,5 @@
 """`lockstep legacy`: in the place of `kafka-mirror-maker.sh`, with the same files and options."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -4,8 +4,6 @@ The keys are those of `lockstep_runtime.telemetry.log`, which a run does not imp
 services need.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo

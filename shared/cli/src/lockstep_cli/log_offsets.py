@@ -1,7 +1,5 @@
 """What both clusters say of the logs of a flow, read after its rows."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`lockstep takeover` and `lockstep handback`: from MirrorMaker 2 to Lockstep, and back."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,7 +43,7 @@ class LocationOptions:
     def is_empty(self) -> bool:
         return not any((self.origin, self.offsets_topic, self.connector, self.group))
 
-    def location(self, settings: FlowSettings) -> OffsetLocation:
+    def location(self, settings: "FlowSettings") -> "OffsetLocation":
         from lockstep_cli.offset_location import offset_location
         from lockstep_protocol.commands.command_vocabulary import Connector
         from lockstep_protocol.names import progress_topic
@@ -64,7 +62,7 @@ class LocationOptions:
         )
         return self.watched(place)
 
-    def watched(self, place: OffsetLocation) -> OffsetLocation:
+    def watched(self, place: "OffsetLocation") -> "OffsetLocation":
         """The same place, whose workers are watched unless only the connector has stopped."""
         if self.connector_stopped and place.origin != "connect":
             raise CannotUse("--connector-stopped is for a Connect cluster, whose workers run other connectors too")
@@ -107,7 +105,7 @@ class Consent:
         if not self.yes and not click.confirm(question, err=True):
             raise CannotUse("nothing was done")
 
-    def is_given(self, plan: TakeoverPlan | HandBack, shown: Iterable[RenderableType], question: str) -> bool:
+    def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
         """Show a plan to people, and whether it is to be carried out. Raises as `confirm`."""
         from lockstep_cli.status import console
 
@@ -120,7 +118,7 @@ class Consent:
         self.confirm(question)
         return True
 
-    def end(self, plan: TakeoverPlan | HandBack, done_text: str = "") -> int:
+    def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
         """`done_text`: the message when it is done."""
         if self.output == "json":
             echo_json({**plan.as_json(), "done": bool(done_text)})

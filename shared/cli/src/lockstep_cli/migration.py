@@ -1,7 +1,5 @@
 """A flow on its way from MirrorMaker 2 to Lockstep or back: what was found of both, and what is planned. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Where a MirrorMaker 2 keeps its progress, by its kind (`mm2-behaviour.md` §1.7). Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lockstep_cli.exit_codes import CannotUse
@@ -23,7 +21,7 @@ class OffsetLocation:
     group: str
     watched: bool = True
 
-    def is_same(self, other: OffsetLocation) -> bool:
+    def is_same(self, other: "OffsetLocation") -> bool:
         """Whether both keep their progress in the same records."""
         return (self.topic, self.connector) == (other.topic, other.connector)
 

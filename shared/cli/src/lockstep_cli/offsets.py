@@ -1,7 +1,5 @@
 """`lockstep offsets list|alter|reset`: where MM2's connectors go on, in the shape of Connect's REST API."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +32,12 @@ class OffsetsOptions:
     timeout: float
     output: str
 
-    def settings(self) -> FlowSettings:
+    def settings(self) -> "FlowSettings":
         from lockstep_cli.flow_selection import choose_one_flow
 
         return choose_one_flow(self.file, self.flow)
 
-    def scope(self) -> Scope:
+    def scope(self) -> "Scope":
         from lockstep_cli.exit_codes import CannotUse
         from lockstep_protocol.commands.command_vocabulary import Scope
 
@@ -48,7 +46,7 @@ class OffsetsOptions:
         except ValueError as exc:
             raise CannotUse(str(exc)) from exc
 
-    async def ask(self, settings: FlowSettings, verb: str, request: dict[str, Any] | None = None) -> CommandReply:
+    async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
         from lockstep_cli.command_client import ask, new_request
         from lockstep_cli.command_request import CommandReply
         from lockstep_cli.progress_display import ProgressDisplay
@@ -58,7 +56,7 @@ class OffsetsOptions:
             await ask(settings, reply, self.timeout)
         return reply
 
-    def show(self, reply: CommandReply) -> int:
+    def show(self, reply: "CommandReply") -> int:
         """Print what came, and return the exit code."""
         from lockstep_cli.command_request import exit_code
 
@@ -184,7 +182,7 @@ def reset(given: OffsetsOptions, topic: str | None, partition: int | None, dry_r
 
 
 def build_request(
-    connector: Connector, source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
+    connector: "Connector", source: str, body: str | None, topic: str | None, partition: int | None, offset: int | None
 ) -> dict[str, Any] | None:
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
     None for everything there is. Raises CannotUse."""

@@ -1,7 +1,5 @@
 """What the commands' arguments have in common."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
@@ -33,9 +31,9 @@ class Given:
     """A configuration by what names it: a file, or MirrorMaker 1's two; then `path` is the consumer's."""
 
     path: Path
-    legacy: LegacyFiles | None = None
+    legacy: "LegacyFiles | None" = None
 
-    def read(self, document: str = "") -> PropertiesText:
+    def read(self, document: str = "") -> "PropertiesText":
         """Its lines; of several resources, those of the one called `document`. Raises ConfigurationError."""
         from lockstep_config.loader.configuration import read, settled
         from lockstep_config.loader.mm1_files import legacy_text

@@ -1,7 +1,5 @@
 """Where a run's one log goes: every service's lines and the run's own, on standard output."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What one partition is doing, and how far behind it is, from its rows and from what both clusters say. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -57,7 +55,7 @@ class SlotOwners:
     """When each slot that has started spoke last."""
 
     @classmethod
-    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> SlotOwners:
+    def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
         return cls(
             {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
             {row.slot: row.at_ms for row in statuses if row.phase == "started"},

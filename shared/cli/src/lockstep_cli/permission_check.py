@@ -1,7 +1,5 @@
 """Which of the declared permissions we have, by what brokers say that we may do (KIP-430). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Plans of take-over and hand-back as a person is shown them. Pure: it prints nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType

@@ -1,8 +1,6 @@
 """`lockstep probe`: can a flow's clusters be reached with what the configuration says, may we do there what it needs,
 and does something arrive?"""
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid
@@ -80,7 +78,7 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
 
 
 async def _probe_flow(
-    settings: FlowSettings, canary: str | None, within: float, report_finding: Callable[[ProbeFinding], None]
+    settings: "FlowSettings", canary: str | None, within: float, report_finding: Callable[[ProbeFinding], None]
 ) -> None:
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_config.credentials.permissions import source_grants, target_grants
@@ -121,7 +119,7 @@ class Missing(Exception):
     """Something is not as it has to be; the message says what, and what to do."""
 
 
-async def _reached(cluster: Admin, within: float) -> str:
+async def _reached(cluster: "Admin", within: float) -> str:
     from lockstep_runtime.kafka.admin import PROBE
     from lockstep_runtime.util.errors import AdvertisedAddressUnresolved, ClusterError
 
@@ -140,7 +138,7 @@ async def _reached(cluster: Admin, within: float) -> str:
     return cluster.bootstrap
 
 
-async def _two_clusters(source: Admin, target: Admin) -> str:
+async def _two_clusters(source: "Admin", target: "Admin") -> str:
     """Raises Missing where both aliases lead to one."""
     ids = await source.cluster_id(), await target.cluster_id()
     if ids[0] == ids[1]:
@@ -152,7 +150,7 @@ async def _two_clusters(source: Admin, target: Admin) -> str:
     return f"{ids[0]} and {ids[1]}"
 
 
-async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
+async def _permitted(cluster: "Admin", grants: "Sequence[Grant]", every: Sequence[str]) -> str:
     from lockstep_cli.permission_check import HeldPermissions, missing_permissions, named_groups, topics_for
 
     there = await cluster.topic_names()
@@ -170,12 +168,12 @@ async def _permitted(cluster: Admin, grants: Sequence[Grant], every: Sequence[st
     return f"{len(grants)} needed, and what can be asked is there"
 
 
-async def _heartbeat(settings: FlowSettings, within: float) -> str:
+async def _heartbeat(settings: "FlowSettings", within: float) -> str:
     from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat
 
     aliases = settings.aliases
 
-    def ours(record: Record) -> bool:
+    def ours(record: "Record") -> bool:
         try:
             beat = decode_heartbeat(record.key, record.value)
         except MalformedRecord:
@@ -190,7 +188,7 @@ async def _heartbeat(settings: FlowSettings, within: float) -> str:
     return f"came after {arrival_s:.1f} s"
 
 
-async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
+async def _round_trip(settings: "FlowSettings", topic: str, within: float) -> str:
     from lockstep_cli.command_client import producing
 
     alias, flow = settings.flow.source, settings.flow
@@ -210,9 +208,9 @@ async def _round_trip(settings: FlowSettings, topic: str, within: float) -> str:
 
 
 async def _arrival(
-    settings: FlowSettings,
+    settings: "FlowSettings",
     topic: str,
-    meant: Callable[[Record], bool],
+    meant: "Callable[[Record], bool]",
     within: float,
     begin: Callable[[], Awaitable[None]] | None = None,
 ) -> float | None:
@@ -223,7 +221,7 @@ async def _arrival(
 
     arrived = asyncio.Event()
 
-    def hear(records: Sequence[Record]) -> None:
+    def hear(records: "Sequence[Record]") -> None:
         if any(meant(record) for record in records):
             arrived.set()
 

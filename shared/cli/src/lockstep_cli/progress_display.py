@@ -1,7 +1,5 @@
 """What is waited for, shown on a terminal."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`lockstep rack`: the rack of the Kubernetes node that a pod runs on, for `client.rack` (KIP-392)."""
 
-from __future__ import annotations
-
 import json
 import os
 import ssl

@@ -3,8 +3,6 @@
 Nothing raises: what a record is not is said in its line.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """How a flow is, as one value: a line for each of its parts, and what is in trouble. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

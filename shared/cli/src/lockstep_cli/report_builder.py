@@ -4,8 +4,6 @@ Progress is written at least every second while records move, and not at all whi
 rows comes in beside them: whether anybody runs at all as `replicas`, how far both clusters' logs go as `logs`.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import InitVar, dataclass

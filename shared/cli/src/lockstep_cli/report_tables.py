@@ -1,7 +1,5 @@
 """A `Report` as tables for a terminal, and as JSON. Pure: it prints nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -11,8 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.display_names import in_a_cell, visible, without_name
-from lockstep_cli.formatting import ago, count_text, in_bytes, in_time, lasting
+from lockstep_cli.formatting import ago, count_text, in_a_cell, in_bytes, in_time, lasting, visible, without_name
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
     IN_USE,

@@ -1,7 +1,5 @@
 """What to do when a service has ended by itself: start it again after a while, or end the run. Pure."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,15 +1,16 @@
 """`lockstep run FILE`: everything for a file in one terminal, the counterpart of `connect-mirror-maker.sh`."""
 
-from __future__ import annotations
-
 import asyncio
+import fcntl
 import os
-from collections.abc import Mapping, Sequence
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from lockstep_cli.instance_name import held_instance_name
 from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
@@ -18,6 +19,44 @@ from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
+
+MOST_RUNS = 100
+"""Runs beside each other on one host that get a number."""
+
+
+@contextmanager
+def held_instance_name(folder: Path | None = None) -> Iterator[str]:
+    """A name no other run on this host has, for as long as the context lasts.
+
+    A file lock holds it, which the operating system lets go of when this process ends, however it ends.
+    """
+    folder = folder or Path(tempfile.gettempdir())
+    host = socket.gethostname().partition(".")[0] or "localhost"
+    for number in range(1, MOST_RUNS + 1):
+        descriptor = _lock(folder / f"lockstep-run-{number}.lock")
+        if descriptor is not None:
+            break
+    else:  # no number to be had: a name that is not taken again is slower to start with, and still correct
+        yield f"{host}-p{os.getpid()}"
+        return
+    try:
+        yield f"{host}-{number}"
+    finally:
+        os.close(descriptor)
+
+
+def _lock(file: Path) -> int | None:
+    """A descriptor that holds the file's lock, or None when it belongs to another run or another user."""
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # not ours, or the folder cannot be written
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 class CannotStart(Exception):

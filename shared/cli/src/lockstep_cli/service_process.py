@@ -4,8 +4,6 @@ A child leads a session of its own, so that the terminal's Ctrl-C reaches only t
 started itself (Spark's JVM and workers) can be found and ended with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Which services a configuration needs, for which flows, and how each is started (`architecture.md` §4). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

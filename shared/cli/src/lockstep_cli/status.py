@@ -1,7 +1,5 @@
 """`lockstep status`: what a flow's state topic says, read once."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -102,7 +100,7 @@ async def command(
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
 
 
-def console() -> Console:
+def console() -> "Console":
     """Standard output: a terminal's own width, or one that folds no name."""
     from rich.console import Console
 
@@ -115,7 +113,7 @@ def _sentence(trouble: Exception) -> str:
     return f"{trouble}: the flow has never run" if isinstance(trouble, TopicMissing) else str(trouble)
 
 
-async def _read_report(settings: FlowSettings, timeout: float) -> Report:
+async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import target_client
@@ -151,7 +149,7 @@ async def _read_report(settings: FlowSettings, timeout: float) -> Report:
     )
 
 
-async def read_rows(settings: FlowSettings) -> tuple[Any, list[str]]:
+async def read_rows(settings: "FlowSettings") -> tuple[Any, list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterError and NewerVersion."""
     from lockstep_protocol.names import state_topic

@@ -1,8 +1,6 @@
 """Keep every service of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
 `service_process.py`)."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable, Mapping, Sequence

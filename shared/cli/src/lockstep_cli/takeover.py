@@ -6,8 +6,6 @@ its own yet, reading the flow's own place: `offset.storage.topic` under `lockste
 place too, nothing has to be written; else the offsets are written down once more, in our place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta

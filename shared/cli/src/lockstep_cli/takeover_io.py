@@ -3,8 +3,6 @@
 Everything here may be done twice, and again after it ended half-way: what is there already is not written again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence

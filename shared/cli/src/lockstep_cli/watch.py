@@ -1,7 +1,5 @@
 """`lockstep watch`: every record of a flow's control topics, decoded as it happens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -102,19 +100,19 @@ async def command(
 class _View:
     """One topic of one flow on the screen."""
 
-    settings: FlowSettings
+    settings: "FlowSettings"
     role: str
     topic: str
     alias: str
     conf: dict[str, str]
-    screen: _Screen
+    screen: "_Screen"
     from_beginning: bool
-    rows: RowChanges
+    rows: "RowChanges"
     showing: bool = False
     """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
     them."""
 
-    def apply(self, records: Sequence[Record]) -> None:
+    def apply(self, records: "Sequence[Record]") -> None:
         from lockstep_cli.record_decoder import decode
 
         for record in records:
@@ -125,12 +123,12 @@ class _View:
             if seen is not None and self.showing and self._is_ours(seen):
                 self.screen.show(str(self.settings.flow), self.role, record, seen)
 
-    def _is_ours(self, seen: DecodedRecord) -> bool:
+    def _is_ours(self, seen: "DecodedRecord") -> bool:
         """All flows into a cluster, and all of MM2's, beat in one topic."""
         return self.role != "heartbeats" or seen.kind != "heartbeat" or seen.about == str(self.settings.aliases)
 
 
-def _views(settings: FlowSettings, roles: Sequence[str], screen: _Screen, from_beginning: bool) -> list[_View]:
+def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", from_beginning: bool) -> list[_View]:
     from lockstep_cli.record_decoder import RowChanges
     from lockstep_config.flow import client_settings
     from lockstep_protocol import names
@@ -204,7 +202,7 @@ class _Screen:
     several_flows: bool
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def show(self, flow: str, role: str, record: Record, seen: DecodedRecord) -> None:
+    def show(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> None:
         if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
             return
         text = _as_json(flow, role, record, seen) if self.output == "json" else self._as_text(flow, role, record, seen)
@@ -215,7 +213,7 @@ class _Screen:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             self.closed.set()
 
-    def _as_text(self, flow: str, role: str, record: Record, seen: DecodedRecord) -> str:
+    def _as_text(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
         at = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000).astimezone()
         colour = "red" if seen.kind == "undecoded" else "cyan"
         columns = [
@@ -229,7 +227,7 @@ class _Screen:
         return "  ".join(column for column in columns if column)
 
 
-def _as_json(flow: str, role: str, record: Record, seen: DecodedRecord) -> str:
+def _as_json(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
     body: dict[str, Any] = {
         "flow": flow,
         "topic": record.topic,

@@ -25,7 +25,7 @@ from lockstep_client.remote_cluster import (
     translate_offsets,
     upstream_clusters,
 )
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
 
 __all__ = [

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 
 from lockstep_client.checkpoints import Groups, RemoteOffsets
 from lockstep_client.mirror_client import TIMEOUT, MirrorClient
-from lockstep_protocol.mm2_records import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.policy import ReplicationPolicy
 
 log = logging.getLogger("lockstep_client")

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.offset_run_log import consecutive
-from lockstep_protocol.mm2_codec import encode_offset_sync
-from lockstep_protocol.mm2_records import OffsetSync
+from lockstep_protocol.mm2_codec import OffsetSync, encode_offset_sync
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.sliding_window import Window

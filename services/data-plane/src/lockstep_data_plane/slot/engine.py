@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from lockstep_config import FlowSettings
+from lockstep_config.flow.client_settings import client_id
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, Measured, PartitionEvent, Ready, TopicChanged
@@ -28,13 +29,23 @@ from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
-from lockstep_data_plane.slot.slot_clusters import connect_clusters
+from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.util.clock import now_ms
+
+
+def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, ClusterClient]:
+    """Source and target, under the client ids that MM2's consumer and producer have. Raises BrokerUnreachable where
+    certificates are unusable; nothing is connected before the first request."""
+    flow, reading, writing = settings.flow, settings.clients.source_consumer, settings.clients.data_producer
+    source = connect_cluster(flow.source, reading, client_id(settings, f"replication-consumer-{slot}", reading))
+    target = connect_cluster(flow.target, writing, client_id(settings, f"replication-producer-{slot}", writing))
+    return source, target
+
 
 CHECK_INTERVAL_S = 0.5
 """How often silent brokers are looked for."""
