@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -38,30 +38,26 @@ PASSED_OVER = ("quarantined", "given_up", "target_lost")
 NAMES = ("topic", "remote topic", "partition", "group")
 """Columns whose cells stay on one line, however narrow the terminal."""
 
+PLAIN = (
+    *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
+    *("not_copying", "groups_held", "passed_over", "heartbeat"),
+)
+"""Values of a report that are in JSON as they are."""
+
+Cells = tuple[str | Text, ...]
+
 RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
 
 
 def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
     """The report for programs: its sums, its troubles, and the lines of `sections` (none named: of all)."""
-    body: dict[str, Any] = {
-        "flow": report.flow,
-        "at_ms": report.at_ms,
-        "fine": report.fine,
-        "lag_records": report.lag_records,
-        "lag_at_least": report.lag_at_least,
-        "lag_unknown": report.lag_unknown,
-        "lag_ms": report.lag_ms,
-        "not_copying": report.not_copying,
-        "groups_held": report.groups_held,
-        "passed_over": report.passed_over,
-        "heartbeat": report.heartbeat,
-        "acls": None if report.acls is None else asdict(report.acls),
-        "held_back": [asdict(one) for one in report.held_back],
-        "troubles": [asdict(trouble) for trouble in report.troubles],
-    }
-    for name, (lines, _) in SECTIONS.items():
+    body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
+    body["acls"] = None if report.acls is None else asdict(report.acls)
+    for name in ("held_back", "troubles"):
+        body[name] = [asdict(one) for one in getattr(report, name)]
+    for name, section in SECTIONS.items():
         if not sections or name in sections:
-            body[name] = [asdict(line) for line in lines(report) if line.trouble or not only_trouble]
+            body[name] = [asdict(line) for line in section.lines(report) if line.trouble or not only_trouble]
     return body
 
 
@@ -98,16 +94,16 @@ def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) 
     the total of each section, and those that are short."""
     yield _headline(report)
     if not sections and not only_trouble:
-        yield _services(report, report.services)
+        yield SECTIONS["services"].table("services", report, report.services)
         yield _sums(report)
-    for name, (lines, table) in SECTIONS.items():
-        some = [line for line in lines(report) if line.trouble or not only_trouble]
+    for name, section in SECTIONS.items():
+        some = [line for line in section.lines(report) if line.trouble or not only_trouble]
         if name in sections and some:
-            yield table(report, some)
+            yield section.table(name, report, some)
         elif name in sections:
             yield Text(f"no {name}" + (" in trouble" if only_trouble else ""), FAINT)
         elif not sections and not only_trouble and name in ("topics", "groups") and 0 < len(some) <= FEW:
-            yield table(report, some)
+            yield section.table(name, report, some)
     if not sections or only_trouble:
         yield from _troubles(report, None if only_trouble else FEW)
 
@@ -164,17 +160,6 @@ def _by_word(words: Iterable[str]) -> str:
     return ", ".join(f"{count:,} {word}" for word, count in counts.most_common()) or "none"
 
 
-def _table(title: str, *columns: str, numbers: Collection[str] = ()) -> Table:
-    table = Table(
-        title=f"\n{title}", title_justify="left", box=None, pad_edge=False, header_style=FAINT, title_style="bold"
-    )
-    for name in columns:
-        whole = name in NAMES
-        side: Literal["left", "right"] = "right" if name in numbers else "left"
-        table.add_column(name, justify=side, no_wrap=whole, overflow="ellipsis" if whole else "fold")
-    return table
-
-
 def _add_row(table: Table, *cells: str | Text) -> None:
     """A row whose texts are shown as they are, for names may look like markup, and on one line each."""
     whole = [column.no_wrap for column in table.columns] or [False] * len(cells)
@@ -212,58 +197,28 @@ def _word(word: str) -> Text:
     return Text(word, style.get(word, ""))
 
 
-def _services(report: Report, lines: Sequence[ServiceLine]) -> RenderableType:
-    table = _table("services", "service", "wanted", "replicas", "acting", "why", numbers=("replicas",))
-    for line in lines:
-        newest = max((one.since_ms for one in line.leaders), default=0)
-        instances = ", ".join(sorted({one.instance for one in line.leaders}))
-        count = "?" if line.replicas is None else str(line.replicas)
-        acting = f"{instances}, for {lasting(newest, report.at_ms)}" if instances and line.replicas != 0 else ""
-        _add_row(table, line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD))
-    return table
+def _service(report: Report, line: ServiceLine) -> Cells:
+    newest = max((one.since_ms for one in line.leaders), default=0)
+    instances = ", ".join(sorted({one.instance for one in line.leaders}))
+    count = "?" if line.replicas is None else str(line.replicas)
+    acting = f"{instances}, for {lasting(newest, report.at_ms)}" if instances and line.replicas != 0 else ""
+    return line.service, _word(line.wanted), count, acting, Text(line.trouble, BAD)
 
 
-def _topics(report: Report, lines: Sequence[TopicLine]) -> RenderableType:
-    numbers = "partitions", "behind", "lag"
-    table = _table("topics", "topic", "remote topic", "state", "partitions", "behind", "lag", "why", numbers=numbers)
-    for line in lines:
-        words = Text(" ").join(
-            [
-                _word(line.phase),
-                *([_word(line.wanted)] if line.wanted != "running" else []),
-                *([Text(f"{line.halted} halted", BAD)] if line.halted else []),
-            ]
-        )
-        _add_row(
-            table,
-            line.topic,
-            line.remote,
-            words,
-            f"{line.partitions:,}",
-            *_lag(line),
-            _why(line, "topic", line.topic, line.note),
-        )
-    return table
+def _topic(report: Report, line: TopicLine) -> Cells:
+    words = [_word(line.phase)]
+    words += [_word(line.wanted)] if line.wanted != "running" else []
+    words += [Text(f"{line.halted} halted", BAD)] if line.halted else []
+    count, why = f"{line.partitions:,}", _why(line, "topic", line.topic, line.note)
+    return line.topic, line.remote, Text(" ").join(words), count, *_lag(line), why
 
 
-def _partitions(report: Report, lines: Sequence[PartitionLine]) -> RenderableType:
-    numbers = "behind", "lag", "copied to", "slot"
-    table = _table(
-        "partitions", "partition", "state", "behind", "lag", "copied to", "slot", "written", "why", numbers=numbers
-    )
-    for line in lines:
-        name = f"{line.topic}-{line.partition}"
-        _add_row(
-            table,
-            name,
-            _word(line.state),
-            *_lag(line),
-            f"{line.upstream:,}" if line.upstream >= 0 else "",
-            str(line.slot) if line.slot >= 0 else "",
-            ago(line.written_ms, report.at_ms),
-            _why(line, "partition", name, line.why),
-        )
-    return table
+def _partition(report: Report, line: PartitionLine) -> Cells:
+    name = f"{line.topic}-{line.partition}"
+    copied_to = f"{line.upstream:,}" if line.upstream >= 0 else ""
+    slot, written = str(line.slot) if line.slot >= 0 else "", ago(line.written_ms, report.at_ms)
+    why = _why(line, "partition", name, line.why)
+    return name, _word(line.state), *_lag(line), copied_to, slot, written, why
 
 
 def _lag(line: TopicLine | PartitionLine) -> tuple[str, str]:
@@ -275,41 +230,67 @@ def _lag(line: TopicLine | PartitionLine) -> tuple[str, str]:
     return f"{line.lag_records:,}", "?" if line.lag_ms is None else in_time(line.lag_ms)
 
 
-def _slots(report: Report, lines: Sequence[SlotLine]) -> RenderableType:
-    numbers = "slot", "partitions", "resting", "in memory"
-    table = _table("slots", "slot", "state", "wanted", *numbers[1:], "why", numbers=numbers)
-    for line in lines:
-        held = in_bytes(line.held_bytes) if line.phase == "started" else ""
-        counts = f"{line.partitions:,}", f"{line.resting:,}", held
-        _add_row(table, str(line.slot), line.phase, _word(line.wanted), *counts, Text(line.trouble, BAD))
-    return table
+def _slot(report: Report, line: SlotLine) -> Cells:
+    held = in_bytes(line.held_bytes) if line.phase == "started" else ""
+    counts = f"{line.partitions:,}", f"{line.resting:,}", held
+    return str(line.slot), line.phase, _word(line.wanted), *counts, Text(line.trouble, BAD)
 
 
-def _groups(report: Report, lines: Sequence[GroupLine]) -> RenderableType:
-    numbers = "exact", "behind", "read again", "waiting"
-    table = _table(
-        "groups", "group", "state", "exact", "behind", "read again", "waiting", "synced", "why", numbers=numbers
-    )
-    for line in lines:
-        _add_row(
-            table,
-            line.group,
-            _word(line.readiness),
-            f"{line.exact:,}",
-            f"{line.behind:,}",
-            f"{line.records:,}" if line.behind else "",
-            f"{line.waiting:,}",
-            "yes" if line.synced else "",
-            _why(line, "group", line.group, line.why),
+def _group(report: Report, line: GroupLine) -> Cells:
+    again = f"{line.records:,}" if line.behind else ""
+    counts = f"{line.exact:,}", f"{line.behind:,}", again, f"{line.waiting:,}"
+    why = _why(line, "group", line.group, line.why)
+    return line.group, _word(line.readiness), *counts, "yes" if line.synced else "", why
+
+
+class Section(NamedTuple):
+    """What can be asked for: the lines of a report, and how they are shown."""
+
+    lines: Callable[[Report], Sequence[Any]]
+    columns: tuple[str, ...]
+    numbers: tuple[str, ...]
+    """Columns that are aligned to the right."""
+    cells: Callable[[Report, Any], Cells]
+
+    def table(self, title: str, report: Report, lines: Sequence[Any]) -> Table:
+        table = Table(
+            title=f"\n{title}", title_justify="left", box=None, pad_edge=False, header_style=FAINT, title_style="bold"
         )
-    return table
+        for name in self.columns:
+            whole = name in NAMES
+            side: Literal["left", "right"] = "right" if name in self.numbers else "left"
+            table.add_column(name, justify=side, no_wrap=whole, overflow="ellipsis" if whole else "fold")
+        for line in lines:
+            _add_row(table, *self.cells(report, line))
+        return table
 
 
-SECTIONS: dict[str, tuple[Callable[[Report], Sequence[Any]], Callable[[Report, Any], RenderableType]]] = {
-    "services": (lambda report: report.services, _services),
-    "topics": (lambda report: report.topics, _topics),
-    "partitions": (lambda report: report.partitions, _partitions),
-    "slots": (lambda report: report.slots, _slots),
-    "groups": (lambda report: report.groups, _groups),
+SECTIONS = {
+    "services": Section(
+        lambda report: report.services, ("service", "wanted", "replicas", "acting", "why"), ("replicas",), _service
+    ),
+    "topics": Section(
+        lambda report: report.topics,
+        ("topic", "remote topic", "state", "partitions", "behind", "lag", "why"),
+        ("partitions", "behind", "lag"),
+        _topic,
+    ),
+    "partitions": Section(
+        lambda report: report.partitions,
+        ("partition", "state", "behind", "lag", "copied to", "slot", "written", "why"),
+        ("behind", "lag", "copied to", "slot"),
+        _partition,
+    ),
+    "slots": Section(
+        lambda report: report.slots,
+        ("slot", "state", "wanted", "partitions", "resting", "in memory", "why"),
+        ("slot", "partitions", "resting", "in memory"),
+        _slot,
+    ),
+    "groups": Section(
+        lambda report: report.groups,
+        ("group", "state", "exact", "behind", "read again", "waiting", "synced", "why"),
+        ("exact", "behind", "read again", "waiting"),
+        _group,
+    ),
 }
-"""What can be asked for: the lines of a report, and how they are shown."""
