@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit
+from lockstep_cli.exit_codes import CannotUse, Exit, asynchronous
 from lockstep_cli.options import Given, configuration_argument, echo_json, output_option
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def command() -> None:
 @configuration_argument
 @click.option("--alone", is_flag=True, help="Look at FILE alone: what it refers to may not be there yet.")
 @output_option
-def check(given: Given, alone: bool, output: str) -> None:
+@asynchronous
+async def check(given: Given, alone: bool, output: str) -> int:
     """Read FILE as `lockstep run` would and name everything that is wrong with it, each with file, line and key. Then
     name what deserves a second look, and which keys have no effect here and why.
 
@@ -88,7 +89,7 @@ def check(given: Given, alone: bool, output: str) -> None:
         for problem in (*notes, *unused):
             click.echo(str(problem))
         click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
-    raise SystemExit(int(Exit.USAGE if mistakes else Exit.FINE))
+    return Exit.USAGE if mistakes else Exit.FINE
 
 
 @command.command(short_help="Show what counts, and which line says so.", epilog=EXIT_CODES)
@@ -96,7 +97,8 @@ def check(given: Given, alone: bool, output: str) -> None:
 @click.argument("flow", required=False)
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what FILE states.")
 @output_option
-def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
+@asynchronous
+async def show(given: Given, flow: str | None, everything: bool, output: str) -> int:
     """Show the effective settings of FLOW (written 'A->B' with the quotes), or of all flows of FILE that are enabled.
     Each value has the file, the line and the key that it comes from.
 
@@ -109,25 +111,19 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
       lockstep config show mm2.properties 'A->B' --all
       lockstep config show mm2.properties --output json | jq '.flows[].settings[] | select(.origin)'
     """
-    from lockstep_cli.exit_codes import CannotUse
     from lockstep_cli.flow_selection import chosen
-    from lockstep_config import ConfigurationError
     from lockstep_config.loader.configuration import build_layers, configured
     from lockstep_config.report.effective import view
 
     file = given.path
-    try:
-        text = given.read()
-        loaded = configured(text, file, os.environ)
-        enabled = [settings for settings in loaded.flows if settings.enabled]
-        flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
-    except (CannotUse, ConfigurationError) as exc:
-        click.echo(str(exc), err=True)
-        raise SystemExit(int(Exit.USAGE)) from exc
+    text = given.read()
+    loaded = configured(text, file, os.environ)
+    enabled = [settings for settings in loaded.flows if settings.enabled]
+    flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
     found = view(text, build_layers(text, file, os.environ), file, flows)
     if output == "json":
         echo_json(_view_as_json(file, found))
-        return
+        return Exit.FINE
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -135,6 +131,7 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
         console.width = 1000  # readers of single lines want whole lines
     for part in _as_tables(file, found, everything):
         console.print(part)
+    return Exit.FINE
 
 
 @command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=EXIT_CODES)
@@ -151,7 +148,8 @@ def show(given: Given, flow: str | None, everything: bool, output: str) -> None:
     help="Of several resources in FILE, the one called NAME or NAMESPACE/NAME.",
 )
 @click.option("--with-secrets", is_flag=True, help="Also where secrets are written out, which stops it else.")
-def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> None:
+@asynchronous
+async def convert(given: Given, to: Path | None, document: str, with_secrets: bool) -> int:
     """Write FILE, in any form, as an mm2.properties file that means the same; a comment above each line says where it
     came from. References such as ${file:...} stay references.
 
@@ -173,16 +171,12 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
     from lockstep_config.text.properties_writer import as_properties, plain_secrets
 
     file = given.path
-    try:
-        text = given.read(document)
-        if text.problems:
-            raise ConfigurationError(text.problems)
-        if not with_secrets and (plain := plain_secrets(text.entries, file)):
-            raise ConfigurationError(plain)
-        resource = _resource(given, document) if to == RESOURCE else ""
-    except ConfigurationError as exc:
-        click.echo(str(exc), err=True)
-        raise SystemExit(int(Exit.USAGE)) from exc
+    text = given.read(document)
+    if text.problems:
+        raise ConfigurationError(text.problems)
+    if not with_secrets and (plain := plain_secrets(text.entries, file)):
+        raise ConfigurationError(plain)
+    resource = _resource(given, document) if to == RESOURCE else ""
     written = resource or as_properties(text.entries, file)
     if to is None or resource:
         click.echo(written, nl=False)
@@ -193,6 +187,7 @@ def convert(given: Given, to: Path | None, document: str, with_secrets: bool) ->
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
         click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
+    return Exit.FINE
 
 
 def _resource(given: Given, document: str) -> str:
@@ -215,9 +210,9 @@ def _write(to: Path, text: str, *, private: bool) -> None:
     try:
         opened = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     except OSError as exc:
-        why = "is there already: remove it, or name another" if isinstance(exc, FileExistsError) else exc.strerror
-        click.echo(f"{to} {why}" if isinstance(exc, FileExistsError) else f"{to} cannot be written: {why}", err=True)
-        raise SystemExit(int(Exit.USAGE)) from exc
+        exists = isinstance(exc, FileExistsError)
+        why = "is there already: remove it, or name another" if exists else f"cannot be written: {exc.strerror}"
+        raise CannotUse(f"{to} {why}") from exc
     with os.fdopen(opened, "w", encoding="ascii") as stream:
         stream.write(text)
 
