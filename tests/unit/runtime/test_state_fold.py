@@ -18,7 +18,7 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     Wanted,
 )
-from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, OWNERS, UNLED, StateFold, owner_label
+from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, StateFold, owner_label
 
 
 def topic(name: str, term: int = 0, **more: object) -> MirroredTopic:
@@ -86,9 +86,13 @@ def test_progress_of_an_epoch_that_is_over_does_not_count() -> None:
 
 
 def test_every_kind_of_row_has_its_writer() -> None:
-    assert {*OWNERS, *UNLED, *BY_ROW} == set(KINDS.values())
-    assert len(OWNERS) + len(UNLED) + len(BY_ROW) == len(KINDS)
-    assert DIVIDED.keys() <= OWNERS.keys()
+    assert {kind: row.owned_by for kind, row in KINDS.items()} == {
+        **{"topic": "topic-sync", "acl": "acl-sync", "acl-binding": "acl-sync", "group": "checkpoint"},
+        **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
+        **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot")),
+    }
+    assert all(kind.owned_by is None for kind in BY_ROW)
+    assert all(kind.owned_by for kind in DIVIDED)
 
 
 @pytest.mark.parametrize(

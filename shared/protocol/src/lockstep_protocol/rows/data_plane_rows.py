@@ -12,7 +12,7 @@ PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
 
 
-@row_kind("partition", "topic", "partition")
+@row_kind("partition", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress(Row):
     """How far a partition's chain of appends has got, as last written down. Owner: data plane (the slot).
@@ -160,7 +160,7 @@ class PartitionProgress(Row):
         return self.located or bool(self.begins)
 
 
-@row_kind("runs", "topic", "partition", "chunk")
+@row_kind("runs", "topic", "partition", "chunk", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRuns(Row):
     """Stretches along which downstream minus upstream is constant: one chunk of a partition's ended ones. Owner: data
@@ -189,7 +189,7 @@ class OffsetRuns(Row):
     """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
 
 
-@row_kind("assignment", "slot")
+@row_kind("assignment", "slot", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment(Row):
     """What a slot is to copy.
@@ -204,7 +204,7 @@ class Assignment(Row):
     """The slot drains everything, says so in its status and ends."""
 
 
-@row_kind("slot", "slot")
+@row_kind("slot", "slot", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus(Row):
     """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
@@ -234,7 +234,7 @@ class SlotStatus(Row):
     """How long their acknowledgement took, as `PartitionProgress.age_window`."""
 
 
-@row_kind("origin", "producer_id")
+@row_kind("origin", "producer_id", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin(Row):
     """The flow and the origin of a producer id in the target's log. Owner: data plane (the driver; a slot where it
@@ -252,7 +252,7 @@ class Origin(Row):
     target_cluster_id: str
 
 
-@row_kind("legacy")
+@row_kind("legacy", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyGroup(Row):
     """The consumer group on the source as which a legacy flow keeps its positions. Owner: data plane (the driver).

@@ -64,6 +64,9 @@ class Row(ControlRecord):
     kind: ClassVar[str] = ""
     identified_by: ClassVar[tuple[str, ...]] = ()
     """The fields of which `identity` consists, unless a kind says otherwise."""
+    owned_by: ClassVar[str | None] = None
+    """The service that owns the rows of the kind. They count only in the newest term of its leader. None: no leader
+    writes them, or each row says whose it is."""
     at_ms: int = 0
     term: int = 0
 
@@ -98,11 +101,11 @@ ROWS: dict[str, type[Row]] = {}
 R = TypeVar("R", bound=Row)
 
 
-def row_kind(kind: str, *identified_by: str) -> Callable[[type[R]], type[R]]:
+def row_kind(kind: str, *identified_by: str, owner: str | None) -> Callable[[type[R]], type[R]]:
     """Makes a frozen dataclass the row of a kind, which `decode_row` then knows, with these fields as its identity."""
 
     def register(cls: type[R]) -> type[R]:
-        cls.kind, cls.identified_by = kind, identified_by
+        cls.kind, cls.identified_by, cls.owned_by = kind, identified_by, owner
         ROWS[kind] = cls
         return cls
 

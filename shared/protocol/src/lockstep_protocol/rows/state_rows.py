@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-@row_kind("topic", "source_topic")
+@row_kind("topic", "source_topic", owner="topic-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredTopic(Row):
     """A source topic and its remote topic. Owner: topic-sync. The data plane copies those in phase `mirrored`.
@@ -84,7 +84,7 @@ class MirroredTopic(Row):
         return self.partitions if by_key else min(self.partitions, self.target_partitions)
 
 
-@row_kind("acl")
+@row_kind("acl", owner="acl-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclStatus(Row):
     """The state of ACL sync. Owner: acl-sync. phase: `in-sync` | `no-authorizer` | `not-permitted` | `oauth` |
@@ -111,7 +111,7 @@ class AclStatus(Row):
         return ("sync",)
 
 
-@row_kind("acl-binding")
+@row_kind("acl-binding", owner="acl-sync")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedAcl(Row):
     """A binding that ACL sync made on the target. Owner: acl-sync. Words as Kafka spells them (TOPIC, LITERAL, ALLOW).
@@ -140,7 +140,7 @@ class CopiedAcl(Row):
         return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
 
 
-@row_kind("group", "group")
+@row_kind("group", "group", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
     """The position of a consumer group on the target. Owner: checkpoint. One row a group, all its partitions in it."""
@@ -176,7 +176,7 @@ class GroupStatus(Row):
     """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
 
 
-@row_kind("flow")
+@row_kind("flow", owner="heartbeat")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPulse(Row):
     """The flow's own heartbeat as last acknowledged.
@@ -194,7 +194,7 @@ class FlowPulse(Row):
         return (f"{self.source}->{self.target}",)
 
 
-@row_kind("wanted", "scope")
+@row_kind("wanted", "scope", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Row):
     """What an operator wants of a part of the flow's work. Owner: topic-sync, for the checkpoint connector checkpoint
@@ -211,7 +211,7 @@ class Wanted(Row):
     changes."""
 
 
-@row_kind("restarts", "owner", "subject")
+@row_kind("restarts", "owner", "subject", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts(Row):
     """Starts of what failed, in a row, where they are limited (`lockstep.auto.restart.*`). Owner: the leader `owner`.
@@ -231,7 +231,7 @@ class Restarts(Row):
     counts from none."""
 
 
-@row_kind("handover")
+@row_kind("handover", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover(Row):
     """Whose progress the flow continued from, or left its own to. Without an owner: `lockstep takeover` and `handback`
@@ -256,7 +256,7 @@ class Handover(Row):
         return ("progress",)
 
 
-@row_kind("leader", "service")
+@row_kind("leader", "service", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader(Row):
     """The acting replica of a service in this flow. The record's own offset is the term (`architecture.md` §4,

@@ -8,21 +8,11 @@ from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.rows.state_rows import (
     ROWS,
-    AclStatus,
-    Assignment,
-    CopiedAcl,
-    FlowPulse,
     GroupStatus,
-    Handover,
     Leader,
-    LegacyGroup,
-    MirroredTopic,
-    OffsetRuns,
-    Origin,
     PartitionProgress,
     Restarts,
     Row,
-    SlotStatus,
     Wanted,
     decode_row,
 )
@@ -30,41 +20,26 @@ from lockstep_runtime.state.leadership import leader_label
 
 R = TypeVar("R", bound=Row)
 
-OWNERS: Mapping[type[Row], str] = {
-    MirroredTopic: "topic-sync",
-    AclStatus: "acl-sync",
-    CopiedAcl: "acl-sync",
-    FlowPulse: "heartbeat",
-    Assignment: "data-plane",
-    Origin: "data-plane",
-    LegacyGroup: "data-plane",
-    GroupStatus: "checkpoint",
-}
-"""The service that owns the rows of a kind. They count only in the newest term of their label (`owner_label`)."""
-
 DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
 """Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
 its own."""
 
 BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
-"""Kinds each row of which says whose it is."""
+"""Kinds each row of which says whose it is. Other kinds without an owner have no term: slots order theirs by the epochs
+of their producer id, and commands write theirs."""
 
-UNLED: frozenset[type[Row]] = frozenset({Handover, Leader, PartitionProgress, OffsetRuns, SlotStatus})
-"""Kinds without a leader's term: slots order their rows by the epochs of their producer id, and by the driver's
-assignments. Operators write `Handover` rows by a command, of which there is no leader."""
-
-DIVIDED_SERVICES = frozenset(OWNERS[kind] for kind in DIVIDED)
+DIVIDED_SERVICES = frozenset(kind.owned_by for kind in DIVIDED)
 
 
 def owner_label(row: Row) -> str | None:
-    """The label whose leader alone may write the row (`Leader.service`), None for `UNLED` kinds."""
+    """The label whose leader alone may write the row (`Leader.service`); None: a kind without one."""
     match row:
         case Restarts():
             return row.owner
         case Wanted():
             service = owner_of_wanted(row.scope)
             return leader_label(service, 0, divided=service in DIVIDED_SERVICES)
-    owner = OWNERS.get(type(row))
+    owner = row.owned_by
     by = DIVIDED.get(type(row))
     if owner is None or by is None:
         return owner
