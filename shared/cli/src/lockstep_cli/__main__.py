@@ -1,11 +1,11 @@
 """The `lockstep` command. Each subcommand imports what it needs when it runs, so that `--help` answers at once."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
+from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
 
@@ -45,7 +45,8 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
-def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str) -> None:
+@asynchronous
+async def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
@@ -64,7 +65,7 @@ def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str
     """
     from lockstep_cli import run as running
 
-    sys.exit(running.run_or_say(file, access=access, log_level=log_level, log_format=log_format))
+    return await running.run(file, access=access, log_level=log_level, log_format=log_format)
 
 
 if __name__ == "__main__":

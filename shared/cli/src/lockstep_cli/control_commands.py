@@ -68,7 +68,7 @@ def _command(verb: ControlCommand) -> click.Command:
         from lockstep_cli.command_request import CommandReply, exit_code
         from lockstep_cli.exit_codes import CannotUse, Exit
         from lockstep_cli.flow_selection import choose_flows
-        from lockstep_cli.progress_display import ProgressDisplay
+        from lockstep_cli.progress_display import progress_display
         from lockstep_protocol.commands.command_vocabulary import Scope
 
         try:
@@ -80,7 +80,7 @@ def _command(verb: ControlCommand) -> click.Command:
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE
-        with ProgressDisplay(replies):
+        with progress_display(replies):
             await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
         if output == "json":
             echo_json({"flows": [reply.as_json() for reply in replies]})

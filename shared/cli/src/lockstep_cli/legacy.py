@@ -1,10 +1,10 @@
 """`lockstep legacy`: in the place of `kafka-mirror-maker.sh`, with the same files and options."""
 
-import sys
 from typing import Any
 
 import click
 
+from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import run_options
 from lockstep_runtime.http.access import AccessPolicy
 
@@ -48,11 +48,12 @@ def _options(command: Any) -> Any:
     name="legacy", short_help="Run in the place of a MirrorMaker 1, with its files.", help=HELP, epilog=EXIT_CODES
 )
 @_options
-def command(access: AccessPolicy, log_level: str | None, log_format: str, **legacy: Any) -> None:
+@asynchronous
+async def command(access: AccessPolicy, log_level: str | None, log_format: str, **legacy: Any) -> int:
     from lockstep_cli import run as running
     from lockstep_runtime.service.mm1_options import mm1_files
 
     files = mm1_files(legacy)
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
-    sys.exit(running.run_or_say(files, access=access, log_level=log_level, log_format=log_format))
+    return await running.run(files, access=access, log_level=log_level, log_format=log_format)

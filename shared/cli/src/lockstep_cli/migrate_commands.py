@@ -206,7 +206,7 @@ async def handback(
     from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.handback import plan_hand_back
     from lockstep_cli.plan_tables import hand_back_shown
-    from lockstep_cli.progress_display import ProgressDisplay
+    from lockstep_cli.progress_display import progress_display
     from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
 
     consent.check()
@@ -217,7 +217,7 @@ async def handback(
         consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
         consent = replace(consent, yes=True)
         reply = stop_question(settings)
-        with ProgressDisplay([reply]):
+        with progress_display([reply]):
             await stop_and_drain(settings, place, reply, timeout)
         if (stopped := exit_code([reply])) is not Exit.FINE:
             for line in reply.as_lines():

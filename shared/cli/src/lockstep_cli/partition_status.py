@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine, PartitionState
+from lockstep_cli.report import COPYING, NOT_BEGUN, SILENT, STALLED, UNASSIGNED, UNKNOWN, PartitionLine
 from lockstep_protocol.lag import (
     NOT_ASKED,
     SILENT_AFTER_S,
@@ -85,9 +85,7 @@ def judged(
     why = why_unknown(row, topic, source, target_end, silent=silent)
     lag = behind(row, topic, source, target_end, silent=silent)
     slot = slots.by_partition.get(tp, -1)
-    standing = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
-    if standing.state == UNKNOWN:
-        standing = replace(standing, why=why)
+    state, state_reason = _standing(topic, number, row, wanted, slot, slots, logs, lag, at_ms, by_key)
     halted = row is not None and row.phase == "halted"
     return PartitionLine(
         topic=topic.source_topic,
@@ -95,15 +93,15 @@ def judged(
         phase=NOT_BEGUN if row is None else row.phase,
         wanted=wanted,
         lag_records=lag,
-        lag_ms=_lag_ms(row, lag, standing.state, slots.heard_ms.get(slot, 0), at_ms),
+        lag_ms=_lag_ms(row, lag, state, slots.heard_ms.get(slot, 0), at_ms),
         upstream=-1 if row is None else row.upstream,
         source_end=source.end if source is not None else -1 if row is None else row.source_end,
         slot=slot if slot >= 0 or row is None else row.slot,
         written_ms=0 if row is None else row.at_ms,
         case="" if row is None else row.case,
         trouble=((row.reason if row is not None else "") or "halted without a reason") if halted else "",
-        state=standing.state,
-        why=standing.why or ("" if lag is not None else why),
+        state=state,
+        why=state_reason or ("" if lag is not None else why),
         quarantined=0 if row is None else row.quarantined,
         given_up=0 if row is None else row.given_up,
         target_lost=0 if row is None else row.target_lost,
@@ -135,32 +133,33 @@ def _standing(
     lag: int | None,
     at_ms: int,
     by_key: bool,
-) -> PartitionState:
-    """Its state in one word: `copying` only where everything that can be known says so."""
+) -> tuple[str, str]:
+    """Its state in one word, and the reason where it is not plain: `copying` only where everything that can be known
+    says so."""
     if row is not None and row.phase == "halted":
-        return PartitionState("halted")
+        return "halted", ""
     if wanted != "running":
-        return PartitionState(wanted)
+        return wanted, ""
     if topic.phase != "mirrored":
-        return PartitionState(NOT_BEGUN if row is None else topic.phase)
+        return (NOT_BEGUN if row is None else topic.phase), ""
     if number >= topic.copied(by_key=by_key):
-        return PartitionState(NOT_BEGUN if row is None else UNASSIGNED, "the target's topic has no such partition")
+        return (NOT_BEGUN if row is None else UNASSIGNED), "the target's topic has no such partition"
     if row is None:
-        return PartitionState(NOT_BEGUN)
+        return NOT_BEGUN, ""
     if is_of_another_log(row, topic):
-        return PartitionState(NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet")
+        return NOT_BEGUN, "the topic was created anew, and nothing of it is copied yet"
     if row.phase != COPYING:
-        return PartitionState(row.phase)
+        return row.phase, ""
     if slot not in slots.heard_ms:
-        return PartitionState(UNASSIGNED, "no slot copies it" if slot < 0 else f"slot {slot} has not started")
+        return UNASSIGNED, ("no slot copies it" if slot < 0 else f"slot {slot} has not started")
     if slots.silent(slot, at_ms):
-        return PartitionState(SILENT, f"slot {slot} has said nothing lately")
+        return SILENT, f"slot {slot} has said nothing lately"
     if lag is None:
-        return PartitionState(UNKNOWN)
+        return UNKNOWN, ""
     known_before = logs.earlier.get((row.topic, row.partition), -1)
     if lag and at_ms - row.at_ms > MOVES_WITHIN_MS and known_before - 1 > row.upstream:
-        return PartitionState(STALLED, "the source has more, and the copy does not move")
-    return PartitionState(COPYING)
+        return STALLED, "the source has more, and the copy does not move"
+    return COPYING, ""
 
 
 def _lag_ms(row: PartitionProgress | None, lag: int | None, state: str, heard_ms: int, at_ms: int) -> int | None:

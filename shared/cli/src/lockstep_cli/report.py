@@ -33,14 +33,6 @@ def longest(values: Iterable[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
-    """What a partition does, as one word, with the reason where it is not plain."""
-
-    state: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Acting:
     """The replica that acts as `label`, a service or one of its shares of the work, and since when."""
 

@@ -1,20 +1,18 @@
 """`lockstep run FILE`: everything for a file in one terminal, the counterpart of `connect-mirror-maker.sh`."""
 
-import asyncio
 import fcntl
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
-from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
+from lockstep_config import Configuration, FlowSettings, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
@@ -59,26 +57,17 @@ def _lock(file: Path) -> int | None:
     return descriptor
 
 
-class CannotStart(Exception):
-    """An obstacle that starting again would not remove; the message says what to do, line by line."""
-
-
 def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
     """Read the file, or MirrorMaker 1's two, and see that what it needs is there, before anything is started.
 
-    Raises CannotStart with everything that is wrong with the file, or with the sentence about Java.
+    Raises ConfigurationError with everything that is wrong with the file, and CannotUse with the sentence about Java.
     """
-    try:
-        configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
-    except ConfigurationError as exc:
-        raise CannotStart(str(exc)) from exc
+    configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
     services = plan_services(configuration)
     if not services:
-        raise CannotStart(
-            f"{configuration.path}: no flow is enabled and heartbeats are off, so there is nothing to run"
-        )
+        raise CannotUse(f"{configuration.path}: no flow is enabled and heartbeats are off, so there is nothing to run")
     if any(plan.name == DATA_PLANE for plan in services) and (sentence := missing_java(environment)):
-        raise CannotStart(sentence)
+        raise CannotUse(sentence)
     return configuration, services
 
 
@@ -88,13 +77,14 @@ def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
     return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
 
 
-def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
-    """Run everything for `file` until asked to end; returns the exit code. Raises CannotStart before any process."""
+async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
+    """Run everything for `file` until asked to end; returns the exit code. Raises CannotUse and ConfigurationError
+    before any process."""
     configuration, services = check(file, os.environ)
     try:
         access.check()
     except PagesUnusable as exc:
-        raise CannotStart(str(exc)) from exc
+        raise CannotUse(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
     levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
     with held_instance_name() as instance:
@@ -115,19 +105,6 @@ def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None
             log.info("info", route(settings, services), str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
             log.info("warning", str(problem))
-        return asyncio.run(_supervise(commands, log))
-
-
-def run_or_say(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
-    """`run` for a command: what prevents a start is on standard error, and the exit code is 2."""
-    try:
-        return run(file, access=access, log_level=log_level, log_format=log_format)
-    except CannotStart as exc:
-        click.echo(str(exc), err=True)
-        return 2
-
-
-async def _supervise(commands: Mapping[str, Sequence[str]], log: RunOutput) -> int:
-    supervisor = Supervisor(commands, say=log.info, hear=log.add_line)
-    log.when_closed(supervisor.stop)
-    return await supervisor.run()
+        supervisor = Supervisor(commands, say=log.info, hear=log.add_line)
+        log.when_closed(supervisor.stop)
+        return await supervisor.run()
