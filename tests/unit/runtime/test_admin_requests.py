@@ -12,7 +12,7 @@ from confluent_kafka.admin import ListConsumerGroupsResult
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from lockstep_acl_sync.token_authorization import by_tokens
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
 CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"

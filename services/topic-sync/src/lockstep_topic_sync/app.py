@@ -15,8 +15,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.admin_types import TopicDescription
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s

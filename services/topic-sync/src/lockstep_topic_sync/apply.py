@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import NewTopic
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
 from lockstep_topic_sync.plan import Alter, Create, Grow
 
 Tried = Callable[[Mapping[str, Mapping[str, str | None]]], Awaitable[Outcome[None]]]

@@ -18,8 +18,7 @@ from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
 Positions = Mapping[TopicPartition, GroupOffset]

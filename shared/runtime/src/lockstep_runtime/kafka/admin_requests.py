@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.kafka.auth_errors import (
     NOT_A_BROKER,
     NOT_VERIFIED,
@@ -28,7 +29,6 @@ from lockstep_runtime.kafka.auth_errors import (
 from lockstep_runtime.kafka.client_factory import certificate_error, create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict, missing_operation, words
-from lockstep_runtime.kafka.outcome import Outcome
 from lockstep_runtime.telemetry.tracing import step
 from lockstep_runtime.util.errors import (
     AdvertisedAddressUnresolved,

@@ -7,8 +7,7 @@ from functools import cached_property
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""

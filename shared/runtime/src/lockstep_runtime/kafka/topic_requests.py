@@ -17,8 +17,7 @@ from confluent_kafka.admin import NewTopic as ConfluentNewTopic
 
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, in_pieces, together
-from lockstep_runtime.kafka.admin_types import NewTopic, TopicDescription
-from lockstep_runtime.kafka.outcome import Outcome
+from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
 
 DESCRIBED_AT_ONCE = 500
