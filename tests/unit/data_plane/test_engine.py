@@ -106,6 +106,8 @@ async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: b
     scene.append(0)
     await scene.has_copied(1)
     if cut:
+        asked = scene.source.connections.values()
+        await eventually(lambda: any(connection.unanswered for connection in asked), within=3, what="a fetch is out")
         scene.source.cut()
     else:
         scene.source.fetch_codes.append(KafkaErrorCode.NOT_LEADER_OR_FOLLOWER)
