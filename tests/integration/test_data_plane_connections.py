@@ -96,7 +96,7 @@ def copying(topic: str, number: int = 0) -> PartitionMachine:
 
 
 def fetched_elsewhere(partition: PartitionMachine, *batches: Batch) -> None:
-    partition.step(Fetched(partition.incarnation, batches, AbortedTransactions(), -1))
+    partition.step(Fetched(partition.incarnation, batches, AbortedTransactions(), -1, size=0, now_ms=0))
 
 
 def no_trouble(partition: PartitionMachine, why: str) -> None:

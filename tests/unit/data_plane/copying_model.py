@@ -303,7 +303,8 @@ class Slot:
         batches, aborted = self.source.fetch(p.fetch_from, count)
         if batches:
             p.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
-            self.fetched.append(Fetched(p.incarnation, batches, AbortedTransactions(aborted), self.source.end))
+            aborts = AbortedTransactions(aborted)
+            self.fetched.append(Fetched(p.incarnation, batches, aborts, self.source.end, size=0, now_ms=0))
 
     def deliver(self) -> None:
         if self.fetched:

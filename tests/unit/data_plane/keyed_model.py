@@ -116,7 +116,8 @@ class KeyedSlot:
         p = self.partition
         batches, aborted = self.source.fetch(p.position, count + 1)
         if p.reads and batches:
-            p.step(Fetched(p.incarnation, batches, AbortedTransactions(aborted), self.source.end))
+            aborts = AbortedTransactions(aborted)
+            p.step(Fetched(p.incarnation, batches, aborts, self.source.end, size=0, now_ms=0))
 
     def open(self, _: int = 0) -> None:
         """A transaction begins, or takes in what waits."""

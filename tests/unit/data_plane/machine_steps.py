@@ -40,7 +40,7 @@ def admit(p: PartitionMachine, *batches: Batch, source_end: int | None = None) -
     if batches:
         p.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
     end = p.row().source_end if source_end is None else source_end
-    return p.step(Fetched(p.incarnation, batches, AbortedTransactions(), end))
+    return p.step(Fetched(p.incarnation, batches, AbortedTransactions(), end, size=0, now_ms=0))
 
 
 def launch(p: PartitionMachine) -> InFlightBatch:

@@ -1,7 +1,5 @@
 """What is counted of a partition, and record age and replication latency, from batch headers."""
 
-import pytest
-
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
@@ -37,7 +35,6 @@ def test_a_row_of_anybody_gets_counts_that_belong_together() -> None:
     stats = CopyStats()
     outgoing_batches = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]
     stats.fetched([], 900, 1500)
-    stats.count(records=5, bytes=sum(p.size for p in outgoing_batches))
     stats.acknowledged([Ack(outgoing, 0, outgoing.size) for outgoing in outgoing_batches], 1600)
     another = PartitionProgress(topic="t", partition=0, records=700, bytes=70_000, read_bytes=1, counts_since=3)
     row = stats.in_row(another)
@@ -72,8 +69,3 @@ def test_a_delete_horizon_is_no_time_of_a_record() -> None:
     one = batch(records(0, 2))._replace(base_timestamp=90_000)
     stats.fetched([one._replace(attributes=one.attributes | DELETE_HORIZON)], 1, 5000)
     assert stats.in_row(ROW).age_window[1:] == (3999,) * 4
-
-
-def test_counts_are_those_of_fields_of_the_row() -> None:
-    with pytest.raises(KeyError, match="miles"):
-        CopyStats().count(miles=1)

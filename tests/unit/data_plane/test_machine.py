@@ -207,7 +207,7 @@ class TestTheTable:
         p = partition()
         for event in (Failed(), AllAnswered(), Resumed(ROW, LastAppend(-1, -1))):
             p.step(event)
-        late = p.step(Fetched(1, [batch(records(0, 2))], AbortedTransactions(), 2))
+        late = p.step(Fetched(1, [batch(records(0, 2))], AbortedTransactions(), 2, size=0, now_ms=0))
         assert (late.appends, p.records_held, p.incarnation) == (False, 0, 2)
 
 

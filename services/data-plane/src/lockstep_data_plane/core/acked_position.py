@@ -7,7 +7,6 @@ from dataclasses import replace
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_protocol.offsets import DownstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
@@ -71,7 +70,6 @@ class AckedPosition:
         """The target has these."""
         for ack in acks:
             outgoing = ack.outgoing
-            self.count(outgoing, ack.size)
             self.last_timestamp = outgoing.max_timestamp
             self.reached(outgoing.covers, outgoing.leader_epoch)
             for first, begin, count in consecutive(outgoing.offsets):
@@ -83,12 +81,7 @@ class AckedPosition:
         """Several partitions of the target have these. Of places in their logs nothing is said: neither offset syncs
         nor runs."""
         for ack in acks:
-            self.count(ack.outgoing, ack.size)
             self.last_timestamp = max(self.last_timestamp, ack.outgoing.max_timestamp)
-
-    def count(self, outgoing: OutgoingBatch, size: int) -> None:
-        """The target has the outgoing batch, which was sent in so many bytes."""
-        self.stats.count(records=outgoing.count, bytes=size)
 
     def _ends_as(self, append_sequence: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = (

@@ -30,20 +30,18 @@ class CopyStats:
         self._age = Window()
         self._latency = Window()
 
-    def count(self, **counts: int) -> None:
-        """Count. Raises KeyError for what no field of the row counts."""
-        for name, count in counts.items():
-            self.counts[name] += count
-
     def fetched(self, batches: Iterable[Batch], size: int, now_ms: int) -> None:
         """Batches came from the source, `size` bytes together."""
         self._since_ms = self._since_ms or now_ms
-        self.count(read_bytes=size)
+        self.counts["read_bytes"] += size
         _measure(self._age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
 
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
-        """The target has these, and they are counted: measure their latency."""
+        """The target has these: count them, and measure their latency."""
         outgoing_batches = [ack.outgoing for ack in acks]
+        for ack in acks:
+            self.counts["records"] += ack.outgoing.count
+            self.counts["bytes"] += ack.size
         self._latency_ms = max(0, now_ms - outgoing_batches[-1].max_timestamp)
         _measure(self._latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in outgoing_batches))
 

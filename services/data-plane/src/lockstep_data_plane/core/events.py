@@ -23,13 +23,15 @@ class Received(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """Batches of the source, fetched for this incarnation of the partition. `source_end` is the end of its log, or of
-    what is committed there."""
+    """Batches of the source, `size` bytes together, fetched for this incarnation of the partition. `source_end` is the
+    end of its log, or of what is committed there."""
 
     incarnation: int
     batches: Sequence[Batch]
     aborted: AbortedTransactions
     source_end: int
+    size: int
+    now_ms: int
 
 
 class ConnectionReady(NamedTuple):
@@ -46,14 +48,6 @@ class Acked(NamedTuple):
     base_offset: int
     now_ms: int
     times_replaced: bool = False
-
-
-class Measured(NamedTuple):
-    """The age of batches that were fetched, `size` bytes together, counts now: what is sent does not wait for that."""
-
-    batches: Sequence[Batch]
-    size: int
-    now_ms: int
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -192,7 +186,6 @@ PartitionEvent = (
     | Fetched
     | ConnectionReady
     | Acked
-    | Measured
     | Failed
     | Refused
     | RowLoaded

@@ -68,6 +68,7 @@ class PartitionMachine(PartitionView):
         if not self.awaits(event.incarnation):
             return Ready(self._phase)
         self._acked.source_end = event.source_end
+        self._acked.stats.fetched(event.batches, event.size, event.now_ms)
         report: tuple[Report, ...] = ()
         if event.batches:
             sends = self._phase is Phase.COPYING
@@ -264,10 +265,6 @@ class PartitionMachine(PartitionView):
         return self._count(self._transaction.committed(), event.now_ms)
 
     # -- what is written down ------------------------------------------------------------------------------------------
-
-    def _on_measured(self, event: events.Measured) -> Ready:
-        self._acked.stats.fetched(event.batches, event.size, event.now_ms)
-        return Ready(self._phase, self._fetch_from if self._reads else None)
 
     def _on_runs_written(self, event: events.RunsWritten) -> Ready:
         self._acked.runs.written(event.rows)

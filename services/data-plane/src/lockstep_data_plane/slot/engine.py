@@ -12,7 +12,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, Measured, PartitionEvent, Ready, TopicChanged
+from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE
@@ -71,7 +71,6 @@ class SlotEngine:
         self._control_writer = control_writer
         self.partitions: dict[TopicPartition, PartitionMachine] = {}
         self._moved: set[PartitionMachine] = set()
-        self._unmeasured: list[tuple[PartitionMachine, Measured]] = []
         self.appended = self.appended_bytes = 0
         """Records acknowledged by the target in this run, and bytes of their batches."""
         self._changes: dict[PartitionMachine, asyncio.Event] = {}
@@ -107,7 +106,7 @@ class SlotEngine:
             self._plane,
             is_held_back=self._origins.holds,
             on_fetched=self._on_fetched,
-            on_delivered=self._delivered,
+            on_delivered=self._sender.pump,
             on_trouble=self._on_fetch_lost,
         )
 
@@ -270,13 +269,7 @@ class SlotEngine:
 
     def _with_provenance(self, partition: PartitionMachine) -> None:
         self._update_held(partition)
-        self._delivered()
-
-    def _delivered(self) -> None:
         self._sender.pump()
-        for partition, measured in self._unmeasured:  # what has been sent does not wait for statistics
-            partition.step(measured)
-        self._unmeasured.clear()
 
     def _classify(self, delivery: Delivery) -> None:
         p, fetched = delivery.partition, delivery.fetched
@@ -285,11 +278,11 @@ class SlotEngine:
         if fetched.code:
             self._happen(p, self._error_handler.on_fetch_error(p, fetched.code))
             return
-        self._unmeasured.append((p, Measured(delivery.batches, len(fetched.records), now_ms())))
         committed = self._plane.isolation_level == "read_committed"
         end = fetched.last_stable if committed else fetched.high_watermark
         aborted = AbortedTransactions(fetched.aborted)
-        self._happen(p, Fetched(delivery.incarnation, delivery.batches, aborted, end))
+        size = len(fetched.records)
+        self._happen(p, Fetched(delivery.incarnation, delivery.batches, aborted, end, size, now_ms()))
         if not delivery.batches and p.lag == 0:
             self._reporter.well(p)
 
