@@ -73,6 +73,8 @@ class AppendSequence:
     @property
     def others(self) -> tuple[tuple[int, int], ...]:
         """As `PartitionProgress.others`."""
+        if len(self._sequences) == 1:
+            return ()
         return tuple(sorted((p, s) for p, s in self._sequences.items() if p != self.producer_id))
 
     def enqueue(self, outgoing: OutgoingBatch, producer_id: int = -1) -> None:

@@ -84,7 +84,7 @@ class PartitionMachine(PartitionView):
         if self._phase is Phase.LOCATING and not self.records_to_skip:
             self._move(PhaseEvent.LOCATED)
         fetch_from = self._fetch_from if self._reads else None
-        return Ready(self._phase, fetch_from, appends=bool(event.batches), report=report, persist=True)
+        return Ready(self._phase, fetch_from, None, bool(event.batches), (), report, True)
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Ready:
         appends, batch = self._routing.appends_to(event.to), None

@@ -157,16 +157,14 @@ class RunLog:
         upstream, downstream, count = upstream + known, downstream + known, count - known
         if count <= 0 or downstream < self._downstream_end:
             return
-        run = Run(upstream, downstream, count)
         last = self._open
-        if last is None:
-            self._open = run
-        elif upstream == last.upstream_end and downstream == last.downstream_end:
-            self._open = last._replace(length=last.length + count)
+        if last is not None and upstream == self._upstream_end and downstream == self._downstream_end:
+            self._open = Run(last.upstream, last.downstream, last.length + count)
         else:
-            self._open = run
-            self._end(last)
-        self._ends_after(run)
+            self._open = Run(upstream, downstream, count)
+            if last is not None:
+                self._end(last)
+        self._ends_after(self._open)
 
     def _end(self, run: Run) -> None:
         if not self._chunks or len(self._chunks[-1].runs) >= CHUNK:
@@ -232,10 +230,10 @@ def _below(run: Run, upstream: int, downstream: int) -> Run:
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))
 
 
-def consecutive(offsets: Iterable[int]) -> list[tuple[int, int, int]]:
-    """Stretches of consecutive upstream offsets as (first offset, index of the first, count)."""
-    if isinstance(offsets, range):
-        return [(offsets.start, 0, len(offsets))]
+def consecutive(offsets: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Stretches of consecutive upstream offsets, which ascend, as (first offset, index of the first, count)."""
+    if offsets and offsets[-1] - offsets[0] + 1 == len(offsets):
+        return [(offsets[0], 0, len(offsets))]
     runs: list[tuple[int, int, int]] = []
     for index, offset in enumerate(offsets):
         if runs and runs[-1][0] + runs[-1][2] == offset:

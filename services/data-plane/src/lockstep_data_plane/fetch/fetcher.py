@@ -256,17 +256,19 @@ class Fetcher:
     def set_held(self, partition: PartitionMachine, size: int) -> None:
         """Note that the partition holds so many bytes that were delivered; it may have room again."""
         roomier = self.budget.set_held(partition, size + self._undelivered.get(partition, 0))
-        self._wake(roomier)
+        if roomier:
+            self._wake()
         fetch_connection = self._fetched_by.get(partition)
         if fetch_connection is not None:
             fetch_connection.wake.set()
 
     def _reserve(self, fetch_connection: FetchConnection, size: int) -> None:
         """So many bytes may come on the connection."""
-        self._wake(self.budget.reserve(fetch_connection, size))
+        if self.budget.reserve(fetch_connection, size):
+            self._wake()
 
-    def _wake(self, roomier: bool) -> None:
-        for fetch_connection in self._connections.values() if roomier else ():
+    def _wake(self) -> None:
+        for fetch_connection in self._connections.values():
             fetch_connection.wake.set()
             fetch_connection.more_room.set()
 

@@ -243,8 +243,9 @@ class SlotEngine:
         if ready.persist:
             self._moved.add(partition)
         if ready.counted:
-            self.appended += sum(ack.outgoing.count for ack in ready.counted)
-            self.appended_bytes += sum(ack.size for ack in ready.counted)
+            for ack in ready.counted:
+                self.appended += ack.outgoing.count
+                self.appended_bytes += ack.size
             if self._control_writer.syncs is not None and partition.in_one_log:
                 self._control_writer.syncs.acknowledged(partition.tp, ready.counted)
             self._reporter.well(partition)
