@@ -138,12 +138,13 @@ class AppendSequence:
         return acks
 
     def _ack(self, done: InFlightBatch) -> Ack:
-        expected = self.downstream + 1
-        foreign = max(0, done.base_offset - expected)
-        self._sequences[self._current] = add_sequence(done.sequence, done.outgoing.count - 1)
-        self.downstream = max(self.downstream, done.base_offset + done.outgoing.count - 1)
-        self._held -= done.outgoing.size
-        return Ack(done.outgoing, done.base_offset, done.outgoing.size, foreign)
+        outgoing, begin = done.outgoing, done.base_offset
+        size, further = outgoing.size, outgoing.count - 1
+        foreign = max(0, begin - self.downstream - 1)
+        self._sequences[self._current] = add_sequence(done.sequence, further)
+        self.downstream = max(self.downstream, begin + further)
+        self._held -= size
+        return Ack(outgoing, begin, size, foreign)
 
     def on_failure(self, sent: InFlightBatch) -> None:
         """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers

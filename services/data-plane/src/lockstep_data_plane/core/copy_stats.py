@@ -6,6 +6,7 @@ first record and the largest one. Its records count as spread evenly between the
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from lockstep_data_plane.core.append_sequence import Ack
@@ -34,16 +35,17 @@ class CopyStats:
         """Batches came from the source, `size` bytes together."""
         self._since_ms = self._since_ms or now_ms
         self.counts["read_bytes"] += size
-        _measure(self._age, now_ms, (_span(batch) for batch in batches if not batch.attributes & CONTROL))
+        _measure(self._age, now_ms, [_span(batch) for batch in batches if not batch.attributes & CONTROL])
 
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
         """The target has these: count them, and measure their latency."""
-        outgoing_batches = [ack.outgoing for ack in acks]
-        for ack in acks:
-            self.counts["records"] += ack.outgoing.count
-            self.counts["bytes"] += ack.size
-        self._latency_ms = max(0, now_ms - outgoing_batches[-1].max_timestamp)
-        _measure(self._latency, now_ms, ((p.base_timestamp, p.max_timestamp, p.count) for p in outgoing_batches))
+        spans = []
+        for outgoing, _, size, _ in acks:
+            self.counts["records"] += outgoing.count
+            self.counts["bytes"] += size
+            spans.append((outgoing.base_timestamp, outgoing.max_timestamp, outgoing.count))
+        self._latency_ms = max(0, now_ms - acks[-1].outgoing.max_timestamp)
+        _measure(self._latency, now_ms, spans)
 
     def in_row(self, row: PartitionProgress) -> PartitionProgress:
         """The row with what was counted and measured; the one it was, as long as nothing was counted. Each row that a
@@ -75,7 +77,7 @@ def _span(batch: Batch) -> tuple[int, int, int]:
 def _measure(window: Window, now_ms: int, spans: Iterable[tuple[int, int, int]]) -> None:
     """All at once, because one record a batch is common."""
     count = total = newest = 0
-    earliest, latest = float("inf"), float("-inf")
+    earliest, latest = inf, -inf
     for first, last, records in spans:
         if first < 0 or last < 0 or records <= 0:  # records of before Kafka 0.10 have no timestamp
             continue

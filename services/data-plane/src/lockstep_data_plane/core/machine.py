@@ -78,7 +78,7 @@ class PartitionMachine(PartitionView):
                 report = self._miscount(str(exc))
             except BatchRejected as exc:
                 report = self._refuse(str(exc), None if self.records_to_skip else exc.refusal)
-            if self.reads and self.records_to_skip and self.position >= event.source_end >= 0:
+            if self._reads and self.records_to_skip and self.position >= event.source_end >= 0:
                 held = f"the target holds {self.records_to_skip} more records of ours"
                 report = self._miscount(f"{held} than the source has up to {self.position}")
         if self._phase is Phase.LOCATING and not self.records_to_skip:

@@ -231,16 +231,18 @@ class Fetcher:
     def _on_result(self, fetch_connection: FetchConnection, result: FetchResult) -> None:
         for partition, broker in result.redirected:
             self._redirect(partition, broker)
+        is_small, rates = result.is_small, self.timing.rates
         for delivery in result.deliveries:
             size = len(delivery.fetched.records)
-            self.timing.rates.on_fetched(delivery.partition.topic, size, time.monotonic())
+            if rates.any:
+                rates.on_fetched(delivery.partition.topic, size, time.monotonic())
             if delivery.batches:
                 last = delivery.batches[-1]
                 delivery.partition.step(Received(last.last_offset + 1, last.leader_epoch))
-            if not result.is_small:
+            if not is_small:
                 self._undelivered[delivery.partition] = size
                 self.set_held(delivery.partition, self.budget.held_by(delivery.partition))  # and these bytes
-        if result.is_small:
+        if is_small:
             self._deliver(result)
         self._reserve(fetch_connection, 0)
 

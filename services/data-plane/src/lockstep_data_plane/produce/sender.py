@@ -49,10 +49,6 @@ class TargetPartition(NamedTuple):
     def target_tp(self) -> TopicPartition:
         return self.partition.target_topic, self.number
 
-    def may_launch(self, window: int) -> bool:
-        """Whether a batch may go there now, with at most so many in flight."""
-        return self.partition.may_launch(self.number, window)
-
 
 OnAnswer = Callable[[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
 
@@ -87,7 +83,7 @@ class ProduceConnection:
                 if self._waking is None:
                     self._waking = asyncio.get_running_loop().call_later(seconds, self._wake)
                 return
-            picked = self._pick()
+            picked, size = self._pick()
             if not picked:
                 return
             try:
@@ -97,7 +93,6 @@ class ProduceConnection:
                 for target_partition, sent, _ in picked:
                     self._on_answer(target_partition.partition, sent, lost)
                 continue
-            size = sum(len(sent.data) for _, sent, _ in picked)
             self._sent.append((time.monotonic(), size))
             self._under_way += size
             future.add_done_callback(partial(self._answered, picked))
@@ -106,24 +101,25 @@ class ProduceConnection:
         self._waking = None
         self.pump()
 
-    def _pick(self) -> list[tuple[TargetPartition, InFlightBatch, PartitionLeader]]:
+    def _pick(self) -> tuple[list[tuple[TargetPartition, InFlightBatch, PartitionLeader]], int]:
+        """What the next request has, and how many bytes that is."""
         picked: list[tuple[TargetPartition, InFlightBatch, PartitionLeader]] = []
         size = 0
         for target_partition, leader in list(self._ready.items()):
-            partition = target_partition.partition
+            partition, number = target_partition
             if size >= REQUEST_BYTES:
                 break
             if picked and partition.transactional_id != picked[0][0].partition.transactional_id:
                 break  # a request has one transactional id
             del self._ready[target_partition]
-            sent = partition.step(ConnectionReady(target_partition.number, self._window(size))).batch
+            sent = partition.step(ConnectionReady(number, self._window(size))).batch
             if sent is None:
                 continue
             picked.append((target_partition, sent, leader))
             size += len(sent.data)
-            if target_partition.may_launch(self._window(size)):
+            if partition.may_launch(number, self._window(size)):
                 self._ready[target_partition] = leader  # at the end: each partition has its turn
-        return picked
+        return picked, size
 
     def _window(self, picked: int = 0) -> int:
         """With so many bytes picked that are not on their way yet."""
@@ -154,15 +150,15 @@ class ProduceConnection:
             for p in topic.partition_responses:
                 answers[key, int(p.index)] = p
         for target_partition, sent, leader in picked:
-            topic, number = target_partition.target_tp
-            found = answers.get((leader.topic_id if self._by_id else topic, number))
+            partition, number = target_partition
+            found = answers.get((leader.topic_id if self._by_id else partition.target_topic, number))
             said = (
                 NoProduceAnswer("the broker's answer does not mention the batch")
                 if found is None
                 else produce_answer(found)
             )
-            self._on_answer(target_partition.partition, sent, said)
-            if target_partition.may_launch(self._window()):
+            self._on_answer(partition, sent, said)
+            if partition.may_launch(number, self._window()):
                 self._ready[target_partition] = leader
         self.pump()
 

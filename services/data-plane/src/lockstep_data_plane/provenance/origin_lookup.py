@@ -220,7 +220,8 @@ class OriginLookup:
 
     def bytes_held(self, partition: PartitionMachine) -> int:
         """Bytes of the partition that wait."""
-        return sum(len(delivery.fetched.records) for delivery in self._held.get(partition, ()))
+        held = self._held.get(partition)
+        return sum(len(delivery.fetched.records) for delivery in held) if held else 0
 
     def hold(self, delivery: Delivery) -> bool:
         """Whether a delivery has to wait; then it comes back through `deliver`."""

@@ -71,6 +71,6 @@ def produce_answer(found: Any) -> ProduceAnswer:
         int(found.error_code),
         int(found.base_offset),
         found.error_message or "",
-        tuple((int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors),
+        tuple([(int(e.batch_index), e.batch_index_error_message or "") for e in found.record_errors]),
         append_time_ms=None if found.log_append_time is None else round(found.log_append_time.timestamp() * 1000),
     )
