@@ -104,11 +104,6 @@ class TransactionState:
         """No more batches."""
         self.stage, self._ending_at = TransactionStage.ENDING, now
 
-    @property
-    def progress(self) -> int:
-        """The upstream offset up to which everything is decided once the transaction has ended."""
-        return self.held[-1].outgoing.covers
-
     def committed(self) -> list[Ack]:
         """It has ended, and what it held is visible. Returns that, in order."""
         self.stage = TransactionStage.CLOSED

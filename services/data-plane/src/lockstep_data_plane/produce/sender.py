@@ -226,13 +226,9 @@ class Sender:
     def detach(self, partition: PartitionMachine) -> None:
         """The partition leaves this slot, or is about to go to other partitions of the target."""
         for target_partition in self._targets.pop(partition, ()):
-            self._detach(target_partition)
+            if (known := self._attached.pop(target_partition, None)) is not None:
+                known[0].remove(target_partition)
         self._indexes.pop(partition, None)
-
-    def _detach(self, target_partition: TargetPartition) -> None:
-        known = self._attached.pop(target_partition, None)
-        if known is not None:
-            known[0].remove(target_partition)
 
     def ready(self, partition: PartitionMachine) -> None:
         """Something was queued for the partition; `pump` sends it."""
