@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,24 @@ def answer(service: str, kind: str = "Paused", *, answers: str = "1", **detail: 
 
 @pytest.fixture
 def reply(settings: Settings) -> CommandReply:
-    return CommandReply(command_request(settings(), "pause", FLOW, id_="1", at_ms=5))
+    question = command_request(settings(), "pause", FLOW)
+    return CommandReply(replace(question, command=replace(question.command, id="1")))
 
 
 def test_command_about_a_flow_is_sent_to_the_owners_of_its_connectors(reply: CommandReply) -> None:
     assert reply.question.services == {"topic-sync", "checkpoint", "heartbeat"}
-    assert (reply.question.command.id, reply.question.command.subject) == ("1", "flow")
+    assert reply.question.command.subject == "flow"
     assert reply.missing == ("checkpoint", "heartbeat", "topic-sync")
 
 
+def test_each_request_has_an_id_of_its_own(settings: Settings) -> None:
+    first, second = (command_request(settings(), "pause", FLOW).command for _ in range(2))
+    assert first.id != second.id
+    assert first.at_ms > 0
+
+
 def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings) -> None:
-    asked = command_request(settings("emit.checkpoints.enabled = false"), "pause", FLOW, id_="1", at_ms=5)
+    asked = command_request(settings("emit.checkpoints.enabled = false"), "pause", FLOW)
     assert asked.services == {"topic-sync", "heartbeat"}
     assert asked.absent == {"checkpoint"}
 
@@ -44,12 +52,12 @@ def test_services_without_work_in_the_flow_are_not_waited_for(settings: Settings
 def test_command_for_a_disabled_connector_is_refused(settings: Settings) -> None:
     scope = Scope.parse("connector:MirrorCheckpointConnector")
     with pytest.raises(CannotUse, match="checkpoint would carry out pause connector:MirrorCheckpointConnector"):
-        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope, id_="1", at_ms=5)
+        command_request(settings("emit.checkpoints.enabled = false"), "pause", scope)
 
 
 def test_a_scope_that_the_verb_is_not_for_is_not_asked(settings: Settings) -> None:
     with pytest.raises(CannotUse, match="stop is not for a topic"):
-        command_request(settings(), "stop", Scope.parse("topic:orders"), id_="1", at_ms=5)
+        command_request(settings(), "stop", Scope.parse("topic:orders"))
 
 
 def test_answers_of_all_are_fine(reply: CommandReply) -> None:

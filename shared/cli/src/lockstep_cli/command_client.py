@@ -1,34 +1,25 @@
 """Append a command and wait for the events that answer it."""
 
 import asyncio
-import uuid
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 from lockstep_cli.clusters import target_client
-from lockstep_cli.command_request import CommandReply, CommandRequest, command_request
+from lockstep_cli.command_request import CommandReply, CommandRequest
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
-from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic, service_group
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.asyncio_util import unless_set
 from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused, TopicMissing
-
-
-def new_request(
-    settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
-) -> CommandRequest:
-    """`command_request` with a new id, and the present time."""
-    return command_request(settings, verb, scope, id_=str(uuid.uuid4()), at_ms=now_ms(), arguments=arguments)
 
 
 async def ask(settings: FlowSettings, reply: CommandReply, within: float) -> None:
@@ -98,12 +89,9 @@ async def producing(settings: FlowSettings, within: float, side: Side = "target"
 
 async def wait_for_answer(answered: asyncio.Event, failed: Coroutine[Any, Any, None], within: float) -> None:
     """Return when it is answered, or after `within` seconds; what `failed` raises meanwhile gets out."""
-    waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(failed)]
     try:
-        done, _ = await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
-        for one in done:
-            one.result()
-    finally:
-        for one in waits:
-            one.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
+        async with asyncio.timeout(within) as limit:
+            await unless_set(answered, failed)
+    except TimeoutError:
+        if not limit.expired():
+            raise

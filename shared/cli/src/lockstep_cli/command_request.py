@@ -1,5 +1,6 @@
-"""A command of an operator and what the services answer: who is asked, who has answered, what that comes to. Pure."""
+"""A command of an operator and what the services answer: who is asked, who has answered, what that comes to."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope, asked
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.names import Flow
+from lockstep_runtime.util.clock import now_ms
 
 REFUSED = "CommandRefused"
 
@@ -28,16 +30,10 @@ class CommandRequest:
 
 
 def command_request(
-    settings: FlowSettings,
-    verb: str,
-    scope: Scope,
-    *,
-    id_: str,
-    at_ms: int,
-    arguments: Mapping[str, Any] | None = None,
+    settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
 ) -> CommandRequest:
-    """The request, and the services that answer it. Raises CannotUse if the verb is not for such a scope, or no service
-    would answer."""
+    """A new request, and the services that answer it. Raises CannotUse if the verb is not for such a scope, or no
+    service would answer."""
     try:
         services = asked(verb, scope)
     except ValueError as exc:
@@ -48,7 +44,9 @@ def command_request(
             f"{settings.flow}: {' and '.join(sorted(services))} would carry out {verb} {scope}, and by this file "
             "has nothing to do in the flow"
         )
-    command = Command(id=id_, verb=verb, subject=str(scope), at_ms=at_ms, arguments=dict(arguments or {}))
+    command = Command(
+        id=str(uuid.uuid4()), verb=verb, subject=str(scope), at_ms=now_ms(), arguments=dict(arguments or {})
+    )
     return CommandRequest(settings.flow, command, scope, there, services - there)
 
 

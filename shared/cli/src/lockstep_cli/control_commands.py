@@ -64,8 +64,8 @@ def _command(verb: ControlCommand) -> click.Command:
         dry_run: bool = False,
     ) -> int:
         """Ask each flow meant, all at the same time, and print what came of it."""
-        from lockstep_cli.command_client import ask, new_request
-        from lockstep_cli.command_request import CommandReply, exit_code
+        from lockstep_cli.command_client import ask
+        from lockstep_cli.command_request import CommandReply, command_request, exit_code
         from lockstep_cli.exit_codes import CannotUse, Exit
         from lockstep_cli.flow_selection import choose_flows
         from lockstep_cli.progress_display import progress_display
@@ -76,7 +76,7 @@ def _command(verb: ControlCommand) -> click.Command:
         except ValueError as exc:
             raise CannotUse(str(exc)) from exc
         meant = choose_flows(file, flows, all_flows)
-        replies = [CommandReply(new_request(settings, verb.verb, scope)) for settings in meant]
+        replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in meant]
         if dry_run:
             _show_questions(replies, output)
             return Exit.FINE

@@ -202,12 +202,13 @@ async def handback(
       lockstep handback mm2.properties --flow 'A->B' --stop
       lockstep handback mm2.properties --flow 'A->B' --to strimzi --dry-run
     """
-    from lockstep_cli.command_request import exit_code
+    from lockstep_cli.command_request import CommandReply, command_request, exit_code
     from lockstep_cli.flow_selection import choose_one_flow
     from lockstep_cli.handback import plan_hand_back
     from lockstep_cli.plan_tables import hand_back_shown
     from lockstep_cli.progress_display import progress_display
-    from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain, stop_question
+    from lockstep_cli.takeover_io import flow_rows, hand_back, hold, place_of_handover, stop_and_drain
+    from lockstep_protocol.commands.command_vocabulary import FLOW, STOP
 
     consent.check()
     settings = choose_one_flow(file, flow)
@@ -216,7 +217,7 @@ async def handback(
     if stop and not consent.dry_run:
         consent.confirm(f"Stop {settings.flow} and hand it back to {place}?")
         consent = replace(consent, yes=True)
-        reply = stop_question(settings)
+        reply = CommandReply(command_request(settings, STOP, FLOW))
         with progress_display([reply]):
             await stop_and_drain(settings, place, reply, timeout)
         if (stopped := exit_code([reply])) is not Exit.FINE:

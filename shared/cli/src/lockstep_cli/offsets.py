@@ -47,11 +47,11 @@ class OffsetsOptions:
             raise CannotUse(str(exc)) from exc
 
     async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
-        from lockstep_cli.command_client import ask, new_request
-        from lockstep_cli.command_request import CommandReply
+        from lockstep_cli.command_client import ask
+        from lockstep_cli.command_request import CommandReply, command_request
         from lockstep_cli.progress_display import progress_display
 
-        reply = CommandReply(new_request(settings, verb, self.scope(), request))
+        reply = CommandReply(command_request(settings, verb, self.scope(), request))
         with progress_display([reply]):
             await ask(settings, reply, self.timeout)
         return reply

@@ -54,7 +54,14 @@ class Child:
 
     def kill(self) -> int:
         """End the service and everything left in its session at once; returns how many processes that were."""
-        return _kill_session(self.pid)
+        killed = 0
+        for pid in _session_members(self.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # ended between the look and the kill
+            killed += 1
+        return killed
 
 
 async def start(name: str, arguments: Sequence[str], threads: Executor) -> Child:
@@ -109,17 +116,6 @@ def _end_with_parent(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return ask
-
-
-def _kill_session(session: int) -> int:
-    killed = 0
-    for pid in _session_members(session):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # ended between the look and the kill
-        killed += 1
-    return killed
 
 
 def _session_members(session: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
+    from lockstep_protocol.rows.state_rows import Row
 
 PIPED_WIDTH = 200
 """Columns where standard output is no terminal: wide enough that no name is folded."""
@@ -149,7 +150,7 @@ async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
     )
 
 
-async def read_rows(settings: "FlowSettings") -> tuple[Any, list[str]]:
+async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterError and NewerVersion."""
     from lockstep_protocol.names import state_topic

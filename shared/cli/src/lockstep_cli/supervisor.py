@@ -10,7 +10,7 @@ from datetime import timedelta
 from lockstep_cli.exit_codes import INTERRUPTED
 from lockstep_cli.restart_policy import EndRun, decide, ending
 from lockstep_cli.service_process import Child, answers_ready, start
-from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.asyncio_util import set_within, unless_set
 
 GRACE = timedelta(seconds=9.5)
 """How long services may drain: they end within nine seconds, and everything together is promised within ten."""
@@ -139,18 +139,9 @@ class Supervisor:
         try:
             async with asyncio.timeout(_NEXT_AFTER.total_seconds() * len(before)):
                 for other in before:
-                    await self._wait_for_first(self._spoke[other], self._stopping)
+                    await unless_set(self._stopping, self._spoke[other].wait())
         except TimeoutError:
             return
-
-    @staticmethod
-    async def _wait_for_first(*events: asyncio.Event) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in events]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
 
     async def _watch_until_ended(self, child: Child) -> int:
         """Listen to a service until it has ended and nothing is left of it; returns its exit code."""

@@ -5,13 +5,13 @@ Everything here may be done twice, and again after it ended half-way: what is th
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lockstep_cli.clusters import source_client, target_client
-from lockstep_cli.command_client import ask, count_replicas, new_request, producing
-from lockstep_cli.command_request import CommandReply, exit_code
+from lockstep_cli.command_client import ask, count_replicas, producing
+from lockstep_cli.command_request import CommandReply, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
 from lockstep_cli.migration import MigrationState
@@ -20,7 +20,7 @@ from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import TakeoverPlan, TakeoverState
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import FLOW, OFFSETS_ALTER, STOP, Connector, Scope
+from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, Connector, Scope
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
 from lockstep_protocol.mm2_codec import decode_checkpoint, encode_source_progress
 from lockstep_protocol.names import state_topic
@@ -43,12 +43,6 @@ READ_WITHIN_S = 60.0
 RECHECK_INTERVAL_S = 0.5
 
 
-def _own_place(settings: FlowSettings) -> OffsetLocation:
-    """Where the flow keeps its own progress; it has no group of Connect's."""
-    control = settings.control
-    return OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
-
-
 def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
     """Where the flow was taken over from, or handed back to, last."""
     row = rows.get("handover/progress")
@@ -57,13 +51,14 @@ def place_of_handover(rows: Mapping[str, Row]) -> OffsetLocation | None:
 
 async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     """Look at everything a take-over depends on; nothing is changed. Raises ClusterError and NewerVersion."""
-    own, source, target = _own_place(settings), source_client(settings), target_client(settings)
+    control, source, target = settings.control, source_client(settings), target_client(settings)
+    own = OffsetLocation("own", control.offset_storage_topic, control.progress_connector, "", watched=False)
     await asyncio.gather(source.probe(), target.probe())
     (there, common), remote, groups = await asyncio.gather(
         _read_target(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
     )
     ours = there if own.topic == place.topic else await _offsets_in(settings, own.topic)
-    selected = _selected(settings, await source.topic_names())
+    selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).done
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
     committed = settings.data_plane.isolation_level == "read_committed"
@@ -75,7 +70,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
         own=own,
         strangers=frozenset(there or {}) - {(place.connector, settings.aliases.source)},
         ours={} if ours is None else ours.get((own.connector, settings.aliases.source), {}),
-        selected={name: remote_name for name, remote_name in selected.items() if name in described},
+        selected={name: settings.remote_topic(name) for name in selected if name in described},
         begins=begins,
         ends=ends,
         remote=frozenset(remote),
@@ -90,8 +85,12 @@ async def carry_out(settings: FlowSettings, plan: TakeoverPlan, within: float) -
     flow, target = settings.flow, target_client(settings)
     await _must_be_stopped(target, flow.target, plan.found.place)
     if plan.alters:
-        entries = listing(_change(settings.aliases.source, tp, offset) for tp, offset in plan.alters)
-        reply = CommandReply(new_request(settings, OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), entries))
+        source = settings.aliases.source
+        entries = listing(
+            OffsetChange({"cluster": source, "partition": number, "topic": topic}, offset)
+            for (topic, number), offset in plan.alters
+        )
+        reply = CommandReply(command_request(settings, OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), entries))
         await ask(settings, reply, within)
         if exit_code([reply]) is not Exit.FINE:
             raise ClusterError(flow.target, "\n".join(reply.as_lines()))
@@ -120,11 +119,6 @@ async def stop_and_drain(settings: FlowSettings, place: OffsetLocation, reply: C
     deadline = time.monotonic() + within
     while not_drained(await hold(settings, place)) and time.monotonic() < deadline:
         await asyncio.sleep(RECHECK_INTERVAL_S)
-
-
-def stop_question(settings: FlowSettings) -> CommandReply:
-    """The command with which `stop_and_drain` begins."""
-    return CommandReply(new_request(settings, STOP, FLOW))
 
 
 async def hand_back(settings: FlowSettings, plan: HandBack, within: float) -> None:
@@ -170,11 +164,9 @@ async def _read_target(
 async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
     """The rows of the flow that count now, none where it has never run."""
     try:
-        rows, _ = await read_rows(settings)
+        return (await read_rows(settings))[0]
     except TopicMissing:
         return {}
-    found: Mapping[str, Row] = rows
-    return found
 
 
 async def _offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
@@ -225,10 +217,6 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
     return len(groups)
 
 
-def _selected(settings: FlowSettings, names: Iterable[str]) -> dict[str, str]:
-    return {name: settings.remote_topic(name) for name in sorted(names) if settings.replicates(name)}
-
-
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
@@ -271,7 +259,3 @@ async def _remember(settings: FlowSettings, target: Admin, row: Handover, within
     key, value = replace(row, at_ms=now_ms()).encode()
     async with producing(settings, within) as producer:
         await ControlTopicLog(producer, state_topic(flow, group_id)).append(key, value, partition=0)
-
-
-def _change(source: str, tp: TopicPartition, offset: int) -> OffsetChange:
-    return OffsetChange({"cluster": source, "partition": tp[1], "topic": tp[0]}, offset)

@@ -72,6 +72,7 @@ async def command(
 ) -> int:
     from lockstep_cli.clusters import target_client
     from lockstep_cli.flow_selection import choose_flows
+    from lockstep_runtime.util.asyncio_util import unless_set
 
     meant = choose_flows(file, flows, every=not flows)
     screen = _Screen(output, frozenset(kind.lower() for kind in kinds), len(meant) > 1)
@@ -83,16 +84,11 @@ async def command(
     views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
     if not no_follow and sys.stderr.isatty():
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
-    following: asyncio.Future[Any] = asyncio.gather(*(_show(view, no_follow) for view in views))
-    closed: asyncio.Future[Any] = asyncio.ensure_future(screen.closed.wait())
-    try:
-        await asyncio.wait([following, closed], return_when=asyncio.FIRST_COMPLETED)
-        if following.done() and not screen.closed.is_set():
-            following.result()
-    finally:
-        closed.cancel()
-        following.cancel()
-        await asyncio.gather(following, closed, return_exceptions=True)
+
+    async def follow() -> None:
+        await asyncio.gather(*(_show(view, no_follow) for view in views))
+
+    await unless_set(screen.closed, follow())
     return Exit.FINE
 
 
