@@ -119,21 +119,21 @@ def unanswered_at(made: ProduceConnection) -> int:
     return partition.unanswered_by(0)
 
 
-async def test_lane_to_a_far_broker_has_more_unanswered_batches_than_the_window() -> None:
+async def test_connection_to_a_far_broker_has_more_batches_than_the_window() -> None:
     near, far = produce_connection()[0], produce_connection()[0]
     near.connection.round_trip_s, far.connection.round_trip_s = 0.001, 0.080
     assert unanswered_at(near) == WINDOW
     assert unanswered_at(far) == 50
 
 
-async def test_lane_bytes_in_flight_cover_one_round_trip() -> None:
+async def test_connection_bytes_in_flight_cover_one_round_trip() -> None:
     made, _ = produce_connection()
     made.connection.round_trip_s = 0.080
     made._under_way = 8_000_000 - 1
     assert unanswered_at(made) == WINDOW
 
 
-async def test_lane_bytes_in_flight_end_with_any_answer() -> None:
+async def test_connection_bytes_in_flight_end_with_any_answer() -> None:
     made, _ = produce_connection()
     made.connection.round_trip_s = 0.080
     assert unanswered_at(made) == 50
