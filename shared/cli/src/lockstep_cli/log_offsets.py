@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from lockstep_cli.clusters import source_client
 from lockstep_cli.partition_status import LogOffsets
 from lockstep_config import FlowSettings
 from lockstep_protocol.lag import LogRange
@@ -14,54 +13,56 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
 
-class LogReader:
-    """Of one flow. What a cluster does not answer is absent from what it reads; nothing is raised for it."""
+async def read_logs(
+    settings: FlowSettings,
+    source: Admin,
+    target: Admin,
+    rows: Mapping[str, Row],
+    timeout: float,
+    before: LogOffsets | None = None,
+) -> LogOffsets:
+    """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier read. What
+    a cluster does not answer within `timeout` seconds is absent; nothing is raised for it."""
+    topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
+    answers = await asyncio.gather(
+        _read_source_ends(settings, source, target, topics, timeout),
+        _read_target_ends(target, topics),
+        return_exceptions=True,
+    )
+    troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
+    for one in answers:
+        if isinstance(one, BaseException) and not isinstance(one, ClusterError):
+            raise one
+    at_source, at_target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
+    earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
+    return replace(
+        at_source, target=at_target.target, target_ids=at_target.target_ids, troubles=troubles, earlier=earlier
+    )
 
-    def __init__(self, settings: FlowSettings, target: Admin, timeout: float) -> None:
-        self._settings = settings
-        self._target = target
-        self._timeout = timedelta(seconds=timeout)
-        self._source: Admin | None = None
 
-    async def read(self, rows: Mapping[str, Row], before: LogOffsets | None = None) -> LogOffsets:
-        """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier
-        look."""
-        topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
-        answers = await asyncio.gather(
-            self._read_source_ends(topics), self._read_target_ends(topics), return_exceptions=True
-        )
-        troubles = {one.alias: str(one) for one in answers if isinstance(one, ClusterError)}
-        for one in answers:
-            if isinstance(one, BaseException) and not isinstance(one, ClusterError):
-                raise one
-        source, target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
-        earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
-        return replace(source, target=target.target, target_ids=target.target_ids, troubles=troubles, earlier=earlier)
+async def _read_source_ends(
+    settings: FlowSettings, source: Admin, target: Admin, topics: list[MirroredTopic], timeout: float
+) -> LogOffsets:
+    await source.probe(timedelta(seconds=timeout))
+    one_cluster = await source.cluster_id() == await target.cluster_id()
+    names = await source.topic_names()
+    selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
+    known = {row.source_topic for row in topics}
+    described = await source.topics([name for name in names if name in known or name in selected])
+    ids = {name: topic.topic_id for name, topic in described.done.items()}
+    partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+    committed = settings.data_plane.isolation_level == "read_committed"
+    starts = await source.begin_offsets(partitions)
+    ends = await source.end_offsets(partitions, read_committed=committed)
+    return LogOffsets(
+        source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
+        source_ids=ids,
+        selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
+    )
 
-    async def _read_source_ends(self, topics: list[MirroredTopic]) -> LogOffsets:
-        settings = self._settings
-        if self._source is None:
-            source = source_client(settings)
-            await source.probe(self._timeout)
-            self._source = source
-        one_cluster = await self._source.cluster_id() == await self._target.cluster_id()
-        names = await self._source.topic_names()
-        selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
-        known = {row.source_topic for row in topics}
-        described = await self._source.topics([name for name in names if name in known or name in selected])
-        ids = {name: topic.topic_id for name, topic in described.done.items()}
-        partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
-        committed = settings.data_plane.isolation_level == "read_committed"
-        starts = await self._source.begin_offsets(partitions)
-        ends = await self._source.end_offsets(partitions, read_committed=committed)
-        return LogOffsets(
-            source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
-            source_ids=ids,
-            selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
-        )
 
-    async def _read_target_ends(self, topics: list[MirroredTopic]) -> LogOffsets:
-        described = await self._target.topics([row.target_topic for row in topics if row.target_topic])
-        ids = {name: topic.topic_id for name, topic in described.done.items()}
-        partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
-        return LogOffsets(target=await self._target.end_offsets(partitions), target_ids=ids)
+async def _read_target_ends(target: Admin, topics: list[MirroredTopic]) -> LogOffsets:
+    described = await target.topics([row.target_topic for row in topics if row.target_topic])
+    ids = {name: topic.topic_id for name, topic in described.done.items()}
+    partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
+    return LogOffsets(target=await target.end_offsets(partitions), target_ids=ids)

@@ -12,7 +12,7 @@ from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
-from lockstep_config import Configuration, FlowSettings, load
+from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
 from lockstep_runtime.service.mm1_options import legacy_arguments
@@ -71,12 +71,6 @@ def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Con
     return configuration, services
 
 
-def route(settings: FlowSettings, services: tuple[ServicePlan, ...]) -> str:
-    """One line on a flow: from where to where, and which services run for it."""
-    names = [plan.name for plan in services if settings.flow in plan.flows]
-    return f"{settings.source.bootstrap} to {settings.target.bootstrap}: {', '.join(names)}"
-
-
 async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
     """Run everything for `file` until asked to end; returns the exit code. Raises CannotUse and ConfigurationError
     before any process."""
@@ -102,7 +96,9 @@ async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str 
             flow_width=width,
         )
         for settings in configuration.flows:
-            log.info("info", route(settings, services), str(settings.flow))
+            names = ", ".join(plan.name for plan in services if settings.flow in plan.flows)
+            route = f"{settings.source.bootstrap} to {settings.target.bootstrap}"
+            log.info("info", f"{route}: {names}", str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
             log.info("warning", str(problem))
         supervisor = Supervisor(commands, say=log.info, hear=log.add_line)

@@ -28,11 +28,6 @@ class ServicePlan:
     name: str
     flows: tuple[Flow, ...]
 
-    @property
-    def module(self) -> str:
-        """What `python -m` starts."""
-        return "lockstep_" + self.name.replace("-", "_")
-
 
 def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     """A process for each service that some flow needs; a service that no flow needs is left out."""
@@ -57,7 +52,7 @@ def arguments(
     files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
-        *(plan.module, *config, *flows),
+        *("lockstep_" + plan.name.replace("-", "_"), *config, *flows),
         *("--instance", instance, "--host", access.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),

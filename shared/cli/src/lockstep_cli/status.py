@@ -67,7 +67,7 @@ async def command(
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
     from lockstep_cli.report_tables import as_json, as_tables
-    from lockstep_runtime.util.errors import ClusterError
+    from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
     meant = choose_flows(file, flows, every=not flows)
@@ -76,7 +76,8 @@ async def command(
     unknown: dict[str, str] = {}
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
-            unknown[str(settings.flow)] = _sentence(answer)
+            never_run = ": the flow has never run" if isinstance(answer, TopicMissing) else ""
+            unknown[str(settings.flow)] = f"{answer}{never_run}"
         elif isinstance(answer, BaseException):
             raise answer
         else:
@@ -108,18 +109,12 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
-def _sentence(trouble: Exception) -> str:
-    from lockstep_runtime.util.errors import TopicMissing
-
-    return f"{trouble}: the flow has never run" if isinstance(trouble, TopicMissing) else str(trouble)
-
-
 async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
-    from lockstep_cli.clusters import target_client
+    from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.command_client import count_replicas
-    from lockstep_cli.log_offsets import LogReader
+    from lockstep_cli.log_offsets import read_logs
     from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
@@ -131,12 +126,12 @@ async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
     (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), count_replicas(target, settings, services))
     logs = None
     if "data-plane" in services:
-        reader = LogReader(settings, target, timeout)
-        logs = await reader.read(rows)
+        source = source_client(settings)
+        logs = await read_logs(settings, source, target, rows, timeout)
         if not is_conclusive(rows.values(), now_ms(), logs):
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             rows, unreadable = await read_rows(settings)
-            logs = await reader.read(rows, logs)
+            logs = await read_logs(settings, source, target, rows, timeout, logs)
     return build_report(
         settings.flow,
         rows,
