@@ -36,7 +36,7 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import TRANSACTIONAL, crc_is_right
-from tests.unit.data_plane.copying_model import SourceLog
+from tests.unit.data_plane.modelled_logs import SourceLog
 
 PRODUCER = 77
 KEYS = (b"a", b"b", b"c", b"d", b"e", None, b"")

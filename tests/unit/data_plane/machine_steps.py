@@ -1,5 +1,7 @@
 """Steps of a partition's machine that many tests take."""
 
+from dataclasses import replace
+
 from lockstep_data_plane.common.window_sizing import WINDOW
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import (
@@ -64,3 +66,8 @@ def open_transaction(p: PartitionMachine, at_s: float = 0.0) -> None:
     """The coordinator knows the transaction and all its partitions."""
     p.step(TransactionJoined(p.step(TransactionJoining()).joins))
     p.step(TransactionOpened(at_s))
+
+
+def partition(upstream: int = -1, limits: TargetLimits | None = None) -> PartitionMachine:
+    """One that copies, with nothing of ours in the target yet."""
+    return resumed(replace(ROW, upstream=upstream), LastAppend(-1, -1), limits)

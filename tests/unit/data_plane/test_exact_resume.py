@@ -19,7 +19,8 @@ from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 from tests.support.batch_bytes import LZ4, ZSTD
 from tests.support.offset_truth import exact_places
-from tests.unit.data_plane.copying_model import KINDS, OUR_EPOCH, OURS, SEQUENCES, Slot, SourceLog, TargetLog
+from tests.unit.data_plane.copying_model import Slot
+from tests.unit.data_plane.modelled_logs import KINDS, OUR_EPOCH, OURS, SEQUENCES, SourceLog, TargetLog
 
 LIMITS = (TargetLimits(), TargetLimits(170), TargetLimits(250, LZ4), TargetLimits(400, ZSTD))
 """The smallest takes any single record of the model."""

@@ -26,9 +26,9 @@ from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
-from tests.unit.data_plane.copying_model import KINDS, SourceLog
 from tests.unit.data_plane.keyed_model import KeyedLog, KeyedSlot, Target
 from tests.unit.data_plane.machine_steps import admit, waits
+from tests.unit.data_plane.modelled_logs import KINDS, SourceLog
 
 PARTITIONS = 3
 LIMITS = (TargetLimits(), TargetLimits(250, LZ4), TargetLimits(400))

@@ -1,0 +1,200 @@
+"""A partition's phases are the table that the documentation shows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.core.events import (
+    Acked,
+    AllAnswered,
+    CopyTrouble,
+    Failed,
+    Fetched,
+    Halted,
+    Leave,
+    NothingCopied,
+    PartitionEvent,
+    Quarantined,
+    Refused,
+    Resumed,
+    TopicChanged,
+)
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.phases import TRANSITIONS, Phase, PhaseEvent
+from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
+from tests.support.batch_bytes import batch, records
+from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed, waits
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "partition-phases.md"
+
+
+def drawn() -> str:
+    """The table as a diagram and as a table, for `docs/reference/partition-phases.md`."""
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {Phase.RESUMING.value}"]
+    for phase, moves in TRANSITIONS.items():
+        goals: dict[Phase, list[str]] = {}
+        for happening, goal in moves.items():
+            goals.setdefault(goal, []).append(happening.value)
+        lines += [f"    {phase.value} --> {goal.value}: {', '.join(names)}" for goal, names in goals.items()]
+    lines += ["```", ""]
+    lines += ["| | " + " | ".join(h.value for h in PhaseEvent) + " |", "|---" * (len(PhaseEvent) + 1) + "|"]
+    for phase, moves in TRANSITIONS.items():
+        cells = (moves[h].value if h in moves else "" for h in PhaseEvent)
+        lines.append(f"| **{phase.value}** | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+REFUSED = Refused("timestamps")
+ROUTES: dict[Phase, tuple[PartitionEvent, ...]] = {
+    Phase.RESUMING: (Failed(), AllAnswered()),
+    Phase.COPYING: (),
+    Phase.SETTLING: (Failed(),),
+    Phase.DRAINING: (REFUSED,),
+    Phase.LOCATING: (Failed(), AllAnswered(), Leave("paused"), Resumed(ROW, LastAppend(4, 4))),
+    Phase.HALTED: (REFUSED, AllAnswered()),
+    Phase.RELEASED: (Leave(goes_on=True), AllAnswered()),
+}
+"""How a partition that copies gets into each phase."""
+
+STEPS: dict[PhaseEvent, PartitionEvent] = {
+    PhaseEvent.RESUMED: Resumed(ROW, LastAppend(-1, -1)),
+    PhaseEvent.FAILED: Failed("why"),
+    PhaseEvent.REFUSED: Refused("because"),
+    PhaseEvent.SETTLED: AllAnswered(),
+    PhaseEvent.QUARANTINED: Quarantined(None),
+    PhaseEvent.LEAVE: Leave(goes_on=True),
+    PhaseEvent.REST: Leave("paused"),
+    PhaseEvent.FOUND: NothingCopied(),
+}
+"""The events that say what happens; how the others come about is in the tests behind this."""
+
+LATE = (PhaseEvent.FAILED, PhaseEvent.REFUSED, PhaseEvent.LEAVE, PhaseEvent.REST)
+"""They may come for a partition that is past them, and change nothing then."""
+
+
+def in_phase(phase: Phase) -> PartitionMachine:
+    p = partition()
+    for event in ROUTES[phase]:
+        p.step(event)
+    assert p.phase is phase
+    return p
+
+
+class TestTheTable:
+    def test_the_document_shows_it(self) -> None:
+        assert drawn() in DOCUMENT.read_text(), "docs/reference/partition-phases.md is to hold drawn() as it is now"
+
+    def test_each_phase_has_its_row(self) -> None:
+        assert set(TRANSITIONS) == set(Phase)
+
+    @pytest.mark.parametrize("event", [PhaseEvent.RESUMED, *LATE, PhaseEvent.QUARANTINED])
+    @pytest.mark.parametrize("phase", Phase)
+    def test_partition_event_changes_the_phase_by_the_table_or_raises(self, phase: Phase, event: PhaseEvent) -> None:
+        p = in_phase(phase)
+        if p.locates and event in (PhaseEvent.RESUMED, PhaseEvent.REFUSED):
+            event = PhaseEvent.FOUND if event is PhaseEvent.RESUMED else PhaseEvent.REFUSED_AT_REST
+        if event in TRANSITIONS[phase]:
+            assert p.can(event)
+            step = STEPS.get(event) or STEPS[PhaseEvent.REFUSED]
+            assert p.step(step).phase is p.phase is TRANSITIONS[phase][event]
+        elif event in (*LATE, PhaseEvent.REFUSED_AT_REST):
+            before = p.state
+            assert p.step(STEPS.get(event) or STEPS[PhaseEvent.REFUSED]).report == ()
+            assert p.state == before
+        else:
+            with pytest.raises(KeyError):
+                p.step(STEPS.get(event) or STEPS[PhaseEvent.RESUMED])
+            assert p.phase is phase
+
+    @pytest.mark.parametrize("phase", [p for p in Phase if p not in (Phase.SETTLING, Phase.DRAINING)])
+    def test_only_a_partition_that_waits_for_answers_may_have_them_all(self, phase: Phase) -> None:
+        with pytest.raises(KeyError):
+            in_phase(phase).step(AllAnswered())
+
+    def test_every_phase_can_be_reached_and_left_but_the_last(self) -> None:
+        reached = {Phase.RESUMING} | {goal for moves in TRANSITIONS.values() for goal in moves.values()}
+        assert reached == set(Phase)
+        assert [phase for phase, moves in TRANSITIONS.items() if not moves] == [Phase.RELEASED]
+
+    def test_every_event_is_in_the_table(self) -> None:
+        assert {event for moves in TRANSITIONS.values() for event in moves} == set(PhaseEvent)
+
+    def test_partition_can_leave_in_every_phase(self) -> None:
+        for event in (PhaseEvent.LEAVE, PhaseEvent.REST):
+            assert all(event in moves for phase, moves in TRANSITIONS.items() if phase is not Phase.RELEASED)
+
+    def test_partition_refused_by_the_target_drains_and_halts_with_the_reason(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        assert p.step(REFUSED).report == ()
+        assert not p.quiet, "what was queued before the refused batch still goes"
+        append(p, 0)
+        assert p.quiet
+        ready = p.step(AllAnswered())
+        assert (ready.phase, ready.fetch_from, ready.report) == (Phase.HALTED, None, (Halted("timestamps", 1),))
+        row = p.row()
+        assert (row.phase, row.case, row.reason, row.upstream, row.sequence) == (
+            *("halted", "refused", "timestamps"),
+            *(1, 1),
+        )
+
+    def test_partition_refused_by_the_target_frees_unsent_batches(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)), batch(records(2, 2)))
+        p.step(Refused("timestamps", sent=launch(p)))
+        assert p.quiet
+        p.step(AllAnswered())
+        assert (p.phase, p.bytes_held) == (Phase.HALTED, 0)
+
+    def test_partition_that_leaves_is_released_also_after_a_refusal(self) -> None:
+        p = partition()
+        p.step(Leave(goes_on=True))
+        p.step(REFUSED)
+        assert p.step(AllAnswered()).phase is Phase.RELEASED
+
+    def test_partition_to_be_paused_is_paused_once_appends_are_acknowledged(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        sent = launch(p)
+        assert p.step(Leave("paused")).fetch_from is None
+        assert p.row().phase == "copying"
+        p.step(Acked(sent, 0, now_ms=0))
+        p.step(AllAnswered())
+        assert (p.row().phase, p.row().upstream) == ("paused", 1)
+
+    @pytest.mark.parametrize("event", [Failed(), Leave(goes_on=True), Leave()])
+    def test_partition_that_failed_or_leaves_sends_nothing_more(self, event: PartitionEvent) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        p.step(event)
+        assert not waits(p)
+        assert p.quiet
+
+    def test_failure_is_reported_once(self) -> None:
+        p = partition()
+        assert p.step(Failed("why")).report == (CopyTrouble("why"),)
+        assert p.step(Failed("why")).report == ()
+
+    def test_batches_are_smaller_after_one_was_too_large(self) -> None:
+        p = partition()
+        admit(p, batch(records(0, 2)))
+        p.step(Failed("too large", launch(p), max_bytes=0))
+        assert p.limits.max_bytes == 1
+
+    @pytest.mark.parametrize(
+        ("ids", "phase"),
+        [(("s", "t"), Phase.COPYING), (("other", "t"), Phase.SETTLING), (("s", "other"), Phase.SETTLING)],
+    )
+    def test_topic_created_again_makes_a_copying_partition_settle(self, ids: tuple[str, str], phase: Phase) -> None:
+        p = resumed(replace(ROW, source_topic_id="s", target_topic_id="t"))
+        ready = p.step(TopicChanged(TargetLimits(500), *ids, 1))
+        assert (ready.phase, len(ready.report), p.limits.max_bytes) == (phase, phase is not Phase.COPYING, 500)
+
+    def test_fetched_batches_of_an_earlier_incarnation_are_thrown_away(self) -> None:
+        p = partition()
+        for event in (Failed(), AllAnswered(), Resumed(ROW, LastAppend(-1, -1))):
+            p.step(event)
+        late = p.step(Fetched(1, [batch(records(0, 2))], AbortedTransactions(), 2, size=0, now_ms=0))
+        assert (late.appends, p.records_held, p.incarnation) == (False, 0, 2)
