@@ -108,7 +108,7 @@ def _has_records(bootstrap: str, topic: str) -> bool:
 # -- MM2 mirrors -------------------------------------------------------------------------------------------------------
 
 GROUPS = {"near": (401, 389), "half": (215, 207), "new": (0, 0)}
-"""By group: where it stands in each partition of `desired_partitions`."""
+"""By group: where it stands in each partition of `orders`."""
 
 
 @dataclass(frozen=True, slots=True)

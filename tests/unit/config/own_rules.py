@@ -38,7 +38,7 @@ class OnlyRetention:
 
 
 class Suffixed(ReplicationPolicy):
-    """`desired_partitions` of A is `orders@A`... but for what a topic's name may hold."""
+    """`orders` of A is `orders@A`... but for what a topic's name may hold."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         return f"{topic}--{source_alias}"

@@ -112,7 +112,7 @@ def test_owner_of_a_row_may_be_in_the_row(row: Row, label: str) -> None:
 
 
 def test_a_row_of_divided_work_is_judged_by_the_leader_of_its_share() -> None:
-    """Group `desired_partitions` falls to partition 0: only that partition's leaders count."""
+    """Group `orders` falls to partition 0: only that partition's leaders count."""
     row = GroupStatus(group="orders", phase="waiting", term=2)
     assert owner_label(row) == "checkpoint-0"
     fold = folded([topic("x"), Leader(service="checkpoint-5", instance="one")])
