@@ -19,7 +19,6 @@ from tests.support.clusters import (
     admin,
     commit_offset,
     committed_offset,
-    compare,
     create_topic,
     produce,
     read_topic,
@@ -29,6 +28,7 @@ from tests.support.control import read_so_far
 from tests.support.eventually import wait_until
 from tests.support.processes import end, kill, show, spawn
 from tests.support.services import two_cluster_file
+from tests.support.topic_comparison import compare
 
 pytestmark = pytest.mark.long
 PARTITIONS = 2

@@ -6,11 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.unleased import Unleased
-from tests.support.clusters import (
-    compare,
-    create_topic,
-    read_topic,
-)
+from tests.support.clusters import create_topic, read_topic
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
 from tests.support.rotating import USER, Authority
@@ -25,6 +21,7 @@ from tests.support.rotation_scene import (
     traffic,
 )
 from tests.support.services import ServiceProcess
+from tests.support.topic_comparison import compare
 from tests.support.traffic import Traffic
 
 

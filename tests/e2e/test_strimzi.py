@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Pair
-from tests.support.clusters import Record, compare, create_topic, produce, read_topic, unique_name
+from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.commands import lockstep
 from tests.support.eventually import wait_until
 from tests.support.runs import LockstepRun
+from tests.support.topic_comparison import compare
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 WITHIN = 240.0

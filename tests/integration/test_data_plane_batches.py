@@ -22,19 +22,12 @@ from tests.conftest import Pair
 from tests.integration.generated_logs import DAY_MS, UNKNOWN_BITS, Log, Step, Whole, Writer, generated, send
 from tests.support.batch_bytes import ZSTD
 from tests.support.batches import body, codecs_of_records, read_batches
-from tests.support.clusters import (
-    Isolation,
-    compare,
-    create_topic,
-    delete_records,
-    read_topic,
-    set_configs,
-    unique_name,
-)
+from tests.support.clusters import Isolation, create_topic, delete_records, read_topic, set_configs, unique_name
 from tests.support.clusters import Record as Seen
 from tests.support.eventually import eventually, wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import two_cluster_file
+from tests.support.topic_comparison import compare
 
 FOR_EVER = {"retention.ms": "-1"}  # times in 1970 are times too
 CLEANED = FOR_EVER | {

@@ -29,6 +29,7 @@ from tests.support.clusters import Record
 from tests.support.compaction import compacted_topic
 from tests.support.eventually import NeverHappened, eventually, wait_until
 from tests.support.proxy import Proxy
+from tests.support.topic_comparison import compare
 
 AWKWARD = [
     Record(
@@ -108,13 +109,13 @@ def test_a_compacted_topic_has_gaps(broker_a: Broker, topic_name: str) -> None:
 
 def test_comparison_counts_missing_doubled_and_reordered_records() -> None:
     one, two, three = (Record(value=value, partition=0) for value in (b"1", b"2", b"3"))
-    assert clusters.compare([one, two, three], [one, two, three]).equal
-    assert clusters.compare([one, two, three], [one, three]).missing == 1
-    assert clusters.compare([one, two, three], [one, two, two, three]).doubled == 1
-    swapped = clusters.compare([one, two, three], [two, one, three])
+    assert compare([one, two, three], [one, two, three]).equal
+    assert compare([one, two, three], [one, three]).missing == 1
+    assert compare([one, two, three], [one, two, two, three]).doubled == 1
+    swapped = compare([one, two, three], [two, one, three])
     assert (swapped.missing, swapped.doubled, swapped.reordered) == (0, 0, 2)
     assert swapped.first_difference is not None
-    moved = clusters.compare([one], [Record(value=b"1", partition=1)])
+    moved = compare([one], [Record(value=b"1", partition=1)])
     assert (moved.missing, moved.doubled) == (1, 1)
 
 

@@ -17,11 +17,12 @@ import pytest
 from lockstep_client import heartbeat_topics, replication_hops, upstream_clusters
 from lockstep_protocol.names import Flow, service_group, state_topic
 from tests.support.broker import Broker, started
-from tests.support.clusters import Record, admin, compare, create_topic, produce, read_topic
+from tests.support.clusters import Record, admin, create_topic, produce, read_topic
 from tests.support.control import read_so_far
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.services import ServiceProcess
+from tests.support.topic_comparison import compare
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -25,7 +25,6 @@ from tests.support.clusters import (
     Record,
     commit_offset,
     committed_offset,
-    compare,
     create_topic,
     end_offsets,
     produce,
@@ -37,6 +36,7 @@ from tests.support.processes import end, kill, show, spawn
 from tests.support.proxy import Proxy
 from tests.support.secured import PASSWORD, Secured, SecuredBroker
 from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.topic_comparison import compare
 
 SESSION_MS = 5_000
 WITHIN = 180.0

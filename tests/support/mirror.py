@@ -20,11 +20,12 @@ from lockstep_protocol.mm2_codec import OffsetSync, decode_offset_sync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, decode_row
 from tests.support.broker import Broker
-from tests.support.clusters import Comparison, Isolation, Record, compare, end_offsets, produce, read_topic
+from tests.support.clusters import Isolation, Record, end_offsets, produce, read_topic
 from tests.support.control import read_so_far, source_offsets
 from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
 from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.topic_comparison import Comparison, compare
 
 SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
 

@@ -18,7 +18,6 @@ from tests.support.clusters import (
     Record,
     commit_offset,
     committed_offset,
-    compare,
     create_topic,
     end_offsets,
     produce,
@@ -30,6 +29,7 @@ from tests.support.mirror import MirroredFlow
 from tests.support.processes import end, spawn, tail
 from tests.support.proxy import Proxy
 from tests.support.rotating import USER, Authority, Mount, guarded, set_password
+from tests.support.topic_comparison import compare
 from tests.support.traffic import Traffic
 
 FLOW = Flow("A", "B")

@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 from lockstep_protocol.mm2_codec import Checkpoint
 from tests.support import clusters, processes
 from tests.support.broker import Broker, started
+from tests.support.topic_comparison import compare
 from tools.demo import scene, verdict
 from tools.demo.group import GroupReader
 from tools.demo.probe import Probe
@@ -251,7 +252,7 @@ class Play:
                 sent = clusters.read_topic(self.bootstrap[flow.source], topic.name, isolation="read_uncommitted")
                 there = remote(flow, topic.name)
                 arrived = clusters.read_topic(self.bootstrap[flow.target], there, isolation="read_uncommitted")
-                comparison = clusters.compare(sent, arrived)
+                comparison = compare(sent, arrived)
                 findings.append(verdict.judge_comparison(str(flow), topic.name, written[topic.name], comparison))
         return findings
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from confluent_kafka.admin import AclBinding, AclOperation
 
-from tests.support.clusters import Comparison
+from tests.support.topic_comparison import Comparison
 from tools.demo.scene import ACLS, FLOWS, OFFSET_LAG_MAX, READ, SHOP, remote
 
 FRESH_MS = 10_000

@@ -2,7 +2,7 @@
 
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from tests.support.clusters import Comparison
+from tests.support.topic_comparison import Comparison
 from tools.demo.verdict import (
     GroupMove,
     judge_acls,
