@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from tests.conftest import Pair
-from tests.support.broker import free_port
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.collector import Collector, Received
 from tests.support.eventually import wait_until
 from tests.support.metrics import read_page
+from tests.support.ports import free_port
 from tests.support.runs import LockstepRun
 from tools.docs.metrics import declared_by
 

@@ -33,10 +33,11 @@ from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.clock import now_ms
 from tests.support.batch_bytes import batch, record
-from tests.support.broker import Broker, free_port
+from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.eventually import eventually
 from tests.support.kio_codec import read_back
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.wire import set_quota
 

@@ -17,9 +17,10 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterUnreachable, NotAppended
-from tests.support.broker import Broker, free_port
+from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, end_offsets, produce, read_topic
 from tests.support.eventually import eventually
+from tests.support.ports import free_port
 
 AT_ONCE = 6
 

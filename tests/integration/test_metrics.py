@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from tests.support.broker import free_port
 from tests.support.certificates import Authority
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.eventually import wait_until
 from tests.support.metrics import read_page, values, wait_for_all_declared, wait_for_value
 from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.services import ServiceProcess, two_cluster_file
 from tests.support.traffic import Traffic

@@ -22,10 +22,11 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_t
 from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import ClusterUnreachable, LogTruncated, RequestRefused, TopicMissing
-from tests.support.broker import Broker, free_port
+from tests.support.broker import Broker
 from tests.support.clusters import Record as Written
 from tests.support.clusters import create_topic, delete_topic, end_offsets, produce, produce_transaction, unique_name
 from tests.support.eventually import eventually, wait_until
+from tests.support.ports import free_port
 
 
 def conf(broker: Broker) -> dict[str, str]:

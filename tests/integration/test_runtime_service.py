@@ -18,9 +18,10 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import connect_json
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, progress_topic, state_topic
 from lockstep_protocol.rows.state_rows import Leader, decode_row
-from tests.support.broker import Broker, free_port
+from tests.support.broker import Broker
 from tests.support.clusters import Record, produce, read_topic
 from tests.support.heartbeat_service import HEARTBEAT, wait_until
+from tests.support.ports import free_port
 from tests.support.proxy import Proxy
 from tests.support.services import ServiceProcess, two_cluster_file
 

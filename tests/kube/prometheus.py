@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import yaml
 
-from tests.support.broker import free_port
 from tests.support.eventually import NeverHappened, wait_until
+from tests.support.ports import free_port
 from tests.support.processes import kill, spawn, tail
 
 EVERY = "2s"

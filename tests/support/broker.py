@@ -11,7 +11,6 @@ otherwise, the data lies in a temporary folder, and no process outlives us (`tes
 
 import atexit
 import base64
-import random
 import shutil
 import signal
 import socket
@@ -30,60 +29,15 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.support import kafka_jars
+from tests.support.broker_settings import JVM, LOCAL, LOGGING, LOGGING_BEFORE_4, SETTINGS, listening
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.java import archive_name, find_java
+from tests.support.ports import free_port
 from tests.support.processes import end, kill, spawn, tail
 from tests.support.proxy import Proxy
 
-LOCAL = "127.0.0.1"
-
 STARTED_WITHIN = 120.0  # seconds; usual is 1.5, but the cores may be busy with something else
 STOPPED_WITHIN = 20.0
-
-JVM = ("-Xms128m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
-"""Without its second compiler a JVM needs a third less of the processor in its first minute; `jvm` can give it back."""
-
-SETTINGS = {
-    "auto.create.topics.enable": "false",
-    "background.threads": "2",
-    "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "6000",  # after a kill the node waits for its former self's session to end
-    "controller.quorum.append.linger.ms": "1",
-    "group.coordinator.threads": "1",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "1000",
-    "log.cleaner.backoff.ms": "500",
-    "log.cleaner.dedupe.buffer.size": str(4 << 20),  # the default takes 128 MiB of the heap
-    "log.initial.task.delay.ms": "500",
-    "log.retention.check.interval.ms": "1000",
-    "log.retention.ms": "-1",
-    "num.io.threads": "4",
-    "num.network.threads": "2",
-    "num.recovery.threads.per.data.dir": "1",
-    "offsets.topic.num.partitions": "8",
-    "offsets.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "2",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "4",
-    "transaction.state.log.replication.factor": "1",
-}
-
-LOGGING = """status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{{HH:mm:ss.SSS}} %p %m (%c{{1}})%n%throwable
-rootLogger.level = {level}
-rootLogger.appenderRef.out.ref = out
-"""
-
-LOGGING_BEFORE_4 = """log4j.rootLogger = {level}, out
-log4j.appender.out = org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout = org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern = %d{{HH:mm:ss,SSS}} %p %m (%c{{1}})%n
-"""
 
 
 class BrokerDied(Exception):
@@ -319,30 +273,6 @@ def started(*brokers: Broker) -> Iterator[None]:
             broker.close()
 
 
-_GIVEN: set[int] = set()
-"""Ports that were asked for, which whoever asked may not listen on yet."""
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on, below the range from which outgoing connections take theirs, and a
-    different one at each call.
-
-    So a broker finds its port still free when it is started again later.
-    """
-    for _ in range(200):
-        port = random.randint(15_000, 32_000)
-        if port in _GIVEN:
-            continue
-        with socket.socket() as attempt:
-            try:
-                attempt.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            _GIVEN.add(port)
-            return port
-    raise OSError("no free port between 15000 and 32000")
-
-
 def prepare(report: kafka_jars.Report = lambda line: None, kafka: kafka_jars.Kafka = kafka_jars.CURRENT) -> None:
     """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once).
     An older Kafka goes without the archive."""
@@ -365,16 +295,6 @@ def _features(kafka: kafka_jars.Kafka) -> Path:
 
 def _archive(kafka: kafka_jars.Kafka) -> Path:
     return kafka.cache / f"broker-{archive_name(find_java())}"
-
-
-def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str | None = None) -> dict[str, str]:
-    """The listeners' settings. With a `host` those that are advertised are bound to every address and bear its name."""
-    bound = {name: "0.0.0.0" if host and name in advertise else LOCAL for name in listen}
-    return {
-        "listeners": ",".join(f"{name}://{bound[name]}:{port}" for name, port in listen.items()),
-        "advertised.listeners": ",".join(f"{name}://{host or LOCAL}:{port}" for name, port in advertise.items()),
-        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
-    }
 
 
 def _write_features(kafka: kafka_jars.Kafka) -> None:

@@ -9,7 +9,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from lockstep_config.credentials.permissions import Grant
 from tests.support.acls import add, remove
-from tests.support.broker import Broker, Forwarder, free_port
+from tests.support.broker import Broker, Forwarder
+from tests.support.ports import free_port
 
 USERS = ("lockstep", "newcomer")
 PASSWORD = "lockstep-secret"

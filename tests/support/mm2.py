@@ -15,9 +15,9 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tests.support import kafka_jars
-from tests.support.broker import free_port
 from tests.support.eventually import wait_until
 from tests.support.java import find_java, jvm_performance
+from tests.support.ports import free_port
 from tests.support.processes import end, kill, show, spawn, starting, tail
 
 STARTED_WITHIN = 120.0  # seconds; usual is 10, but several test runs may share the cores

@@ -17,9 +17,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.support.broker import Broker, free_port
+from tests.support.broker import Broker
 from tests.support.certificates import Authority, Certified
 from tests.support.clusters import admin
+from tests.support.ports import free_port
 from tests.support.token_server import AUDIENCE, TokenServer
 
 USER, PASSWORD = "mirror", 'pass;"word\\'

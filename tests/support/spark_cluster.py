@@ -15,9 +15,9 @@ from typing import Self
 import psutil
 import pyspark
 
-from tests.support.broker import free_port
 from tests.support.eventually import wait_until
 from tests.support.mirror import ports_of
+from tests.support.ports import free_port
 from tests.support.processes import end, kill, show, spawn, starting
 
 HOME = Path(pyspark.__file__).parent

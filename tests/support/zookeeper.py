@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tests.support import kafka_jars
-from tests.support.broker import JVM, Broker, BrokerDied, free_port, listening
+from tests.support.broker import Broker, BrokerDied
+from tests.support.broker_settings import JVM, listening
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.java import find_java
+from tests.support.ports import free_port
 from tests.support.processes import kill, spawn, tail
 
 ZOOKEEPER_WITHIN = 60.0  # seconds; usual is 1

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support import processes
-from tests.support.broker import free_port
 from tests.support.eventually import wait_until
+from tests.support.ports import free_port
 
 CHUNK = 256 << 10
 UNDER_WAY = 512  # chunks of a direction: more than any client here asks for at once
