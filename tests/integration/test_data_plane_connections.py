@@ -1,185 +1,45 @@
-"""The data plane's own connections on real brokers: quotas, dead addresses, and connections that the broker closes.
+"""The data plane's own connections on real brokers: sessions, time-outs, and connections that the broker closes.
 
 Fetching and producing are driven here without a slot around them, so that each request can be timed."""
 
 import asyncio
 import socket
-import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from lockstep_config.flow.model import DataPlaneSettings, FetchSettings
+from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
-from lockstep_data_plane.core.events import Acked, Fetched, Received, Resumed
+from lockstep_data_plane.core.events import Acked, Received
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch import request_sizing
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
-from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
-from lockstep_protocol.rows.state_rows import PartitionProgress
 from lockstep_runtime.util.clock import now_ms
+from tests.integration.partition_fetches import copying, fetched_elsewhere, fetching_from
 from tests.support.batch_bytes import batch, record
 from tests.support.broker import Broker
-from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.clusters import Record, create_topic, end_offsets, produce
 from tests.support.eventually import eventually
 from tests.support.kio_codec import read_back
-from tests.support.ports import free_port
 from tests.support.proxy import Proxy
-from tests.support.wire import set_quota
-
-QUOTA = 150_000.0
-RECORDS, RECORD_BYTES = 44, 10_000
-"""More than the quota allows at once."""
 
 PARTITIONS, SINGLE, LARGE = 4, 20_000, 400
 SOME_RECORDS = 600
 """In batches of their own. A fetch brings a whole batch, however large, of one partition all the same."""
 
 OFFSET_OUT_OF_RANGE, UNKNOWN_LEADER_EPOCH = 1, 75
-
-COUNTS_OVER_S = {"quota.window.num": "2"}
-"""Brokers count over eleven seconds by default."""
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker("Q", properties=COUNTS_OVER_S) as running:
-        yield running
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
-    """When each request was sent, and until when its connection was to be left alone then."""
-    found: list[tuple[float, float]] = []
-    ask = Connection.ask
-
-    def noted(connection: Connection, *what: Any) -> asyncio.Future[Any]:
-        found.append((time.monotonic(), connection.resting_until))
-        return ask(connection, *what)
-
-    monkeypatch.setattr(Connection, "ask", noted)
-    return found
-
-
-@pytest.fixture
-def client_id(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A client id of which the brokers take no more than the quota in either direction."""
-    name = unique_name("quota")
-    set_quota(broker.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
-    yield name
-    set_quota(broker.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
-
-
-def obeyed(asked: list[tuple[float, float]]) -> bool:
-    """Whether somebody was told to rest, and nobody was asked before the rest was over."""
-    return any(until for _, until in asked) and all(at >= until for at, until in asked)
-
-
-def copying(topic: str, number: int = 0) -> PartitionMachine:
-    partition = PartitionMachine(topic, number, topic, 100)
-    row = PartitionProgress(topic=topic, partition=number, producer_id=4000, producer_epoch=1)
-    partition.step(Resumed(row, LastAppend(-1, -1)))
-    return partition
-
-
-def fetched_elsewhere(partition: PartitionMachine, *batches: Batch) -> None:
-    partition.step(Fetched(partition.incarnation, batches, AbortedTransactions(), -1, size=0, now_ms=0))
-
-
-def no_trouble(partition: PartitionMachine, why: str) -> None:
-    raise AssertionError(why)
-
-
-DEFAULTS = FetchSettings()
-
-
-def fetching_from(
-    cluster: ClusterClient,
-    on_fetched: Callable[[Delivery], None],
-    settings: FetchSettings = DEFAULTS,
-    *,
-    has_room: Callable[[PartitionMachine], bool] = lambda partition: True,
-    on_trouble: Callable[[PartitionMachine, str], None] = no_trouble,
-) -> Fetcher:
-    """Fetches of a test's own."""
-    return Fetcher(
-        cluster,
-        DataPlaneSettings(fetch=settings),
-        is_held_back=lambda partition: not has_room(partition),
-        on_fetched=on_fetched,
-        on_delivered=lambda: None,
-        on_trouble=on_trouble,
-    )
-
-
-async def test_consumer_over_its_quota_waits_and_loses_nothing(
-    broker: Broker, client_id: str, asked: list[tuple[float, float]]
-) -> None:
-    topic = create_topic(broker.bootstrap)
-    one_a_batch = {"batch.num.messages": "1"}
-    produce(broker.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch)
-    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
-    offsets: list[int] = []
-
-    def fetched(delivery: Delivery) -> None:
-        offsets.extend(each.base_offset for each in delivery.batches)
-
-    fetcher = fetching_from(cluster, fetched, FetchSettings(max_partition_bytes=5 * RECORD_BYTES))
-    try:
-        await cluster.refresh([topic])
-        fetcher.attach(copying(topic))
-        await eventually(lambda: len(offsets) >= RECORDS, within=60)
-        assert fetcher.crashed() is None
-    finally:
-        await fetcher.close()
-        await cluster.close()
-    assert offsets == list(range(RECORDS))
-    assert obeyed(asked)
-    assert cluster.quota.news() > 0
-
-
-async def test_producer_over_its_quota_waits_and_doubles_nothing(
-    broker: Broker, client_id: str, asked: list[tuple[float, float]]
-) -> None:
-    topic = create_topic(broker.bootstrap)
-    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
-    answers: list[ProduceAnswer | NoProduceAnswer] = []
-    partition = copying(topic)
-
-    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
-        answers.append(answer)
-        assert isinstance(answer, ProduceAnswer)
-        of.step(Acked(sent, answer.base_offset, now_ms()))
-
-    sender = Sender(cluster, answered)
-    large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
-    try:
-        await cluster.refresh([topic])
-        await sender.attach(partition)
-        fetched_elsewhere(partition, *large)
-        sender.ready(partition)
-        sender.pump()
-        await eventually(lambda: len(answers) >= RECORDS, within=60)
-    finally:
-        await cluster.close()
-    assert [each.base_offset for each in answers if isinstance(each, ProduceAnswer)] == list(range(RECORDS))
-    assert obeyed(asked)
-    assert cluster.quota.news() > 0
-    assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
 
 
 async def test_connections_for_single_records_are_one_and_for_much_two(
@@ -444,83 +304,6 @@ def _is(offsets: list[int], count: int) -> bool:
 
 def _all_closed(connections: list[Connection]) -> bool:
     return all(connection.closed for connection in connections)
-
-
-async def test_every_address_is_tried(broker_a: Broker) -> None:
-    dead = ",".join(f"127.0.0.1:{free_port()}" for _ in range(2))
-    cluster = connect_cluster("a", {"bootstrap.servers": f"{dead},{broker_a.bootstrap}"}, "test")
-    try:
-        await cluster.refresh([])
-        assert cluster.cluster_id == broker_a.cluster_id
-    finally:
-        await cluster.close()
-
-
-async def test_bootstrap_without_an_answer_names_each_address() -> None:
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-    cluster = connect_cluster("a", {"bootstrap.servers": ",".join(addresses)}, "test")
-    with pytest.raises(BrokerUnreachable) as raised:
-        await cluster.refresh([])
-    for address in addresses:
-        assert address in str(raised.value)
-
-
-@pytest.mark.parametrize("silent", ["takes connections and answers nothing", "takes no connection"])
-async def test_an_address_that_is_silent_is_given_up_for_the_next(broker_a: Broker, silent: str) -> None:
-    soon = {"socket.connection.setup.timeout.ms": "1000"}
-    with ExitStack() as open_ones:
-        listening = open_ones.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        address = f"127.0.0.1:{listening.getsockname()[1]}"
-        if silent == "takes no connection":  # as behind a firewall that drops: its queue is full
-            for _ in range(4):
-                waits = open_ones.enter_context(socket.socket())
-                waits.setblocking(False)
-                waits.connect_ex(listening.getsockname())
-        cluster = connect_cluster("a", {"bootstrap.servers": f"{address},{broker_a.bootstrap}", **soon}, "test")
-        try:
-            await cluster.refresh([])
-            assert cluster.cluster_id == broker_a.cluster_id
-        finally:
-            await cluster.close()
-        alone = connect_cluster("a", {"bootstrap.servers": address, **soon}, "test")
-        with pytest.raises(BrokerUnreachable, match=address):
-            await alone.refresh([])
-
-
-async def test_bootstrap_addresses_are_used_again_when_all_brokers_are_gone(broker_a: Broker) -> None:
-    before = broker_a.proxy
-    assert before is not None
-    topic = create_topic(broker_a.bootstrap)
-    cluster = connect_cluster("a", {"bootstrap.servers": f"{before.bootstrap},{broker_a.bootstrap}"}, "test")
-    try:
-        await cluster.refresh([topic])
-        known = await cluster.any_connection()
-        assert known.port == before.port, "the broker names the proxy to whom it knows by it, and nothing else"
-        before.refuse()
-        await eventually(lambda: known.closed, within=20)
-        await cluster.refresh([topic])
-        assert (await cluster.any_connection()).port == broker_a.port
-        assert await cluster.end_offset((topic, 0)) == 0
-    finally:
-        before.heal()
-        await cluster.close()
-
-
-async def test_every_address_behind_a_name_is_tried(broker_a: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    port, resolve = broker_a.port, socket.getaddrinfo
-
-    def two(host: Any, port: Any, *args: Any, **more: Any) -> list[Any]:
-        if host != "brokers.test":
-            return resolve(host, port, *args, **more)
-        return [found for address in ("127.0.0.2", "127.0.0.1") for found in resolve(address, port, *args, **more)]
-
-    monkeypatch.setattr(socket, "getaddrinfo", two)
-    cluster = connect_cluster("a", {"bootstrap.servers": f"brokers.test:{port}"}, "test")
-    try:
-        await cluster.refresh([])
-        assert cluster.cluster_id == broker_a.cluster_id
-    finally:
-        await cluster.close()
 
 
 async def test_the_sizes_of_a_sockets_buffers_are_as_configured(broker_a: Broker) -> None:

@@ -1,0 +1,122 @@
+"""Quotas of real brokers: a client over its quota waits, and nothing is lost or doubled."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lockstep_config.flow.model import FetchSettings
+from lockstep_data_plane.core.append_sequence import InFlightBatch
+from lockstep_data_plane.core.events import Acked
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.fetch.fetch_request import Delivery
+from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
+from lockstep_data_plane.wire.cluster import connect_cluster
+from lockstep_data_plane.wire.connection import Connection
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_runtime.util.clock import now_ms
+from tests.integration.partition_fetches import copying, fetched_elsewhere, fetching_from
+from tests.support.batch_bytes import batch, record
+from tests.support.broker import Broker
+from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
+from tests.support.eventually import eventually
+from tests.support.wire import set_quota
+
+QUOTA = 150_000.0
+RECORDS, RECORD_BYTES = 44, 10_000
+"""More than the quota allows at once."""
+
+COUNTS_OVER_S = {"quota.window.num": "2"}
+"""Brokers count over eleven seconds by default."""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker("Q", properties=COUNTS_OVER_S) as running:
+        yield running
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
+    """When each request was sent, and until when its connection was to be left alone then."""
+    found: list[tuple[float, float]] = []
+    ask = Connection.ask
+
+    def noted(connection: Connection, *what: Any) -> asyncio.Future[Any]:
+        found.append((time.monotonic(), connection.resting_until))
+        return ask(connection, *what)
+
+    monkeypatch.setattr(Connection, "ask", noted)
+    return found
+
+
+@pytest.fixture
+def client_id(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A client id of which the brokers take no more than the quota in either direction."""
+    name = unique_name("quota")
+    set_quota(broker.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
+    yield name
+    set_quota(broker.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
+
+
+def obeyed(asked: list[tuple[float, float]]) -> bool:
+    """Whether somebody was told to rest, and nobody was asked before the rest was over."""
+    return any(until for _, until in asked) and all(at >= until for at, until in asked)
+
+
+async def test_consumer_over_its_quota_waits_and_loses_nothing(
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
+) -> None:
+    topic = create_topic(broker.bootstrap)
+    one_a_batch = {"batch.num.messages": "1"}
+    produce(broker.bootstrap, topic, [Record(value=b"x" * RECORD_BYTES) for _ in range(RECORDS)], settings=one_a_batch)
+    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    offsets: list[int] = []
+
+    def fetched(delivery: Delivery) -> None:
+        offsets.extend(each.base_offset for each in delivery.batches)
+
+    fetcher = fetching_from(cluster, fetched, FetchSettings(max_partition_bytes=5 * RECORD_BYTES))
+    try:
+        await cluster.refresh([topic])
+        fetcher.attach(copying(topic))
+        await eventually(lambda: len(offsets) >= RECORDS, within=60)
+        assert fetcher.crashed() is None
+    finally:
+        await fetcher.close()
+        await cluster.close()
+    assert offsets == list(range(RECORDS))
+    assert obeyed(asked)
+    assert cluster.quota.news() > 0
+
+
+async def test_producer_over_its_quota_waits_and_doubles_nothing(
+    broker: Broker, client_id: str, asked: list[tuple[float, float]]
+) -> None:
+    topic = create_topic(broker.bootstrap)
+    cluster = connect_cluster("a", {"bootstrap.servers": broker.bootstrap}, client_id)
+    answers: list[ProduceAnswer | NoProduceAnswer] = []
+    partition = copying(topic)
+
+    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
+        answers.append(answer)
+        assert isinstance(answer, ProduceAnswer)
+        of.step(Acked(sent, answer.base_offset, now_ms()))
+
+    sender = Sender(cluster, answered)
+    large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]
+    try:
+        await cluster.refresh([topic])
+        await sender.attach(partition)
+        fetched_elsewhere(partition, *large)
+        sender.ready(partition)
+        sender.pump()
+        await eventually(lambda: len(answers) >= RECORDS, within=60)
+    finally:
+        await cluster.close()
+    assert [each.base_offset for each in answers if isinstance(each, ProduceAnswer)] == list(range(RECORDS))
+    assert obeyed(asked)
+    assert cluster.quota.news() > 0
+    assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
