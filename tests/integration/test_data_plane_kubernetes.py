@@ -66,7 +66,7 @@ def api_server() -> Iterator[Api]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     api = Api(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield api

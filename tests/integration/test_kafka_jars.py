@@ -52,7 +52,7 @@ class _Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     with Repository(("127.0.0.1", 0), _Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         monkeypatch.setenv("LOCKSTEP_MAVEN_URL", f"http://127.0.0.1:{server.server_address[1]}/")
         server.kafka = Kafka("1.0", tmp_path / "jars.sha256", tmp_path / "cache")
         monkeypatch.setattr(kafka_jars, "PAUSE_SECONDS", 0.0)

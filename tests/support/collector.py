@@ -53,7 +53,7 @@ class Collector:
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, name="collector", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="collector", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -2,13 +2,19 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def source_modules() -> Iterator[tuple[str, ast.Module]]:
-    """Import name and syntax tree, in order."""
+@cache
+def source_modules() -> tuple[tuple[str, ast.Module], ...]:
+    """Import name and syntax tree, in order. Each file is parsed once for all tests."""
+    return tuple(_parsed())
+
+
+def _parsed() -> Iterator[tuple[str, ast.Module]]:
     for source in sorted((*REPOSITORY.glob("services/*/src"), *REPOSITORY.glob("shared/*/src"))):
         for file in sorted(source.rglob("*.py")):
             name = ".".join(file.relative_to(source).with_suffix("").parts)

@@ -47,7 +47,7 @@ def server(account: Path) -> Iterator[str]:
     context.load_cert_chain(authority.server("127.0.0.1").pem(account / "server.pem"))
     with HTTPServer(("127.0.0.1", 0), Nodes) as listening:
         listening.socket = context.wrap_socket(listening.socket, server_side=True)
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        threading.Thread(target=listening.serve_forever, args=(0.02,), daemon=True).start()
         yield f"https://127.0.0.1:{listening.server_port}"
         listening.shutdown()
 

@@ -3,6 +3,7 @@
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -34,16 +35,20 @@ def scopes_of(file: Path) -> Iterator[tuple[str, list[str]]]:
         yield label, [function.name for function in functions if function.name.startswith("test_")]
 
 
+@cache
+def all_scopes() -> tuple[tuple[str, list[str]], ...]:
+    """Those of each file of tests, parsed once."""
+    return tuple(scope for file in sorted(TESTS.rglob("test_*.py")) for scope in scopes_of(file))
+
+
 def test_test_name_is_short_and_has_no_banned_word() -> None:
     wrong, number = [], 0
-    for file in sorted(TESTS.rglob("test_*.py")):
-        for label, names in scopes_of(file):
-            number += len(names)
-            wrong += [f"{label}::{name}" for name in names if len(name) > LONGEST or BANNED & set(name.split("_"))]
+    for label, names in all_scopes():
+        number += len(names)
+        wrong += [f"{label}::{name}" for name in names if len(name) > LONGEST or BANNED & set(name.split("_"))]
     assert number > 2000
     assert not wrong, f"at most {LONGEST} characters, none of {', '.join(sorted(BANNED))}"
 
 
 def test_test_name_is_unique_in_its_scope() -> None:
-    scopes = [scope for file in sorted(TESTS.rglob("test_*.py")) for scope in scopes_of(file)]
-    assert [(label, name) for label, names in scopes for name, n in Counter(names).items() if n > 1] == []
+    assert [(label, name) for label, names in all_scopes() for name, n in Counter(names).items() if n > 1] == []

@@ -146,13 +146,17 @@ async def _write_for_ever(writer: asyncio.StreamWriter) -> None:
 async def test_a_refused_connection_is_closed_soon_though_its_client_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "HEAD_WITHIN_S", 0.3)
     monkeypatch.setattr(guard, "LEFT_OVER_WITHIN_S", 0.2)
-    for says in (b"", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"):
+
+    async def is_closed(says: bytes) -> None:
         async with served(AccessPolicy()) as address, crowd(address, 1, says) as opened:
             await asyncio.sleep(0.9)
             reader, writer = opened[0]
             assert (await reader.read()).startswith(b"HTTP/1.1 4")
             with pytest.raises(ConnectionError):
                 await _write_for_ever(writer)
+
+    refused = (b"", b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.gather(*map(is_closed, refused))
 
 
 async def test_https_renews_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,9 +165,10 @@ def test_config_change_is_held_up_at_most_for_the_setting() -> None:
 def test_a_turn_names_only_topics_that_are_there_and_each_once(counts: list[int], step: float, whole: float) -> None:
     turns = ConfigScanSchedule(whole)
     for n, count in enumerate(counts):
-        turn = turns.start_round(names(count), n * step)
+        there = names(count)
+        turn = turns.start_round(there, n * step)
         assert len(set(turn)) == len(turn)
-        assert set(turn) <= set(names(count))
+        assert set(turn) <= set(there)
         assert len(turn) >= min(count, AT_ONCE)
         for name in turn:
             turns.record_scan(name, n, n * step)
