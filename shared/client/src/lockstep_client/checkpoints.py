@@ -29,7 +29,7 @@ class RemoteOffsets:
     def for_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
         """The group's checkpoints by target topic and partition; empty for one that has none.
 
-        >>> RemoteOffsets().of("billing")
+        >>> RemoteOffsets().for_group("billing")
         {}
         """
         return {(one.topic, one.partition): one for one in self.checkpoints if one.group == group}
@@ -44,7 +44,7 @@ class CheckpointFold:
         self._malformed = 0
 
     def apply_record(self, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record. Raises `codec.UnsupportedRecordVersion`, for any group's checkpoint."""
+        """Take the next record. Raises `UnsupportedRecordVersion`, for any group's checkpoint."""
         try:
             checkpoint = decode_checkpoint(key, value)
         except MalformedRecord:

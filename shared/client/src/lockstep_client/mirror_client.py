@@ -1,12 +1,11 @@
 """MM2's `MirrorClient`: questions to the target cluster of a flow (`mm2-behaviour.md` §3.8)."""
 
 import re
-from collections.abc import Mapping
 
 from confluent_kafka import Message
 
 from lockstep_client.checkpoints import CheckpointFold, Groups, RemoteOffsets
-from lockstep_client.cluster_reader import reading
+from lockstep_client.cluster_reader import Conf, reading
 from lockstep_client.errors import CheckpointsNotRead, CheckpointsTopicMissing, UnsupportedCheckpoint
 from lockstep_protocol import topics as named
 from lockstep_protocol.mm2_codec import UnsupportedRecordVersion
@@ -33,7 +32,7 @@ class MirrorClient:
 
     def __init__(
         self,
-        conf: Mapping[str, str | int | float | bool],
+        conf: Conf,
         policy: ReplicationPolicy | None = None,
         *,
         timeout: float = TIMEOUT,
@@ -54,7 +53,7 @@ class MirrorClient:
 
         >>> client = MirrorClient({"bootstrap.servers": "b.example.org:9092"})
         >>> found = client.remote_consumer_offsets("A", re.compile("billing-.*"))  # doctest: +SKIP
-        >>> found.of("billing-eu")["A.orders", 0].downstream  # doctest: +SKIP
+        >>> found.for_group("billing-eu")["A.orders", 0].downstream  # doctest: +SKIP
         1042
         """
         _check("source_alias", source_alias, str)

@@ -13,13 +13,12 @@ from typing import overload
 from confluent_kafka import TopicPartition
 
 from lockstep_client.checkpoints import Groups, RemoteOffsets
+from lockstep_client.cluster_reader import Conf
 from lockstep_client.mirror_client import TIMEOUT, MirrorClient
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.policy import ReplicationPolicy
 
 log = logging.getLogger("lockstep_client")
-
-Conf = Mapping[str, str | int | float | bool]
 
 
 @overload
@@ -71,7 +70,7 @@ def remote_consumer_offsets(
     """The last checkpoint of each group and partition, and how many records were none.
 
     >>> found = remote_consumer_offsets({"bootstrap.servers": "b.example.org:9092"}, "A", "billing")  # doctest: +SKIP
-    >>> found.of("billing")["A.orders", 0].downstream, found.malformed  # doctest: +SKIP
+    >>> found.for_group("billing")["A.orders", 0].downstream, found.malformed  # doctest: +SKIP
     (1042, 0)
     """
     return MirrorClient(conf, policy, timeout=timeout).remote_consumer_offsets(source_alias, groups)

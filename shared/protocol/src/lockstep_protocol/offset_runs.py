@@ -175,7 +175,7 @@ class RunMap:
 
     def fold_progress(self, row: PartitionProgress) -> "RunMap":
         """After one more progress row. Of a row of other topics, or of another producer id, nothing counts: begin a new
-        map with `of`."""
+        map with `build`."""
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
         known = self._in_generation(row.producer_epoch)
