@@ -58,8 +58,11 @@ def behind(
     did not answer. `silent`: a copy that moves would have written another row by now. Records that the flow passes over
     for good (skipped, quarantined) do not count: they never come.
     """
-    unknown = why_unknown(row, topic, source, target_end, silent=silent)
-    return None if unknown else _counted(row, topic, source)
+    if source is None or why_unknown(row, topic, source, target_end, silent=silent):
+        return None
+    if row is None or is_of_another_log(row, topic) or row.begins == "reset":
+        return max(0, source.end - source.start)
+    return source.end - 1 - row.upstream
 
 
 def why_unknown(
@@ -91,11 +94,3 @@ def why_unknown(
 def _may_be_older(row: PartitionProgress) -> bool:
     """Whether more may have been copied than the row says, as by a slot that was killed."""
     return row.phase != "halted" and not row.located
-
-
-def _counted(row: PartitionProgress | None, topic: MirroredTopic | None, source: LogRange | None) -> int:
-    if source is None:
-        raise ValueError("nothing can be counted without the source's log")
-    if row is None or is_of_another_log(row, topic) or row.begins == "reset":
-        return max(0, source.end - source.start)
-    return source.end - 1 - row.upstream
