@@ -29,6 +29,14 @@ class CommandRequest:
     absent: frozenset[str] = frozenset()
 
 
+def command_scope(text: str) -> Scope:
+    """The scope that is written on the command line. Raises CannotUse."""
+    try:
+        return Scope.parse(text)
+    except ValueError as exc:
+        raise CannotUse(str(exc)) from exc
+
+
 def command_request(
     settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
 ) -> CommandRequest:

@@ -65,16 +65,12 @@ def _command(verb: ControlCommand) -> click.Command:
     ) -> int:
         """Ask each flow meant, all at the same time, and print what came of it."""
         from lockstep_cli.command_client import ask
-        from lockstep_cli.command_request import CommandReply, command_request, exit_code
-        from lockstep_cli.exit_codes import CannotUse, Exit
+        from lockstep_cli.command_request import CommandReply, command_request, command_scope, exit_code
+        from lockstep_cli.exit_codes import Exit
         from lockstep_cli.flow_selection import choose_flows
         from lockstep_cli.progress_display import progress_display
-        from lockstep_protocol.commands.command_vocabulary import Scope
 
-        try:
-            scope = Scope.parse(what)
-        except ValueError as exc:
-            raise CannotUse(str(exc)) from exc
+        scope = command_scope(what)
         meant = choose_flows(file, flows, all_flows)
         replies = [CommandReply(command_request(settings, verb.verb, scope)) for settings in meant]
         if dry_run:

@@ -38,13 +38,9 @@ class OffsetsOptions:
         return choose_one_flow(self.file, self.flow)
 
     def scope(self) -> "Scope":
-        from lockstep_cli.exit_codes import CannotUse
-        from lockstep_protocol.commands.command_vocabulary import Scope
+        from lockstep_cli.command_request import command_scope
 
-        try:
-            return Scope.parse(f"connector:{self.connector}")
-        except ValueError as exc:
-            raise CannotUse(str(exc)) from exc
+        return command_scope(f"connector:{self.connector}")
 
     async def ask(self, settings: "FlowSettings", verb: str, request: dict[str, Any] | None = None) -> "CommandReply":
         from lockstep_cli.command_client import ask

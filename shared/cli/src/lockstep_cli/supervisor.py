@@ -104,7 +104,7 @@ class Supervisor:
             child.kill()
 
     async def _keep(self, name: str, threads: ThreadPoolExecutor) -> None:
-        """Start a service, again and again as `restart.decide_gap` says, until the run is stopping."""
+        """Start a service, again and again as `restart_policy.decide` says, until the run is stopping."""
         loop = asyncio.get_running_loop()
         crashes = 0
         await self._its_turn(name)

@@ -7,7 +7,7 @@ place too, nothing has to be written; else the offsets are written down once mor
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -113,10 +113,7 @@ class TakeoverPlan(MigrationPlan):
                     "topic": one.topic,
                     "remote": one.remote,
                     "remote_exists": one.there,
-                    "partitions": [
-                        {"partition": p.partition, "offset": p.offset, "to_copy": p.to_copy, "gone": p.gone}
-                        for p in one.partitions
-                    ],
+                    "partitions": [asdict(p) for p in one.partitions],
                 }
                 for one in self.topics
             ],

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lockstep_runtime.kafka.topic_reader import Record
 
 TOPICS = ("events", "state", "commands", "checkpoints", "offset-syncs", "heartbeats", "offsets", "quarantine")
-"""`decoding.ROLES`, which is not imported for --help."""
+"""`record_decoder.ROLES`, which is not imported for --help."""
 
 RECHECK_INTERVAL_S = 2.0
 """Until a topic that is not there is looked for again."""
@@ -231,9 +231,6 @@ def _as_json(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> s
         "offset": record.offset,
         "at_ms": record.timestamp_ms,
         "role": role,
-        "kind": seen.kind,
-        "about": seen.about,
-        "text": seen.text,
-        "detail": dict(seen.detail),
+        **asdict(seen),
     }
     return json.dumps(body, ensure_ascii=False)
