@@ -81,7 +81,7 @@ def judge_acls(found: Iterable[AclBinding]) -> Finding:
     there = {(b.principal, AclOperation(b.operation)) for b in found if b.name == topic}
     wanted = {(principal, operation) for _, principal, operation in ACLS if operation != AclOperation.WRITE}
     text = ", ".join(sorted(f"{principal} {operation.name}" for principal, operation in there)) or "none"
-    return Finding(f"ACLs of {READ} on A stand on {topic} on B, WRITE left out", there == wanted, text)
+    return Finding(f"ACLs of {READ} on A are on {topic} on B, WRITE left out", there == wanted, text)
 
 
 def judge_heartbeats(ages_ms: Mapping[str, int | None]) -> Finding:
