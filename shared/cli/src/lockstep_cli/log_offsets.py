@@ -24,8 +24,9 @@ async def read_logs(
     """The ends of all logs that the rows are about, and of those that the flow selects. `before`: an earlier read. What
     a cluster does not answer within `timeout` seconds is absent; nothing is raised for it."""
     topics = [row for row in rows.values() if isinstance(row, MirroredTopic) and row.is_selected]
+    is_reached = before is not None and source.alias not in before.troubles
     answers = await asyncio.gather(
-        _read_source_ends(settings, source, target, topics, timeout),
+        _read_source_ends(settings, source, target, topics, None if is_reached else timeout),
         _read_target_ends(target, topics),
         return_exceptions=True,
     )
@@ -41,9 +42,10 @@ async def read_logs(
 
 
 async def _read_source_ends(
-    settings: FlowSettings, source: Admin, target: Admin, topics: list[MirroredTopic], timeout: float
+    settings: FlowSettings, source: Admin, target: Admin, topics: list[MirroredTopic], probe_s: float | None
 ) -> LogOffsets:
-    await source.probe(timedelta(seconds=timeout))
+    if probe_s is not None:
+        await source.probe(timedelta(seconds=probe_s))
     one_cluster = await source.cluster_id() == await target.cluster_id()
     names = await source.topic_names()
     selected = {name for name in names if settings.replicates(name, one_cluster=one_cluster)}
