@@ -3,11 +3,11 @@ without an underscore is used by another module (decision 0056)."""
 
 import ast
 import re
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.support.source_modules import REPOSITORY, source_modules
+from tests.support.source_modules import source_modules
+from tests.support.tracked_files import tracked_texts
 
 CLIENT = "lockstep_client"
 """A library of its own, which may not import the runtime: its errors have the same names for the same things."""
@@ -23,13 +23,15 @@ def test_public_class_name_is_unique() -> None:
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
+def _python_texts() -> dict[str, str]:
+    return {name: text for name, text in tracked_texts().items() if name.endswith(".py")}
+
+
 def test_public_function_is_used_by_another_module() -> None:
-    tracked = subprocess.run(["git", "ls-files", "-z", "*.py"], cwd=REPOSITORY, capture_output=True, check=True)
     files = defaultdict[str, int](int)
-    for name in tracked.stdout.decode().split("\0")[:-1]:
-        if (file := REPOSITORY / name).is_file():
-            for word in set(re.findall(r"\w+", file.read_text(encoding="utf-8"))):
-                files[word] += 1
+    for text in _python_texts().values():
+        for word in set(re.findall(r"\w+", text)):
+            files[word] += 1
     functions = [
         (module, node)
         for module, tree in source_modules()
@@ -84,9 +86,7 @@ class Who:
 
 
 def test_annotations_are_evaluated() -> None:
-    tracked = subprocess.run(["git", "ls-files", "-z", "*.py"], cwd=REPOSITORY, capture_output=True, check=True)
-    files = [REPOSITORY / name for name in tracked.stdout.decode().split("\0")[:-1]]
-    texts = {file.relative_to(REPOSITORY): file.read_text(encoding="utf-8") for file in files if file.is_file()}
+    texts = _python_texts()
     assert len(texts) > 500, "nothing found: this test has lost its subject"
     line = "from __future__ " + "import annotations"
-    assert [str(file) for file, text in texts.items() if line in text] == []
+    assert [file for file, text in texts.items() if line in text] == []

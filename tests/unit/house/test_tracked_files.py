@@ -1,11 +1,9 @@
 """The repository speaks of nothing outside itself: no path of somebody's machine, no private registry, no secret."""
 
 import re
-import subprocess
-from functools import cache
-from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.support.tracked_files import tracked_texts
+
 # Written in pieces, lest this file be what it looks for.
 LOCAL_PATHS = re.compile(
     r"(?<![\w.$}/-])/(?:" + "|".join(["wo" + "rk", "ro" + "ot", "ho" + "me", "Us" + "ers"]) + r")/\w"
@@ -16,27 +14,10 @@ REGISTRIES = re.compile(
 PRIVATE_KEY = re.compile("-----BEGIN [A-Z ]*PRIVATE" + " KEY-----")
 
 
-@cache
-def _texts() -> dict[str, str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=REPOSITORY,
-    )
-    texts = {}
-    for name in listed.stdout.splitlines():
-        file = REPOSITORY / name
-        if file.is_file() and b"\0" not in (content := file.read_bytes()):
-            texts[name] = content.decode()
-    return texts
-
-
 def _lines_with(pattern: re.Pattern[str]) -> list[str]:
     return [
         f"{name}:{number}: {line.strip()[:100]}"
-        for name, text in _texts().items()
+        for name, text in tracked_texts().items()
         for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
     ]
@@ -55,9 +36,11 @@ def test_no_private_key() -> None:
 
 
 def test_no_generated_file_is_kept() -> None:
-    assert not [name for name in _texts() if name.endswith((".pyc", ".jar", ".jsa", ".log", "uv.lock"))]
+    assert not [name for name in tracked_texts() if name.endswith((".pyc", ".jar", ".jsa", ".log", "uv.lock"))]
 
 
 def test_files_end_with_one_newline() -> None:
-    loose = [name for name, text in _texts().items() if text and (not text.endswith("\n") or text.endswith("\n\n"))]
+    loose = [
+        name for name, text in tracked_texts().items() if text and (not text.endswith("\n") or text.endswith("\n\n"))
+    ]
     assert not loose
