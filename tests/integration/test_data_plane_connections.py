@@ -17,7 +17,7 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked, Received
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.fetch import request_sizing
+from lockstep_data_plane.fetch import fetch_sizes
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
@@ -82,7 +82,7 @@ async def test_connections_for_single_records_are_one_and_for_much_two(
             fetcher.set_held(partition, 0)
         await eventually(lambda: read() == SINGLE + LARGE, within=60)
         assert by_connection() == [2, 2]
-        monkeypatch.setattr(request_sizing, "MUCH_LASTS_S", 1.0)
+        monkeypatch.setattr(fetch_sizes, "MUCH_LASTS_S", 1.0)
         await eventually(lambda: by_connection() == [0, 4], within=30, what="one connection waits where little comes")
         write(PARTITIONS, 10)
         await eventually(lambda: read() == SINGLE + LARGE + PARTITIONS, within=60)

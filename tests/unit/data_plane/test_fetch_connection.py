@@ -12,9 +12,9 @@ from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
-from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
+from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
+from lockstep_data_plane.fetch.fetch_sizes import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.fetch.request_sizing import MUCH_BYTES, MUCH_LASTS_S
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import APIS, Connection, message
 from lockstep_data_plane.wire.fetch_codec import fetch_request, read_answer, topic_names
@@ -119,7 +119,7 @@ def attached(fetcher: Fetcher, count: int) -> FetchConnection:
 
 def brings(fetcher: Fetcher, fetch_connection: FetchConnection, size: int, now: float) -> None:
     """An answer brings so many bytes, and the next request is about to go out."""
-    fetcher._sizing.on_fetched(fetch_connection.key, size, now)
+    fetcher._sizes.on_fetched(fetch_connection.key, size, now)
     fetcher._share_partitions(fetch_connection, now)
 
 

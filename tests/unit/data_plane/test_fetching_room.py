@@ -14,7 +14,7 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
-from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
+from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.fetch.fetcher import Fetcher
 from lockstep_data_plane.fetch.memory_budget import MemoryBudget
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader

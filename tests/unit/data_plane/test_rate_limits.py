@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.keys.key_values import PerTopic
-from lockstep_data_plane.fetch.fetch_timing import RateLimits, TokenBucket
+from lockstep_data_plane.fetch.fetch_schedule import RateLimits, TokenBucket
 from lockstep_protocol.filters import NameFilter
 
 

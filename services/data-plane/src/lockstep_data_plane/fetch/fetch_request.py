@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.fetch.fetch_timing import SMALL_BYTES
+from lockstep_data_plane.fetch.fetch_schedule import SMALL_BYTES
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.fetch_codec import FetchedPartition
 from lockstep_protocol.offsets import TopicPartition

@@ -1,7 +1,7 @@
 """Fetching raw batches from the source: how much, from which broker, and when.
 
-Three objects decide. The `MemoryBudget` says how much may be in memory, the `RequestSizing` how much to ask of a
-broker, and the `FetchTiming` when to ask again. Where a rack is set a partition may be fetched from another replica
+Three objects decide. The `MemoryBudget` says how much may be in memory, the `FetchSizes` how much to ask of a
+broker, and the `FetchSchedule` when to ask again. Where a rack is set a partition may be fetched from another replica
 than its leader (`preferred_replica.py`)."""
 
 import asyncio
@@ -15,10 +15,10 @@ from lockstep_data_plane.core.events import Received
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_connection import FetchConnection
 from lockstep_data_plane.fetch.fetch_request import Delivery, FetchResult
-from lockstep_data_plane.fetch.fetch_timing import TIGHT_WAIT_S, FetchTiming
+from lockstep_data_plane.fetch.fetch_schedule import TIGHT_WAIT_S, FetchSchedule
+from lockstep_data_plane.fetch.fetch_sizes import FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 from lockstep_data_plane.fetch.preferred_replica import PreferredReplicas
-from lockstep_data_plane.fetch.request_sizing import RequestSizing
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
@@ -44,8 +44,8 @@ class Fetcher:
         self._settings = plane.fetch
         self._isolation = plane.isolation_level
         self.budget = MemoryBudget(plane.max_in_flight_bytes)
-        self._sizing = RequestSizing(plane.fetch, self.budget)
-        self.timing = FetchTiming(plane.fetch.max_wait_ms, plane.max_bytes_per_s)
+        self._sizes = FetchSizes(plane.fetch, self.budget)
+        self.schedule = FetchSchedule(plane.fetch.max_wait_ms, plane.max_bytes_per_s)
         self._replicas = PreferredReplicas(plane.fetch.rack, plane.fetch.replica_lease_s)
         self._is_held_back = is_held_back
         self._on_fetched = on_fetched
@@ -92,7 +92,7 @@ class Fetcher:
         broker, index = fetch_connection.key
         other = self._connections.get((broker, 1 - index))
         own, others = len(fetch_connection.partitions), len(other.partitions) if other else 0
-        surplus = self._sizing.surplus(fetch_connection.key, own, others, now)
+        surplus = self._sizes.surplus(fetch_connection.key, own, others, now)
         for partition, leader in list(fetch_connection.partitions.items())[:surplus]:
             self._move(partition, leader, self._connection_to(broker, 1 - index))
 
@@ -162,8 +162,8 @@ class Fetcher:
         asked_at = time.monotonic()
         await asked
         now, result = time.monotonic(), fetch_connection.result
-        self._sizing.on_fetched(fetch_connection.key, result.size, now)
-        pause_s = self.timing.pause_s(fetch_connection.key, result.batches, result.size, asked_at, now)
+        self._sizes.on_fetched(fetch_connection.key, result.size, now)
+        pause_s = self.schedule.pause_s(fetch_connection.key, result.batches, result.size, asked_at, now)
         self._share_partitions(fetch_connection, now)
         if result.is_small:
             if pause_s:
@@ -191,7 +191,7 @@ class Fetcher:
                 if limits is not None and (asked := self._ask(fetch_connection, limits)) is not None:
                     return asked
             topics = (p.topic for p in fetch_connection.partitions)
-            await set_within(fetch_connection.wake, self.timing.allowed_in_s(topics, now))
+            await set_within(fetch_connection.wake, self.schedule.allowed_in_s(topics, now))
 
     def _ask(self, fetch_connection: FetchConnection, limits: FetchBudget) -> asyncio.Future[object] | None:
         """Ask for what has room; None: nothing has."""
@@ -205,16 +205,16 @@ class Fetcher:
             asked = fetch_connection.ask(
                 roomy,
                 limits,
-                wait_ms=self.timing.wait_ms(leaves_out=len(roomy) < len(eligible)),
+                wait_ms=self.schedule.wait_ms(leaves_out=len(roomy) < len(eligible)),
                 rack=self._rack(roomy),
                 # With a rack some may have to go back to their leaders meanwhile; a limit is shared with others.
-                is_repeatable=not self._settings.rack and not self.timing.rates.any,
+                is_repeatable=not self._settings.rack and not self.schedule.rates.any,
             )
         self._reserve(fetch_connection, fetch_connection.asked_bytes)
         return asked
 
     def _limits(self, fetch_connection: FetchConnection) -> FetchBudget | None:
-        return self._sizing.limits(
+        return self._sizes.limits(
             fetch_connection.round_trip_s,
             connections=sum(1 for each in self._connections.values() if each.partitions),
             partitions=len(self._fetched_by),
@@ -225,13 +225,13 @@ class Fetcher:
         return (
             self.budget.held_by(partition) < limits.below
             and not self._is_held_back(partition)
-            and self.timing.allows(partition.topic, time.monotonic())
+            and self.schedule.allows(partition.topic, time.monotonic())
         )
 
     def _on_result(self, fetch_connection: FetchConnection, result: FetchResult) -> None:
         for partition, broker in result.redirected:
             self._redirect(partition, broker)
-        is_small, rates = result.is_small, self.timing.rates
+        is_small, rates = result.is_small, self.schedule.rates
         for delivery in result.deliveries:
             size = len(delivery.fetched.records)
             if rates.any:

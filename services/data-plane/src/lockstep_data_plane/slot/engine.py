@@ -142,7 +142,7 @@ class SlotEngine:
     def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
         """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of bytes
         a second."""
-        self._fetcher.timing.rates.share(mine, everywhere)
+        self._fetcher.schedule.rates.share(mine, everywhere)
 
     def check(self) -> None:
         """To be called every now and then: raises what ended a fetch by mistake, says when brokers slow us down."""

@@ -27,7 +27,7 @@ class _Load:
     much_at: float = float("-inf")
 
 
-class RequestSizing:
+class FetchSizes:
     """The size of each request of a slot. `now` everywhere: seconds of a clock that does not go back."""
 
     def __init__(self, settings: FetchSettings, budget: MemoryBudget) -> None:

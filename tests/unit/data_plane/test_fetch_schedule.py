@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_config.keys.key_values import PerTopic
-from lockstep_data_plane.fetch.fetch_timing import (
+from lockstep_data_plane.fetch.fetch_schedule import (
     COUNTED_S,
     MANY_PER_S,
     NO_ROOM_WAIT_MS,
     PACE_S,
     PAUSE_FACTOR,
     SMALL_BYTES,
-    FetchTiming,
+    FetchSchedule,
 )
 from lockstep_protocol.filters import NameFilter
 
@@ -20,12 +20,12 @@ TOOK_S = 0.001
 NO_LIMIT: PerTopic[int | None] = PerTopic(None)
 
 
-def timing(limits: PerTopic[int | None] = NO_LIMIT) -> FetchTiming:
-    return FetchTiming(500, limits)
+def timing(limits: PerTopic[int | None] = NO_LIMIT) -> FetchSchedule:
+    return FetchSchedule(500, limits)
 
 
 def rest_after(
-    made: FetchTiming,
+    made: FetchSchedule,
     per_s: float,
     *,
     connection: str = "c",
@@ -85,7 +85,7 @@ def test_batches_of_one_connection_do_not_delay_another() -> None:
 
 @pytest.mark.parametrize(("max_wait_ms", "crowded_ms"), [(500, NO_ROOM_WAIT_MS), (3, 3)])
 def test_request_that_leaves_out_partitions_comes_back_soon(max_wait_ms: int, crowded_ms: int) -> None:
-    made = FetchTiming(max_wait_ms, NO_LIMIT)
+    made = FetchSchedule(max_wait_ms, NO_LIMIT)
     assert made.wait_ms(leaves_out=False) == max_wait_ms
     assert made.wait_ms(leaves_out=True) == crowded_ms
 

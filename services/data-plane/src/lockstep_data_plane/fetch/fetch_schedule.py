@@ -99,7 +99,7 @@ class _Count:
     is_many: bool = False
 
 
-class FetchTiming:
+class FetchSchedule:
     """The moments of each request of a slot. `now` everywhere: seconds of a clock that does not go back."""
 
     def __init__(self, max_wait_ms: int, bytes_per_s: PerTopic[int | None]) -> None:

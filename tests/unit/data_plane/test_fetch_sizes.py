@@ -6,18 +6,18 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.common.window_sizing import partition_bytes
+from lockstep_data_plane.fetch.fetch_sizes import COUNTED_S, MUCH_BYTES, MUCH_LASTS_S, FetchSizes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
-from lockstep_data_plane.fetch.request_sizing import COUNTED_S, MUCH_BYTES, MUCH_LASTS_S, RequestSizing
 
 MIB = 1 << 20
 CAP = 64 * MIB
 
 
-def sizing(*, grows: bool = True, max_bytes: int = 50 * MIB) -> RequestSizing:
-    return RequestSizing(FetchSettings(grows=grows, max_bytes=max_bytes), MemoryBudget(CAP))
+def sizing(*, grows: bool = True, max_bytes: int = 50 * MIB) -> FetchSizes:
+    return FetchSizes(FetchSettings(grows=grows, max_bytes=max_bytes), MemoryBudget(CAP))
 
 
-def limits(made: RequestSizing, round_trip_s: float, *, connections: int = 1, partitions: int = 4) -> FetchBudget:
+def limits(made: FetchSizes, round_trip_s: float, *, connections: int = 1, partitions: int = 4) -> FetchBudget:
     found = made.limits(round_trip_s, connections=connections, partitions=partitions)
     assert found is not None
     return found
@@ -50,14 +50,14 @@ def test_whole_answer_is_at_most_what_the_settings_and_the_memory_allow() -> Non
 def test_nothing_is_asked_for_where_the_memory_is_taken() -> None:
     budget = MemoryBudget(CAP)
     budget.set_held("stuck", CAP)
-    assert RequestSizing(FetchSettings(), budget).limits(0.0, connections=1, partitions=4) is None
+    assert FetchSizes(FetchSettings(), budget).limits(0.0, connections=1, partitions=4) is None
 
 
 FIRST, SECOND = (1, 0), (1, 1)
 """Both connections to broker 1."""
 
 
-def brings_much(made: RequestSizing, now: float, connection: tuple[int, int] = FIRST) -> bool:
+def brings_much(made: FetchSizes, now: float, connection: tuple[int, int] = FIRST) -> bool:
     """Whether it would share its partitions."""
     return made.surplus(connection, 10, 0, now) == 5
 
