@@ -9,9 +9,9 @@ from lockstep_config.keys.log_levels import LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import JAVA_KEYS, PYTHON_KEYS
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry, PropertiesText
+from lockstep_config.text.sources import FILE_KEY
 
 _REFERENCE = re.compile(r"\$\{[^{}:]*:[^}]*\}")
-_NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
 
 
 def by_itself(text: PropertiesText, path: Path) -> tuple[PropertiesText, frozenset[str]]:
@@ -29,7 +29,7 @@ def _is_outside(entry: Entry, python: set[str]) -> bool:
     java = _last(entry.key, JAVA_KEYS)
     return bool(
         _REFERENCE.search(entry.value)
-        or _NAMES_A_FILE.search(entry.key)
+        or FILE_KEY.search(entry.key)
         or _last(entry.key, PYTHON_KEYS)
         or (java and JAVA_KEYS[java] in python)
         or entry.key == LOGGING_FILE_KEY

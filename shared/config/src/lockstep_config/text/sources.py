@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lockstep_config.text.properties import Entry
 
-_NAMES_A_FILE = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
+FILE_KEY = re.compile(r"(?:^|\.)ssl\.[a-z]+\.location$")
+"""Keys whose value is a file."""
 _JAAS = re.compile(r"(?:^|\.)sasl\.jaas\.config$")
 _IN_JAAS = re.compile(r"""\bssl\.[a-z]+\.location\s*=\s*["']?([^"';\s]+)""")
 
@@ -37,7 +38,7 @@ def named_files(properties: Mapping[str, str]) -> frozenset[Path]:
     """The certificates, keys and stores that connection properties name, with any prefix of their keys."""
     found: set[str] = set()
     for key, value in properties.items():
-        if _NAMES_A_FILE.search(key):
+        if FILE_KEY.search(key):
             found.add(value.strip())
         elif _JAAS.search(key):
             found.update(_IN_JAAS.findall(value))
