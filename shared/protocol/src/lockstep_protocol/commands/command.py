@@ -15,7 +15,7 @@ class Command(ControlRecord):
 
     id: str
     verb: str
-    """`refresh`, `pause`, `resume`, `stop`, `restart`, `offsets-list`, `offsets-alter` or `offsets-reset` (`verbs`)."""
+    """`refresh`, `pause`, `resume`, `stop`, `restart`, `offsets-list`, `offsets-alter` or `offsets-reset` (`VERBS`)."""
     service: str = ""
     subject: str = ""
     """What it is about: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""

@@ -204,7 +204,7 @@ class Wanted(Row):
     """
 
     scope: str
-    """`connector:NAME`, `slot:N`, `topic:T` or `partition:T-N` (`verbs.Scope`)."""
+    """`connector:NAME`, `slot:N`, `topic:T` or `partition:T-N` (`Scope`)."""
     phase: str = "running"
     restart: str = ""
     """Id of the last command that asked for a new start: the work of the scope ends and begins anew when it
