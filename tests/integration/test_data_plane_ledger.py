@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import NotAppended
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, read_topic, set_configs
+from tests.support.eventually import eventually
 from tests.support.mirror import MirroredFlow
 
 PARTITIONS = 200
@@ -83,6 +85,13 @@ async def test_quarantined_record_is_not_written_again(broker_b: Broker, setting
     async def put_away() -> None:
         await control_writer.quarantine(partition, refusal)
 
+    async def is_put_away() -> bool:
+        """A broker answers a change of configs before its log applies it."""
+        with suppress(NotAppended):
+            await put_away()
+            return True
+        return False
+
     def there() -> list[bytes | None]:
         return [record.value for record in read_topic(broker_b.bootstrap, topic)]
 
@@ -92,7 +101,8 @@ async def test_quarantined_record_is_not_written_again(broker_b: Broker, setting
             await put_away()
         assert there() == [b"a"]
         set_configs(broker_b.bootstrap, topic, {"max.message.bytes": "100000"})
-        await put_away()
+        done: bool = await eventually(is_put_away, what="the broker has applied the new limit")
+        assert done
         await put_away()
     finally:
         await control_writer.stop()
