@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.common.in_flight_limits import WINDOW
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import (
     Acked,

@@ -4,7 +4,7 @@ that its key chooses, in order."""
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.common.in_flight_limits import WINDOW
 from lockstep_data_plane.core.events import (
     Acked,
     ConnectionReady,

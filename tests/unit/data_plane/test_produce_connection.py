@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kio.serial import entity_reader
 
-from lockstep_data_plane.common.window_sizing import AHEAD, WINDOW
+from lockstep_data_plane.common.in_flight_limits import AHEAD, WINDOW
 from lockstep_data_plane.core.events import TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, TargetPartition, connection_index

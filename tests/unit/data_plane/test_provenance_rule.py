@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.common.window_sizing import WINDOW
+from lockstep_data_plane.common.in_flight_limits import WINDOW
 from lockstep_data_plane.core.append_sequence import AppendSequence
 from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in

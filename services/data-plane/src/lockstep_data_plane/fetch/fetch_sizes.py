@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.common.window_sizing import partition_bytes
+from lockstep_data_plane.common.in_flight_limits import partition_bytes
 from lockstep_data_plane.fetch.memory_budget import FetchBudget, MemoryBudget
 
 COUNTED_S = 0.1

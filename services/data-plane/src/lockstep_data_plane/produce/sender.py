@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.common.window_sizing import requests_ahead, window
+from lockstep_data_plane.common.in_flight_limits import requests_ahead, window
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.common.window_sizing import AHEAD, LONG_S, WINDOW, partition_bytes, requests_ahead, window
+from lockstep_data_plane.common.in_flight_limits import AHEAD, LONG_S, WINDOW, partition_bytes, requests_ahead, window
 
 MIB = 1 << 20
 ROOM = 64 * MIB
