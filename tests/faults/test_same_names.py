@@ -131,7 +131,7 @@ def records_of(counts: Sequence[Count]) -> int:
     return min(count.records for count in counts)
 
 
-def test_a_pair(brokers: Sequence[Broker], tmp_path: Path) -> None:
+def test_pair_under_faults_loses_and_doubles_nothing(brokers: Sequence[Broker], tmp_path: Path) -> None:
     counts = Mesh(brokers[:2], [(0, 1), (1, 0)], tmp_path).run(1)
     assert len(counts) == 2
     assert records_of(counts) > RATE * LASTS_S / 2

@@ -183,7 +183,7 @@ def test_a_config_unknown_to_the_target_that_is_set_later_fails_alone(scene: Sce
     assert refused.detail["keys"].keys() == unknown.keys()
 
 
-def test_partitions_grow(scene: Scene) -> None:
+def test_partitions_added_on_each_broker_version_are_copied(scene: Scene) -> None:
     topic = scene.topic("grows")
     produce(scene.flow.source, topic, told(50))
     scene.flow.wait_copied(topic, within=WITHIN)
@@ -220,7 +220,7 @@ def test_groups_are_translated(scene: Scene) -> None:
     assert (300, 300) in [(c.upstream, c.downstream) for c in checkpoints if (c.group, c.topic) == (group, remote)]
 
 
-def test_heartbeats_arrive(scene: Scene) -> None:
+def test_heartbeats_arrive_on_each_broker_version(scene: Scene) -> None:
     ours = (scene.flow.flow.source, scene.flow.flow.target)
 
     def beating() -> bool:

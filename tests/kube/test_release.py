@@ -89,7 +89,7 @@ def test_groups_and_heartbeats_arrive(stage: Stage) -> None:
     wait_until(lambda: sum(end_offsets(stage.target, "heartbeats").values()) > 0, within=30)
 
 
-def test_helm_test(stage: Stage) -> None:
+def test_helm_test_of_a_running_release_succeeds(stage: Stage) -> None:
     said = stage.namespace.helm("test", RELEASE, within=120)
     assert "Phase:          Succeeded" in said
 
@@ -210,7 +210,7 @@ def test_slots_in_executors(stage: Stage, capsys: pytest.CaptureFixture[str]) ->
     say(capsys, f"driver beside it: {usage_of(stage.namespace, name_of(driver))}")
 
 
-def test_rollback(stage: Stage) -> None:
+def test_rollback_of_a_release_copies_what_is_new(stage: Stage) -> None:
     stage.namespace.helm("rollback", RELEASE, "3", "--wait")
     wait_until(lambda: not stage.namespace.pods("executor"), within=60, what="the executor goes with its driver")
     stage.namespace.wait_ready("data-plane")

@@ -148,7 +148,9 @@ class TestMoreRecent:
             ((10, 5), (9, 9), True),
         ],
     )
-    def test_rule(self, *, last: tuple[int, int] | None, new: tuple[int, int], more_recent: bool) -> None:
+    def test_checkpoint_is_due_only_if_it_is_more_recent(
+        self, *, last: tuple[int, int] | None, new: tuple[int, int], more_recent: bool
+    ) -> None:
         assert is_more_recent(checkpoint(*new), None if last is None else checkpoint(*last)) is more_recent
 
     def test_mm2_055_checkpoint_that_went_back_waits_until_it_catches_up(self) -> None:

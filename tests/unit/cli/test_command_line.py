@@ -30,7 +30,7 @@ def test_help_of_run_names_the_exit_codes() -> None:
     assert "0    a clean end" in answer.output
 
 
-def test_version() -> None:
+def test_version_option_prints_the_release() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == "lockstep 0.1.0\n"
 
 

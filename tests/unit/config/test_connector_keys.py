@@ -117,7 +117,7 @@ def test_clients_of_one_connector(load_text: LoadText) -> None:
         ),
     ],
 )
-def test_states(load_text: LoadText, lines: str, states: StatedPhases) -> None:
+def test_state_of_a_connector_is_read_from_its_key(load_text: LoadText, lines: str, states: StatedPhases) -> None:
     found = ab(load_text, lines).states
     for name in CONNECTORS:
         stated, wanted = getattr(found, name), getattr(states, name)
@@ -152,7 +152,7 @@ def test_states(load_text: LoadText, lines: str, states: StatedPhases) -> None:
         (f"{OWN}source=1", "is no key that MirrorMaker or Lockstep knows"),
     ],
 )
-def test_mistakes(mistakes_of: MistakesOf, line: str, said: str) -> None:
+def test_mistake_in_a_connector_key_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
     found = mistakes_of(line + "\n")
     assert any(said in one for one in found), found
 

@@ -84,7 +84,9 @@ def test_a_client_certificate(resources: Resources) -> None:
     [("plain", "PLAIN"), ("scram-sha-256", "SCRAM-SHA-256"), ("scram-sha-512", "SCRAM-SHA-512")],
 )
 @pytest.mark.parametrize(("tls", "protocol"), [("", "SASL_PLAINTEXT"), ("tls: {}\n    ", "SASL_SSL")])
-def test_passwords(resources: Resources, kind: str, mechanism: str, tls: str, protocol: str) -> None:
+def test_password_of_a_secret_becomes_credentials(
+    resources: Resources, kind: str, mechanism: str, tls: str, protocol: str
+) -> None:
     resources.secret("pw", password="hunter2\n")
     lines = (
         f"{tls}authentication: {{type: {kind}, username: me, passwordSecret: {{secretName: pw, password: password}}}}"
@@ -234,7 +236,7 @@ def test_custom_authentication_accepts_the_keys_of_strimzi(resources: Resources)
         ("tls: true", "tls: is true or false, but takes a mapping"),
     ],
 )
-def test_mistakes(resources: Resources, lines: str, said: str) -> None:
+def test_mistake_in_tls_or_authentication_is_refused(resources: Resources, lines: str, said: str) -> None:
     found = resources.mistakes(access(lines))
     assert any(said in one for one in found), found
 

@@ -113,6 +113,6 @@ def test_the_consumers_group_is_a_field(resources: Resources) -> None:
         (text()[: text().index("  producer:")] + "  whitelist: x\n", "spec.producer: is missing: the cluster `target`"),
     ],
 )
-def test_mistakes(resources: Resources, changed: str, said: str) -> None:
+def test_mistake_in_a_resource_is_refused(resources: Resources, changed: str, said: str) -> None:
     found = resources.mistakes(changed)
     assert any(said in one for one in found), found

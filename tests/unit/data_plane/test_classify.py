@@ -192,7 +192,7 @@ SIZE = len(PLAIN.data)
         pytest.param(PLAIN, 10, TargetLimits(recompress=True), False, PASS, "", id="recompress to none, uncompressed"),
     ],
 )
-def test_the_table(
+def test_batch_of_each_kind_is_classified_by_the_table(
     one: Batch, position: int, limits: TargetLimits, aborted: bool, action: BatchAction, why: str
 ) -> None:
     assert classify(one, position, limits, aborted=aborted) == (action, why)

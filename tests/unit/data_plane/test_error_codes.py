@@ -49,14 +49,14 @@ PASSING = None
         (103, PASSING, "INCONSISTENT_TOPIC_ID"),
     ],
 )
-def test_the_table(code: int, fate: ErrorMeaning | None, name: str) -> None:
+def test_error_code_of_the_table_has_meaning_and_name(code: int, fate: ErrorMeaning | None, name: str) -> None:
     found, sentence = explain(code)
     assert (found if found in (REFUSED, TOO_LARGE) else PASSING) is fate
     assert f"({name})" in sentence, "people find the name that Kafka's documentation has"
 
 
 def test_each_code_of_the_table_is_a_case_above() -> None:
-    cases = {case[0] for case in test_the_table.pytestmark[0].args[1]}  # type: ignore[attr-defined]  # set by the mark
+    cases = {case[0] for case in test_error_code_of_the_table_has_meaning_and_name.pytestmark[0].args[1]}  # type: ignore[attr-defined]  # set by the mark
     assert cases == {DIVERGED, *SENTENCES}
 
 

@@ -64,7 +64,9 @@ def codec_of(outgoing: OutgoingBatch) -> int:
 @given(
     content=record_lists(), codec=st.sampled_from(sorted(CODECS.values())), ends_later=st.integers(0, 5), data=st.data()
 )
-def test_round_trip(content: list[PlainRecord], codec: int, ends_later: int, data: st.DataObject) -> None:
+def test_rebuilt_batch_is_read_as_its_source_from_the_position(
+    content: list[PlainRecord], codec: int, ends_later: int, data: st.DataObject
+) -> None:
     last = content[-1].offset + ends_later
     source = batch(content, codec=codec, last_offset=last)
     position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")

@@ -81,7 +81,7 @@ def test_the_snapshot_sums_the_lag() -> None:
     assert SNAPSHOT.lag_records == 10
 
 
-def test_quantiles() -> None:
+def test_quantile_of_some_values_is_one_of_them() -> None:
     values = [float(n) for n in range(100, 0, -1)]
     assert quantile(values, 0.5) == 51
     assert quantile(values, 0.99) == 100

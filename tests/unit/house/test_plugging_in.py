@@ -30,7 +30,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowSettings:
     return load(tmp_path / "mm2.properties", {}).flow(Flow("A", "B"))
 
 
-def test_the_filters(settings: FlowSettings) -> None:
+def test_plugged_in_filters_select_topics_groups_and_configs(settings: FlowSettings) -> None:
     assert [topic for topic in ("eu.orders", "us.orders", "cn.orders") if settings.replicates(topic)] == [
         "eu.orders",
         "us.orders",
@@ -40,7 +40,7 @@ def test_the_filters(settings: FlowSettings) -> None:
     assert [n for n in names if settings.config_properties.should_replicate_config_property(n)] == ["retention.ms"]
 
 
-def test_the_policy(settings: FlowSettings) -> None:
+def test_plugged_in_policy_names_and_reads_remote_topics(settings: FlowSettings) -> None:
     policy = settings.policy
     remote = policy.format_remote_topic("A", "eu.orders")
     assert (remote, policy.topic_source(remote), policy.original_topic(remote)) == (

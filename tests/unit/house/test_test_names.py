@@ -8,6 +8,9 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
 LONGEST = 70
+PARTS = 3
+"""Words at least behind `test`: subject, condition and result."""
+
 BANNED = {
     "who",
     "whoever",
@@ -41,13 +44,16 @@ def all_scopes() -> tuple[tuple[str, list[str]], ...]:
     return tuple(scope for file in sorted(TESTS.rglob("test_*.py")) for scope in scopes_of(file))
 
 
-def test_test_name_is_short_and_has_no_banned_word() -> None:
+def test_test_name_has_three_parts_and_no_banned_word() -> None:
     wrong, number = [], 0
     for label, names in all_scopes():
         number += len(names)
-        wrong += [f"{label}::{name}" for name in names if len(name) > LONGEST or BANNED & set(name.split("_"))]
+        for name in names:
+            words = name.split("_")[1:]
+            if len(name) > LONGEST or len(words) < PARTS or BANNED & set(words):
+                wrong.append(f"{label}::{name}")
     assert number > 2000
-    assert not wrong, f"at most {LONGEST} characters, none of {', '.join(sorted(BANNED))}"
+    assert not wrong, f"{PARTS} words, at most {LONGEST} characters, none of {', '.join(sorted(BANNED))}"
 
 
 def test_test_name_is_unique_in_its_scope() -> None:

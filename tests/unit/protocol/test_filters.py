@@ -59,7 +59,7 @@ def test_mm2_106_each_element_of_a_list_is_an_alternative() -> None:
     assert not any(several.matches(name) for name in ("topic3", "topic12", "topic1x", "xy"))
 
 
-def test_exclusion_wins() -> None:
+def test_excluded_name_that_is_included_too_does_not_match() -> None:
     some = NameFilter(("topic.*",), ("topic2", ".*3"))
     assert [n for n in ("topic1", "topic2", "topic3", "topic4") if some.matches(n)] == ["topic1", "topic4"]
 

@@ -150,7 +150,9 @@ def test_lag_after_a_kill_is_exact_or_unknown(start: int, told: int, more: int, 
         ({"begins": "altered", "upstream": 49, "phase": "stopped"}, LogRange(40, 100), 100, 50),
     ],
 )
-def test_cases(changes: dict[str, str], source: LogRange | None, target_end: int | None, found: int | None) -> None:
+def test_lag_of_a_row_counts_records_behind(
+    changes: dict[str, str], source: LogRange | None, target_end: int | None, found: int | None
+) -> None:
     assert behind(replace(ROW, **changes), TOPIC, source, target_end) == found  # type: ignore[arg-type]  # by name
 
 

@@ -78,7 +78,7 @@ def never_too_far(known: RunMap, places: dict[int, int]) -> None:
         (99, (31, True, 0)),
     ],
 )
-def test_translation(upstream: int, wanted: tuple[int, bool, int] | None) -> None:
+def test_upstream_offset_in_runs_is_translated(upstream: int, wanted: tuple[int, bool, int] | None) -> None:
     found = translate(RUNS, UpstreamOffset(upstream))
     assert found == (None if wanted is None else Translation(DownstreamOffset(wanted[0]), *wanted[1:]))
 
@@ -275,7 +275,7 @@ def test_partition_halted_before_its_begin_has_no_translation() -> None:
         (32, (31, True, 0)),
     ],
 )
-def test_translation_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
+def test_downstream_offset_in_runs_is_translated_back(downstream: int, wanted: tuple[int, bool, int] | None) -> None:
     found = translate_back(RUNS, DownstreamOffset(downstream))
     assert found == (None if wanted is None else BackTranslation(UpstreamOffset(wanted[0]), *wanted[1:]))
 
