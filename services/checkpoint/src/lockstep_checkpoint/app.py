@@ -186,7 +186,7 @@ class CheckpointFlow:
         new = [group for group in sorted(groups - (self._not_replicated or frozenset())) if self._ctx.owns(group)]
         for group in new:
             text = f"{group}: a share group, or one of Kafka Streams' own protocol, has no offsets to translate"
-            await self._ctx.event("GroupNotReplicated", group, text, loud=True)
+            await self._ctx.event("GroupNotReplicated", group, text)
         self._not_replicated = groups
 
     async def _write(self, group_offsets: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:

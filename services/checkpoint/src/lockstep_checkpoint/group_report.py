@@ -99,10 +99,8 @@ class GroupReport:
         self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
         for group, trouble in failed.items():
             if not self._view(group).trouble:
-                quiet = self._is_repeated("more groups failing", trouble)
-                await self._ctx.event(
-                    "GroupFailing", group, f"{group}: {trouble}", loud=True, quiet=quiet, reason=trouble
-                )
+                level = self._level("more groups failing", trouble)
+                await self._ctx.event("GroupFailing", group, f"{group}: {trouble}", level=level, reason=trouble)
             self._views[group] = replace(self._view(group), trouble=trouble)
         for group, how in standing.items():
             if self._view(group).trouble:
@@ -147,7 +145,7 @@ class GroupReport:
         if self._is_gone(group):
             return
         if view.held_reason != why:
-            level = logging.DEBUG if self._is_repeated("more groups left alone", why) else logging.INFO
+            level = self._level("more groups left alone", why) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {why}"
             self._ctx.log.info("group left alone", text, level=level, group=group, reason=why)
         await self._record_target_state(group, kind, why, ahead, synced=view.synced)
@@ -185,15 +183,15 @@ class GroupReport:
         if new:
             skips = _joined(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
-            quiet = self._is_repeated("more groups ahead", new[0].state)
-            await self._ctx.event("GroupAhead", group, text, loud=True, quiet=quiet, states=_states(new))
+            level = self._level("more groups ahead", new[0].state)
+            await self._ctx.event("GroupAhead", group, text, level=level, states=_states(new))
 
-    def _is_repeated(self, message: str, why: str) -> bool:
-        """Whether enough others lack the same permission that this one is not worth a line."""
+    def _level(self, message: str, why: str) -> int | None:
+        """Of one more such line: debug, if enough others have the same reason. None: the usual one."""
         count = self._sayings.count(why)
         if count == SAID + 1:
             self._ctx.log.warn(message, "for the same reason; lockstep status names them")
-        return count > SAID
+        return logging.DEBUG if count > SAID else None
 
     def reset(self) -> None:
         """Our share of the groups may be another one from now on. What was reported is stored in the state topic."""

@@ -6,6 +6,7 @@ fails is tried again with back-off of its own and stops no other.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -185,7 +186,7 @@ class TopicSync:
         rows = [row for row in rows if state.differs(row)]
         if rows:
             await self._write_changes(
-                rows, [left_out(row, loud=row.source_topic in selection.no_copies) for row in rows]
+                rows, [left_out(row, missed=row.source_topic in selection.no_copies) for row in rows]
             )
 
     async def _list(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -311,13 +312,12 @@ class TopicSync:
         ]
         await state.write_all(changed)
         for happened in events:
-            loud = happened.loud or happened.kind in ("TopicFailed", "TopicRecreated")
             # One permission that is missing fails thousands of topics: each has its row and its event.
             count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
             if count == SAID + 1:
                 ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-            quiet = count > SAID
-            await ctx.event(happened.kind, happened.subject, happened.text, loud=loud, quiet=quiet, **happened.detail)
+            level = logging.DEBUG if count > SAID else happened.level
+            await ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
         there = ctx.state.all(MirroredTopic)
         for phase, count in count_by_phase(there).items():

@@ -98,7 +98,7 @@ class ConfigSync:
             if self.refused.get(topic, {}).keys() != keys.keys():
                 said = "; ".join(f"{key} ({why})" for key, why in keys.items())
                 text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
-                await self._ctx.event("ConfigRefused", topic, text, loud=True, keys=dict(keys))
+                await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
             self.refused[topic] = keys
 
     async def _follow(

@@ -1,5 +1,6 @@
 """The rows of the state topic that say which topics are mirrored, and what happened when one changes. Pure."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,13 +21,13 @@ TARGET_CONFIGS = (
 
 @dataclass(frozen=True, slots=True)
 class TopicEvent:
-    """An event to append: `kind` as in `lockstep_protocol.events`."""
+    """An event to append: `kind` and `level` as in `lockstep_protocol.event_kinds`."""
 
     kind: str
     subject: str
     text: str
     detail: Mapping[str, Any]
-    loud: bool = False
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,10 @@ def left_out_row(topic: str, why: LeftOutTopic, known: MirroredTopic | None) -> 
     return replace(row, phase="left-out", reason="", missing=0, note=why.rule, original=why.original)
 
 
-def left_out(row: MirroredTopic, *, loud: bool) -> TopicEvent:
-    """That it is so. `loud`: nothing on the target shows that it is a copy, so that somebody may miss it there."""
-    return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, loud)
+def left_out(row: MirroredTopic, *, missed: bool) -> TopicEvent:
+    """That it is so. `missed`: nothing on the target shows that it is a copy, so that somebody may miss it there."""
+    level = logging.WARNING if missed else None
+    return TopicEvent("TopicLeftOut", row.source_topic, f"{row.source_topic}: {row.note}", {"rule": row.note}, level)
 
 
 def unseen_row(topic: str, remote: str, why: str, known: MirroredTopic | None) -> MirroredTopic:

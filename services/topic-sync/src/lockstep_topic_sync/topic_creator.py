@@ -68,5 +68,5 @@ class TopicCreator:
         if not self._lowered:
             self._lowered = True
             text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
-            await self._ctx.event("ReplicationFactorLowered", text=text, loud=True, wanted=wanted, brokers=brokers)
+            await self._ctx.event("ReplicationFactorLowered", text=text, wanted=wanted, brokers=brokers)
         return brokers

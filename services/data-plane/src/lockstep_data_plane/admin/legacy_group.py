@@ -188,7 +188,7 @@ class LegacyGroupFollower:
         await self._log_position(replace(self._row, phase="waiting", reason=reason, members=members))
         if not said:
             subject = f"group {self._legacy.group}"
-            await self._ctx.event("GroupOccupied", subject, reason, loud=True, members=list(members))
+            await self._ctx.event("GroupOccupied", subject, reason, members=list(members))
 
     @property
     def _named(self) -> str:
@@ -218,10 +218,10 @@ class LegacyGroupFollower:
         for tp, (ours, theirs) in sorted(found.moved.items())[:NAMED]:
             name = f"{tp[0]}-{tp[1]}"
             text = f"{name}: begins at {theirs}, where {self._named} was put meanwhile; our copy had got to {ours}"
-            await ctx.event("GroupPositionObeyed", name, text, loud=True, begins=theirs, copied=ours)
+            await ctx.event("GroupPositionObeyed", name, text, begins=theirs, copied=ours)
         if len(found.moved) > NAMED:
             text = f"so do {len(found.moved) - NAMED} partitions more"
-            await ctx.event("GroupPositionObeyed", f"group {self._legacy.group}", text, loud=True)
+            await ctx.event("GroupPositionObeyed", f"group {self._legacy.group}", text)
         begun = len(found.rows) - len(found.moved)
         if begun:
             text = f"{begun} partition(s) begin at the committed offsets of {self._named}"
@@ -287,7 +287,7 @@ class LegacyGroupFollower:
                 f"{name}: another client committed offset {theirs} for {self._named} during the copy; Lockstep "
                 f"commits {ours} again. To begin elsewhere stop Lockstep, reset the group, and start Lockstep again"
             )
-            await ctx.event("GroupPositionOverwritten", name, text, loud=True, theirs=theirs, ours=ours)
+            await ctx.event("GroupPositionOverwritten", name, text, theirs=theirs, ours=ours)
         if await self._commit(writes):
             at_ms = ctx.clock.wall_ms() if writes else self._row.committed_ms
             await self._log_position(replace(self._row, partitions=len(rows), committed_ms=at_ms))

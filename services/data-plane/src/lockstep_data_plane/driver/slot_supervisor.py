@@ -155,10 +155,10 @@ class SlotSupervisor:
         if ailment is SlotProblem.LATE:
             text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
             text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
-            await ctx.event("SlotNotStarted", slot, text, loud=True, slot=self.slot)
+            await ctx.event("SlotNotStarted", slot, text, slot=self.slot)
         elif ailment is SlotProblem.FROZEN:
             text = f"{slot} has said nothing for {health.silent_s:.0f} s; ending its task, another takes over"
-            await ctx.event("SlotFrozen", slot, text, loud=True, slot=self.slot, run=spec.run)
+            await ctx.event("SlotFrozen", slot, text, slot=self.slot, run=spec.run)
             await self._spark.cancel(spec)
 
     async def _keep(self) -> None:
@@ -198,7 +198,6 @@ class SlotSupervisor:
                 "SlotFailed",
                 f"slot {self.slot}",
                 f"slot {self.slot}: {reason}; {then if spent else f'starting again in {wait:.1f} s'}",
-                loud=True,
                 slot=self.slot,
                 run=self.spec.run,
                 reason=reason,

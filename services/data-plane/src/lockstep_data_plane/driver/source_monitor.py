@@ -129,7 +129,7 @@ class SourceMonitor:
         for tp, for_s in found.items():
             name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
             text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
-            await ctx.event("PartitionStuck", name, text, loud=True, upstream=upstream, source_end=ends[tp])
+            await ctx.event("PartitionStuck", name, text, upstream=upstream, source_end=ends[tp])
         for topic, number in over:
             await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
         seen = {

@@ -5,7 +5,6 @@ Every row and event here comes after its fact. So a crash in between leaves the 
 behind, and `target_tail.py` finds out by how much."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,6 +16,7 @@ from lockstep_data_plane.core.events import EntryQuarantined, RunsWritten
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
+from lockstep_protocol.event_kinds import EVENT_KINDS
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
@@ -204,10 +204,7 @@ class ControlTopicWriter:
     async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
         logged too."""
-        loud = kind in LOUD
-        self._say.info(
-            event_words(kind), text or subject, level=logging.WARNING if loud else logging.INFO, kind=kind, **detail
-        )
+        self._say.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **detail)
         event = Event(
             kind=kind,
             service="data-plane",
@@ -222,18 +219,3 @@ class ControlTopicWriter:
             await self._events.append(key, value, partition=0)
         except ClusterError as trouble:
             self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
-
-
-LOUD = frozenset(
-    {
-        "BatchQuarantined",
-        "CopyRestarted",
-        "ForeignWrite",
-        "GapFound",
-        "GapSkipped",
-        "PartitionHalted",
-        "ResumedWithDoubt",
-        "Throttled",
-        "TimestampsRewritten",
-    }
-)

@@ -106,7 +106,6 @@ class CommandHandler:
                 command.subject,
                 text,
                 answers=command.id,
-                loud=bool(reason),
                 verb=command.verb,
                 **extra,
                 **answer.detail,

@@ -1,7 +1,6 @@
 """What the runtime gives a service for each flow, and what it asks of it. No Faust here: everything but `app.py` may
 import it."""
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -11,6 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
+from lockstep_protocol.event_kinds import EVENT_KINDS
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
@@ -196,22 +196,21 @@ class FlowContext:
         text: str = "",
         *,
         answers: str = "",
-        loud: bool = False,
-        quiet: bool = False,
+        level: int | None = None,
         **detail: Any,
     ) -> None:
-        """Append an event and log it as one line. `TopicCreated` reads "topic created", `text` follows (default: the
-        subject; a warning if `loud`, at level debug if `quiet`). The event has the term in which we lead the subject's
-        share of the work, else that of the least share we lead. What happened is reported even if we do not lead any
-        more (term 0).
+        """Append an event of a declared kind and log it as one line, `topic created` for `TopicCreated`. `text` follows
+        (default: the subject). `level` is that of the line (default: of the kind). The event has the term in which we
+        lead the subject's share of the work, else that of the least share we lead. What happened is reported even if
+        we do not lead any more (term 0).
 
         Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if answers:
             keys["answers"] = answers
-        level = logging.DEBUG if quiet else logging.WARNING if loud else logging.INFO
-        self.log.info(event_words(kind), text or subject, level=level, **keys)
+        declared = EVENT_KINDS[kind].level
+        self.log.info(event_words(kind), text or subject, level=declared if level is None else level, **keys)
         happened(kind, subject=subject)
         event = Event(
             kind=kind,

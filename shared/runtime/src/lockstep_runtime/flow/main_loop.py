@@ -125,7 +125,7 @@ class MainLoop:
         await ctx.state.write_if_changed(row)
         if is_spent(row, self._asked):
             text = f"{ctx.connector.value}, {ctx.service}: {reason}; waits for the command {RESTART} {self._scope}"
-            await ctx.event("ServiceFailed", str(self._scope), text, loud=True, reason=reason, failures=row.count)
+            await ctx.event("ServiceFailed", str(self._scope), text, reason=reason, failures=row.count)
 
 
 async def _drained(running: asyncio.Future[None]) -> None:

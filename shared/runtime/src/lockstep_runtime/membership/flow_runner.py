@@ -214,7 +214,7 @@ class FlowRunner:
                 text = (
                     f"{ctx.instance}, for another process is {renamed.instance}: give each replica its own --instance"
                 )
-                await ctx.event("InstanceRenamed", ctx.instance, text, loud=True, taken=renamed.instance)
+                await ctx.event("InstanceRenamed", ctx.instance, text, taken=renamed.instance)
                 self._renamed_to = None
             await self._replay_and_serve(facts)
         finally:

@@ -108,7 +108,7 @@ class Lead:
                 await self._claim(partition)
             for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
-                await ctx.event("LeadChangesOften", label, text, loud=True, times=times, instances=list(instances))
+                await ctx.event("LeadChangesOften", label, text, times=times, instances=list(instances))
             if ctx.acting and self._loop_task is None:
                 term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
                 ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
