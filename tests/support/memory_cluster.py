@@ -13,8 +13,9 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import APIS, Connection, message
+from lockstep_data_plane.wire.connection import Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.batch_bytes import CONTROL, TRANSACTIONAL, batch_bytes, record
 from tests.support.kio_codec import read_back

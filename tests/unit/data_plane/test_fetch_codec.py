@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import APIS, message
+from lockstep_data_plane.wire.connection import message
 from lockstep_data_plane.wire.fetch_codec import BY_TOPIC_ID, READ_COMMITTED, fetch_request
 from lockstep_data_plane.wire.fetch_session import SessionRequest
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.kio_codec import written
 

@@ -12,8 +12,9 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
+from lockstep_protocol.kafka_apis import APIS
 from tests.support.eventually import eventually
 
 CLIENT = b"client"

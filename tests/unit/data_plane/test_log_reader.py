@@ -13,9 +13,10 @@ from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.evidence import match_logs
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_data_plane.wire.connection import APIS, Connection, message
+from lockstep_data_plane.wire.connection import Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import batch_bytes, record, records

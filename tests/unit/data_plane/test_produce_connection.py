@@ -14,8 +14,9 @@ from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, TargetPartition, connection_index
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import APIS, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_protocol.kafka_apis import APIS
 from tests.support.batch_bytes import batch, records
 from tests.support.eventually import eventually
 from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, resumed

@@ -22,30 +22,10 @@ from kio.serial import entity_reader, entity_writer
 
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, FrameProtocol
 from lockstep_protocol.errors import RetriableError
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
 
-
-class KafkaApi(NamedTuple):
-    """An API we speak and the versions we know how to fill; all of them are flexible ones (Kafka 2.8 and newer)."""
-
-    key: int
-    oldest: int
-    newest: int
-
-
-APIS: Mapping[str, KafkaApi] = {
-    "produce": KafkaApi(0, 9, 13),
-    "fetch": KafkaApi(1, 12, 17),
-    "list_offsets": KafkaApi(2, 6, 8),  # 7 is of Kafka 3.0
-    "metadata": KafkaApi(3, 10, 12),
-    "find_coordinator": KafkaApi(10, 3, 4),
-    "init_producer_id": KafkaApi(22, 4, 4),
-    "offset_for_leader_epoch": KafkaApi(23, 4, 4),
-    "add_partitions_to_txn": KafkaApi(24, 3, 3),
-    "end_txn": KafkaApi(26, 3, 4),  # from 5 on each one changes the epoch (KIP-890): our chain keeps its own
-    "describe_producers": KafkaApi(61, 0, 0),
-}
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
 """API, version, number of the request; the client's id and the tags, of which we have none, come behind them."""

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.error_codes import DIVERGED
 from lockstep_data_plane.wire.fetch_session import SessionRequest, Wanted
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, by_topic, compact_string
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 

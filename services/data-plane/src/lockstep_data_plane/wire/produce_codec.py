@@ -11,9 +11,9 @@ from uuid import UUID
 
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch
 from lockstep_data_plane.wire.cluster import PartitionLeader
-from lockstep_data_plane.wire.connection import APIS
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest, Parts
+from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
 
 PRODUCE_BY_TOPIC_ID = 13
