@@ -13,6 +13,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum
 from tests.support.commands import lockstep
+from tests.support.doctor_runs import run_doctor
 from tests.support.services import two_cluster_file
 
 AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
@@ -63,3 +64,20 @@ def test_broker_advertised_by_an_unknown_name_is_named_soon(elsewhere: Broker, t
     assert time.monotonic() - began < 20
     assert f"a broker is advertised as nowhere.invalid:{elsewhere.port}, whose name is not known here (" in said
     assert "set that broker's advertised.listeners to an address that is known here" in said
+
+
+@pytest.mark.long
+def test_doctor_shows_an_advertised_name_and_why_it_fails(elsewhere: Broker, broker_a: Broker, tmp_path: Path) -> None:
+    file = two_cluster_file(tmp_path, ("A", elsewhere.bootstrap), ("B", broker_a.bootstrap), "A->B.enabled = true")
+    run = run_doctor(file, "--category", "connection", "--category", "cluster", "--timeout", "5", code=1)
+    one = run.one("LD302", "A")
+    assert one["result"] == "failed"
+    assert f"broker 1 at nowhere.invalid:{elsewhere.port} (the name cannot be resolved: " in one["detail"]
+    assert run.one("LD601", "A")["result"] == "failed"
+    assert run.results("B")["LD604"] == "ok"
+
+
+def test_doctor_distinguishes_a_controller_from_a_broker(broker_a: Broker, broker_b: Broker, tmp_path: Path) -> None:
+    file = two_cluster_file(tmp_path, ("A", controller_of(broker_a)), ("B", broker_b.bootstrap), "A->B.enabled = true")
+    run = run_doctor(file, "--category", "login", code=1)
+    assert run.one("LD501", "A")["detail"].endswith("is a KRaft controller's address, which serves no clients")

@@ -46,7 +46,8 @@ def test_run_and_help_import_no_spark_faust_or_kafka_client(module: str) -> None
 
 
 @pytest.mark.parametrize(
-    "module", ["watch", "status", "takeover_io", "command_client", "migrate_commands", "probe", "rack"]
+    "module",
+    ["watch", "status", "takeover_io", "command_client", "migrate_commands", "probe", "rack", "doctor.command"],
 )
 def test_no_command_imports_spark_or_faust(module: str) -> None:
     code = f"import sys, lockstep_cli.{module}; print([m for m in ('pyspark', 'faust', 'mode') if m in sys.modules])"

@@ -19,6 +19,9 @@ from click.testing import CliRunner
 
 from lockstep_cli import command_client, watch
 from lockstep_cli.command_request import CommandReply
+from lockstep_cli.doctor import registry
+from lockstep_cli.doctor.check import Category
+from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_cli.exit_codes import CannotUse, exit_with
 from lockstep_cli.handback import plan_hand_back
 from lockstep_cli.migration import MigrationState
@@ -121,6 +124,8 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     yield "status", as_json(report, (), only_trouble=False)
     yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)
     yield "probe", [asdict(ProbeFinding("A->B", "A is reached", True, "x"))]
+    failed = registry.PORTS.failed("A", "x")
+    yield "doctor", DoctorReport((CategoryFindings(Category.CONNECTION, (failed,)),)).as_json()
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)

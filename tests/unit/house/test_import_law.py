@@ -1,8 +1,8 @@
 """What import-linter cannot say, because it sees of a third-party package only its name: which parts of it we import.
 
 aiokafka's errors, records and codecs are plain values and may be used wherever aiokafka may; its wire layer and kio's
-messages are spoken in the data plane's connections only, by what renews sessions, and by the listing of groups that
-librdkafka does not have, so that a change of either touches few files (`architecture.md` §2).
+messages are spoken in the data plane's connections only, by what renews sessions, and by the questions that librdkafka
+does not have, so that a change of either touches few files (`architecture.md` §2).
 """
 
 import ast
@@ -13,6 +13,7 @@ from tests.support.source_modules import source_modules
 WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection")) | {
     "lockstep_runtime.kafka.sasl_session",
     "lockstep_runtime.kafka.group_protocols",
+    "lockstep_runtime.kafka.broker_session",
 }
 VALUES = ("aiokafka.abc", "aiokafka.codec", "aiokafka.errors", "aiokafka.record", "kio.schema.errors")
 

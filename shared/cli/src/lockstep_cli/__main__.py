@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
+from lockstep_cli.doctor import command as doctor
 from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import file_argument, run_options
 from lockstep_runtime.http.access import AccessPolicy
@@ -16,6 +17,7 @@ from lockstep_runtime.http.access import AccessPolicy
         status.command,
         watch.command,
         config.command,
+        doctor.command,
         probe.command,
         rack.command,
         offsets.command,

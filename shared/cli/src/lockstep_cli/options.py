@@ -73,6 +73,13 @@ def echo_json(body: Any) -> None:
     click.echo(json.dumps(body, indent=2, ensure_ascii=False))
 
 
+def echo_yaml(body: Any) -> None:
+    """What `--output yaml` prints."""
+    from lockstep_config.strimzi.printing import plain_yaml
+
+    click.echo(plain_yaml(body), nl=False)
+
+
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:
     """Options that make one value. The command takes `name`, a dataclass with a field for each of them, and perhaps for
     some that the command has anyhow."""

@@ -19,6 +19,12 @@ def as_yaml(resource: MapNode) -> str:
     return text
 
 
+def plain_yaml(body: Any) -> str:
+    """Plain values as YAML: what JSON has, with the same keys in the same order."""
+    text: str = yaml.dump(body, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+    return text
+
+
 def _plain(node: Node) -> Any:
     if isinstance(node, MapNode):
         return {key: _plain(value) for key, value in node.items.items()}

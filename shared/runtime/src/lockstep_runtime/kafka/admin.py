@@ -32,6 +32,8 @@ async def connects(host: str, port: int, within: timedelta) -> str | None:
         return f"no connection within {within.total_seconds():g} s"
     except socket.gaierror as exc:
         return f"the name cannot be resolved: {exc.strerror}"
+    except UnicodeError as exc:
+        return f"the name cannot be resolved: {exc}"
     except ConnectionRefusedError:
         return "connection refused"
     except OSError as exc:
@@ -96,10 +98,15 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
 
     async def broker_config(self, name: str) -> str | None:
         """A config of one broker, "" where it is unset; None where we may not ask, or no broker knows it."""
-        resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
-        (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
         try:
-            entries = await self._one(future, "describe configs of", "the brokers")
+            return (await self.broker_configs()).get(name)
         except NotPermitted:
             return None
-        return (entries[name].value or "") if name in entries else None
+
+    async def broker_configs(self) -> dict[str, str]:
+        """Every config of one broker, "" where it is unset. Raises NotPermitted too: it needs DescribeConfigs on the
+        cluster."""
+        resource = ConfigResource(ConfigResource.Type.BROKER, str((await self._brokers())[0]))
+        (future,) = (await self._connected()).describe_configs([resource], request_timeout=self._timeout).values()
+        entries = await self._one(future, "describe configs of", "the brokers")
+        return {str(name): entry.value or "" for name, entry in entries.items()}

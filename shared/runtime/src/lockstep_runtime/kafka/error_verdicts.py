@@ -39,6 +39,7 @@ OPERATIONS = {
     "alter offsets of": "Read",
     "create": "Create",
     "create an ACL for": "Alter",
+    "delete": "Delete",
     "delete an ACL of": "Alter",
     "describe configs of": "DescribeConfigs",
 }

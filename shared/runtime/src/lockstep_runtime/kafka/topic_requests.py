@@ -96,6 +96,16 @@ class TopicRequests(AdminRequests):
 
         return await together(in_pieces(topics, CHANGED_AT_ONCE, create))
 
+    async def delete_topics(self, names: Iterable[str]) -> Outcome[None]:
+        """Delete each topic. One that does not exist is in `failed`."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return Outcome()
+        futures = (await self._connected()).delete_topics(
+            wanted, operation_timeout=self._timeout, request_timeout=self._timeout
+        )
+        return await self._many(futures, "delete", lambda name: f"topic {name}", str)
+
     @staticmethod
     def existed(trouble: ClusterError) -> bool:
         """Whether a create was refused only because the topic is there already."""

@@ -40,7 +40,7 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
     if java is None:
         where = f"under JAVA_HOME={environment['JAVA_HOME']}" if environment.get("JAVA_HOME") else "on PATH"
         return f"the data plane runs on Spark, which needs Java, and there is none {where}: {_HOW}"
-    version = major_version(_release(java)) or major_version(_answer(java))
+    version = java_version(java)
     if version is None:
         return f"the data plane runs on Spark, which needs Java, and {java} does not say its version: {_HOW}"
     if version < OLDEST:
@@ -48,6 +48,11 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
             f"the data plane runs on Spark, which needs Java {OLDEST} or newer, and {java} is version {version}: {_HOW}"
         )
     return None
+
+
+def java_version(java: Path) -> int | None:
+    """The major version of this `java`; None where it does not say it."""
+    return major_version(_release(java)) or major_version(_answer(java))
 
 
 def _release(java: Path) -> str:

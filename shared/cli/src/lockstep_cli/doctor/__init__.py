@@ -1,0 +1,1 @@
+"""`lockstep doctor`: the whole path of a flow, from this machine to a record that arrives."""

@@ -1,0 +1,123 @@
+"""The checks that `lockstep probe` and `lockstep doctor` have in common: a cluster is reached, two clusters differ,
+rights are there, a heartbeat and a canary arrive. Each returns what it found, or raises.
+
+All raise ClusterError; what is there and not as it has to be is a `PathFault`.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from lockstep_cli.command_client import producing, wait_for_answer
+from lockstep_cli.permission_reading import missing_rights
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import Grant
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat
+from lockstep_runtime.kafka.admin import PROBE, Admin
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.util.errors import AdvertisedAddressUnresolved, ClusterError
+
+
+class PathFault(Exception):
+    """Something is not as it has to be; the message says what, and what to do."""
+
+
+async def reach_cluster(cluster: Admin, within: float) -> str:
+    """Its bootstrap servers, once it answers and each broker accepts a connection where it is advertised."""
+    try:
+        await cluster.probe(min(PROBE, timedelta(seconds=within)))
+    except AdvertisedAddressUnresolved:
+        raise
+    except ClusterError:
+        await cluster.probe(timedelta(seconds=within))
+    if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=within))):
+        raise PathFault(
+            f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "
+            + "; ".join(f"{broker} ({why})" for broker, why in away.items())
+            + ". Set advertised.listeners of these brokers to addresses that are known here"
+        )
+    return cluster.bootstrap
+
+
+async def compare_clusters(source: Admin, target: Admin) -> str:
+    """Both cluster ids. Raises PathFault where both aliases lead to one."""
+    ids = await source.cluster_id(), await target.cluster_id()
+    if ids[0] == ids[1]:
+        places = f"{source.alias} at {source.bootstrap} and {target.alias} at {target.bootstrap}"
+        raise PathFault(
+            f"{places} are one cluster ({ids[0]}): name the address of the other one; until then "
+            "topics whose names begin with either alias are not mirrored"
+        )
+    return f"{ids[0]} and {ids[1]}"
+
+
+async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
+    """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
+    names."""
+    if missing := await missing_rights(cluster, grants, every, await cluster.topic_names()):
+        raise PathFault("\n    ".join(missing))
+    return f"{len(grants)} needed, and what can be asked is there"
+
+
+async def await_heartbeat(settings: FlowSettings, within: float) -> str:
+    """How long a heartbeat of the flow took to arrive on the target."""
+    aliases = settings.aliases
+
+    def ours(record: Record) -> bool:
+        try:
+            beat = decode_heartbeat(record.key, record.value)
+        except MalformedRecord:
+            return False
+        return (beat.source, beat.target) == (aliases.source, aliases.target)
+
+    arrival_s = await _arrival(settings, settings.policy.heartbeats_topic(), ours, within)
+    if arrival_s is None:
+        raise PathFault(
+            f"none came within {within:g} s: does the service heartbeat run? Its pages and lockstep status say more"
+        )
+    return f"came after {arrival_s:.1f} s"
+
+
+async def send_canary(settings: FlowSettings, topic: str, within: float) -> str:
+    """How long a record that is written to a topic of the source took to arrive on the target."""
+    alias, flow = settings.flow.source, settings.flow
+    if not settings.replicates(topic):
+        raise PathFault(f"{flow} does not mirror {topic}: name a topic that it does")
+    mark = f"lockstep canary {uuid.uuid4()}".encode()
+    remote = settings.remote_topic(topic)
+
+    async def write() -> None:
+        async with producing(settings, within, "source") as producer:
+            await producer.send(topic, mark, mark, None, None)
+
+    arrival_s = await _arrival(settings, remote, lambda record: record.key == mark, within, begin=write)
+    if arrival_s is None:
+        raise PathFault(f"was written to {alias} and did not arrive in {remote} within {within:g} s")
+    return f"arrived in {remote} after {arrival_s:.1f} s"
+
+
+async def _arrival(
+    settings: FlowSettings,
+    topic: str,
+    is_meant: Callable[[Record], bool],
+    within: float,
+    begin: Callable[[], Awaitable[None]] | None = None,
+) -> float | None:
+    """Seconds until a record that is meant arrives in a topic of the target, after `begin`; None: not `within`. Raises
+    ClusterError, TopicMissing among them."""
+    arrived = asyncio.Event()
+
+    def hear(records: Sequence[Record]) -> None:
+        if any(is_meant(record) for record in records):
+            arrived.set()
+
+    async with target_follower(settings, "probe", topic, hear, from_beginning=False) as follower:
+        await asyncio.wait_for(follower.caught_up(), within)
+        began = time.monotonic()
+        if begin is not None:
+            await begin()
+        await wait_for_answer(arrived, follower.failed(), within)
+        return time.monotonic() - began if arrived.is_set() else None

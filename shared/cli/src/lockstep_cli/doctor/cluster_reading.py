@@ -1,0 +1,59 @@
+"""What a cluster that lets us in says of itself: its brokers, its clock, its id."""
+
+from lockstep_cli.doctor.access_reading import AccessReading
+from lockstep_cli.doctor.check import CheckFinding
+from lockstep_cli.doctor.cluster import ClockFacts, ClusterFacts, judge_two_clusters
+from lockstep_cli.doctor.cluster_checks import PathFault, compare_clusters, reach_cluster
+from lockstep_config.credentials.permissions import THE_CLUSTER
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.broker_session import QuestionRefused
+from lockstep_runtime.util.errors import ClusterError
+
+BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a broker there."
+
+
+async def read_cluster(
+    reading: AccessReading, admin: Admin, within_s: float, *, is_measured_later: bool
+) -> ClusterFacts:
+    """Asks by Lockstep's own client, and then on the open connection. `is_measured_later`: the scratch topic shows the
+    clock."""
+    reached, trouble, is_fatal = "", "", False
+    try:
+        reached = await reach_cluster(admin, within_s)
+    except PathFault as exc:
+        trouble = str(exc)
+    except ClusterError as exc:
+        trouble, is_fatal = str(exc), True
+    return ClusterFacts(
+        access=reading.facts,
+        reached=reached,
+        trouble=trouble,
+        is_out_of_reach=is_fatal,
+        clock=await _read_clock(reading, admin, is_measured_later=is_measured_later),
+    )
+
+
+async def compare_two_clusters(flow: str, source: Admin, target: Admin) -> CheckFinding:
+    """Whether the flow's aliases lead to two clusters."""
+    try:
+        return judge_two_clusters(flow, await compare_clusters(source, target), "")
+    except (PathFault, ClusterError) as exc:
+        return judge_two_clusters(flow, "", str(exc))
+
+
+async def _read_clock(reading: AccessReading, admin: Admin, *, is_measured_later: bool) -> ClockFacts:
+    if reading.session is None:
+        return ClockFacts(trouble="there is no connection to ask on")
+    try:
+        clock = await reading.session.controller_clock()
+    except QuestionRefused as exc:
+        if is_measured_later:
+            return ClockFacts(is_measured_later=True)
+        if exc.is_denied:
+            command = admin.access.remedy("cluster", THE_CLUSTER, "Describe").command
+            trouble = f"{admin.alias} does not permit us to ask its controller"
+            return ClockFacts(trouble=trouble, fix=f"{BANDWIDTH_HELPS} To let it be asked: {command}")
+        if exc.is_unknown:
+            return ClockFacts(trouble="brokers before Kafka 3.3 do not say their time", fix=BANDWIDTH_HELPS)
+        return ClockFacts(trouble=str(exc), fix=BANDWIDTH_HELPS)
+    return ClockFacts(clock.node, clock.ahead_ms, clock.error_ms)

@@ -1,0 +1,77 @@
+"""Rights of a flow on both clusters; and the flow itself: a heartbeat, a canary, the rate that it may have."""
+
+from collections.abc import Awaitable, Callable
+
+from lockstep_cli.command_client import count_replicas
+from lockstep_cli.doctor import registry
+from lockstep_cli.doctor.bandwidth import judge_bandwidth
+from lockstep_cli.doctor.bandwidth_reading import BandwidthReading
+from lockstep_cli.doctor.check import CheckFinding, DoctorCheck
+from lockstep_cli.doctor.cluster_checks import PathFault, await_heartbeat, send_canary
+from lockstep_cli.doctor.flow_clusters import FlowClusters
+from lockstep_cli.doctor.options import DoctorOptions
+from lockstep_cli.doctor.rights import judge_rights
+from lockstep_cli.permission_reading import missing_rights
+from lockstep_config.credentials.permissions import source_grants, target_grants
+from lockstep_runtime.util.errors import ClusterError
+
+HEARTBEAT_SERVICE = "heartbeat"
+
+BANDWIDTH_S = 5.0
+"""A measurement usually lasts so long, with what is created and removed."""
+
+
+async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
+    """A finding for each right that is missing, or one for each cluster that grants all. Raises ClusterError."""
+    settings = clusters.settings
+    flow, found = str(settings.flow), list[CheckFinding]()
+    names = [name for name in await clusters.source.topic_names() if settings.replicates(name)]
+    copies = [settings.remote_topic(name) for name in names]
+    for admin, grants, every in (
+        (clusters.source, source_grants(settings), names),
+        (clusters.target, target_grants(settings), copies),
+    ):
+        missing = await missing_rights(admin, grants, every, await admin.topic_names())
+        found += judge_rights(flow, admin.alias, missing)
+        if not missing:
+            text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
+            found.append(registry.RIGHTS.ok(flow, text))
+    return found
+
+
+async def examine_flow(
+    clusters: FlowClusters, options: DoctorOptions, on_step: Callable[[str, float], None]
+) -> list[CheckFinding]:
+    """What arrives, and how much could. Raises ClusterError."""
+    settings, within = clusters.settings, options.within_s
+    flow = str(settings.flow)
+    on_step(f"{flow}: a heartbeat", within)
+    found = [await _heartbeat(clusters, within)]
+    if options.canary_topic is not None:
+        on_step(f"{flow}: the canary", within)
+        work = send_canary(settings, options.canary_topic, within)
+        found.append(await _arrived(registry.CANARY, flow, work, within))
+    if options.bandwidth:
+        on_step(f"{flow}: the bandwidth", BANDWIDTH_S)
+        found += judge_bandwidth(await BandwidthReading(settings, clusters.source, clusters.target).read())
+    return found
+
+
+async def _heartbeat(clusters: FlowClusters, within: float) -> CheckFinding:
+    settings, check = clusters.settings, registry.HEARTBEAT
+    flow = str(settings.flow)
+    if not settings.heartbeat.enabled:
+        return check.skipped(flow, "this flow has none (emit.heartbeats.enabled)")
+    replicas = await count_replicas(clusters.target, settings, [HEARTBEAT_SERVICE])
+    if replicas.get(HEARTBEAT_SERVICE) == 0:
+        return check.skipped(flow, "no replica of the service heartbeat runs")
+    return await _arrived(check, flow, await_heartbeat(settings, within), within)
+
+
+async def _arrived(check: DoctorCheck, flow: str, work: Awaitable[str], within: float) -> CheckFinding:
+    try:
+        return check.ok(flow, await work)
+    except TimeoutError:
+        return check.failed(flow, f"no answer within {within:g} s")
+    except (ClusterError, PathFault) as exc:
+        return check.failed(flow, str(exc))

@@ -1,0 +1,41 @@
+"""`lockstep doctor` as somebody types it, and its findings by code."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands import lockstep
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorRun:
+    """What one run found."""
+
+    findings: tuple[Mapping[str, Any], ...]
+
+    def results(self, subject: str) -> dict[str, str]:
+        """Of one cluster or flow, by code; of several of a code the last."""
+        return {one["code"]: one["result"] for one in self.findings if one["subject"] == subject}
+
+    def one(self, code: str, subject: str, *words: str) -> Mapping[str, Any]:
+        """The one finding of the code about the subject; with `words` the one whose detail has them."""
+        mine = [one for one in self.findings if (one["code"], one["subject"]) == (code, subject)]
+        (found,) = (one for one in mine if all(word in one["detail"] for word in words))
+        return found
+
+    def not_ok(self) -> dict[tuple[str, str], str]:
+        """By code and subject; without what depends on this machine."""
+        return {
+            (one["code"], one["subject"]): one["result"]
+            for one in self.findings
+            if one["result"] not in ("ok", "skipped") and not one["code"].startswith("LD1")
+        }
+
+
+def run_doctor(file: Path, *arguments: str, code: int = 0) -> DoctorRun:
+    """Ends with this exit code."""
+    body = json.loads(lockstep("doctor", file, *arguments, "--output", "json", code=code))
+    assert body["success"] is (code == 0)
+    return DoctorRun(tuple(check for category in body["categories"] for check in category["checks"]))
