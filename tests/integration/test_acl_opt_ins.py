@@ -13,10 +13,10 @@ from confluent_kafka.admin import AclBinding as ConfluentAcl
 
 from lockstep_acl_sync.app import AclSync
 from lockstep_acl_sync.binding_ledger import BindingLedger
-from lockstep_acl_sync.binding_ownership import LOOKS_APART
 from lockstep_config import load
 from lockstep_config.flow import client_settings
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.binding_ownership import LOOKS_APART
 from lockstep_protocol.names import events_topic, state_topic
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, Leader, Row, decode_row
 from lockstep_runtime.flow.context import Clock, FlowContext

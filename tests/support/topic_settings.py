@@ -6,7 +6,7 @@ from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE, ConfigPropertyExcl
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy
 from lockstep_protocol.topic_config import TopicConfig
-from lockstep_topic_sync.plan import (
+from lockstep_protocol.topic_plan import (
     Rules,
 )
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.plan import NAMED, AclPlan, AclRule, LeftOutBinding, Reason, judge, plan
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
+from lockstep_protocol.acl_plan import NAMED, AclPlan, AclRule, LeftOutBinding, Reason, judge, plan
 
 RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")
 

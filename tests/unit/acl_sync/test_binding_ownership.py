@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.binding_ownership import (
+from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.binding_ownership import (
     LOOKS_APART,
     Deletions,
     OwnedBinding,
@@ -14,7 +15,6 @@ from lockstep_acl_sync.binding_ownership import (
     deletions,
     review,
 )
-from lockstep_protocol.acl_binding import AclBinding
 
 TOPICS = frozenset({"TOPIC"})
 BOTH = frozenset({"TOPIC", "GROUP"})

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_acl_sync.plan import AclRule, Reason, TopicsThere, judge, judge_with
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
+from lockstep_protocol.acl_plan import AclRule, Reason, TopicsThere, judge, judge_with
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 RENAMED = AclRule(

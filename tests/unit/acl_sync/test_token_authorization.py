@@ -1,6 +1,6 @@
 """OAuth is named where it decides beside ACLs, or instead of them."""
 
-from lockstep_acl_sync.token_authorization import about_tokens, by_tokens
+from lockstep_protocol.token_authorization import about_tokens, by_tokens
 
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 SCRAM = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}

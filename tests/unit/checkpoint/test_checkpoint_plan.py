@@ -9,21 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.offset_translator import OffsetTranslator
-from lockstep_checkpoint.plan import (
-    CheckpointPlan,
-    CheckpointRule,
-    Committed,
-    beyond,
-    came_from,
-    consumes_mirrored,
-    is_more_recent,
-    plan_checkpoints,
-    target_topic,
-    within,
-)
+from lockstep_checkpoint.plan import CheckpointPlan, beyond, is_more_recent, plan_checkpoints, within
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.group_selection import CheckpointRule, Committed, came_from, consumes_mirrored, target_topic
 from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset

@@ -9,13 +9,13 @@ from lockstep_checkpoint.group_sync import (
     AHEAD_ON_TARGET,
     REWOUND_ON_SOURCE,
     Ahead,
-    GroupMembership,
     GroupSync,
     TargetGroupState,
     plan_group_sync,
     rewinds,
     with_writes,
 )
+from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lockstep_protocol.filters import ConfigPropertyExclude
 from lockstep_protocol.topic_config import TopicConfig
-from lockstep_topic_sync.plan import (
+from lockstep_protocol.topic_plan import (
     Rules,
     alterations,
     creation_configs,

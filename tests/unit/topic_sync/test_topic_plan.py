@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lockstep_protocol.filters import NameFilter
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from lockstep_topic_sync.plan import (
+from lockstep_protocol.topic_plan import (
     Create,
     Grow,
     Rules,

@@ -7,17 +7,18 @@ from functools import partial
 from typing import Any, ClassVar
 
 from lockstep_acl_sync import metrics
-from lockstep_acl_sync.apply import AclsChanged, NoAuthorizer, OAuthRules, acls_changed, read_acls
+from lockstep_acl_sync.apply import AclsChanged, acls_changed
 from lockstep_acl_sync.binding_ledger import BindingLedger
-from lockstep_acl_sync.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
-from lockstep_acl_sync.plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
-from lockstep_acl_sync.token_authorization import about_tokens
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.acl_plan import AclPlan, AclRule, TopicsThere, Verdict, judge_with, plan
+from lockstep_protocol.binding_ownership import Deletions, Review, RevocationHistory, deletions, review
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
+from lockstep_protocol.token_authorization import about_tokens
 from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.acl_reading import NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 

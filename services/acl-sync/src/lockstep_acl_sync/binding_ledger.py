@@ -1,15 +1,15 @@
 """Our own bindings on the target: written down before they are made, and taken back (decision 0023)."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 
 from lockstep_acl_sync.apply import AclsChanged, acls_changed
-from lockstep_acl_sync.binding_ownership import OwnedBinding
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.binding_ownership import RELEASED, OwnedBinding, owned_bindings
 from lockstep_protocol.rows.state_rows import CopiedAcl
 from lockstep_runtime.flow.context import FlowContext
 
-OWNED, DELETING, RELEASED = "owned", "deleting", "released"
+OWNED, DELETING = "owned", "deleting"
 
 
 class BindingLedger:
@@ -20,7 +20,7 @@ class BindingLedger:
 
     def held(self) -> list[OwnedBinding]:
         """All that is ours, also what is just being taken back."""
-        return [OwnedBinding(_binding(row), row.source_name) for row in self._rows() if row.phase != RELEASED]
+        return owned_bindings(self._rows())
 
     async def claim(self, wanted: Mapping[AclBinding, str], missing: Collection[AclBinding]) -> None:
         """Call before `missing` is made, with all that belongs on the target. What is made is ours from here on. What
@@ -65,7 +65,3 @@ class BindingLedger:
 
 def _row(binding: AclBinding) -> CopiedAcl:
     return CopiedAcl(**asdict(binding))
-
-
-def _binding(row: CopiedAcl) -> AclBinding:
-    return AclBinding(**{word.name: getattr(row, word.name) for word in fields(AclBinding)})

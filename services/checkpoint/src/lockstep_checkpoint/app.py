@@ -17,27 +17,28 @@ from lockstep_checkpoint.group_report import GroupReport, TranslationState
 from lockstep_checkpoint.group_sync import (
     IN_USE,
     REFUSED,
-    GroupMembership,
     TargetGroupState,
     plan_group_sync,
     with_writes,
 )
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
-from lockstep_checkpoint.plan import CheckpointRule, beyond, came_from, plan_checkpoints, within
+from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_config.flow import client_settings
+from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
+from lockstep_protocol.group_selection import GroupMembership, came_from
 from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ControlTopic
+from lockstep_runtime.kafka.control_topics import checkpoints_topic
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import happened, note
@@ -70,12 +71,12 @@ class CheckpointFlow:
             cluster.bound_groups(bound)
         opposite = self._settings.opposite
         self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
-        self._rule = CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=opposite is not None)
+        self._rule = checkpoint_rule(settings)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every)
         self._memory = CheckpointStore(
             ctx,
-            ControlTopic(settings.checkpoints_topic, 1, self._settings.topic_replication_factor),
+            checkpoints_topic(settings),
         )
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)

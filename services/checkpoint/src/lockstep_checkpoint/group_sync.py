@@ -12,9 +12,9 @@ source*). Or another client moved it (*ahead on target*). `lockstep.groups.on.re
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 
+from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 
@@ -24,15 +24,6 @@ IN_USE, REFUSED = "in-use", "refused"
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
 
 HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE)
-
-
-class GroupMembership(Enum):
-    """What a look at the target found of a group."""
-
-    ABSENT = "absent"
-    EMPTY = "empty"
-    ACTIVE = "active"
-    """It has members, or is on its way there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,46 +6,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_protocol.filters import Names
+from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
 from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
-from lockstep_protocol.policy import ReplicationPolicy
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or a function with the same contract."""
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a group has committed for one source partition; `offset` is None where the broker knows the partition and no
-    offset.
-    """
-
-    topic: str
-    partition: int
-    offset: UpstreamOffset | None
-    metadata: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointRule:
-    """What decides, apart from offsets: the flow, how it names remote topics, and which source topics it mirrors. The
-    flow is by the aliases that names are made of."""
-
-    flow: Flow
-    policy: ReplicationPolicy
-    topics: Names
-    fails_back: bool = False
-    """What the flow in the opposite direction writes on the source counts too, where the topic that it comes from
-    passes the filter."""
-
-    def counts(self, topic: str) -> bool:
-        """Whether a group of the source that consumes the topic is of interest."""
-        if self.topics.matches(topic):
-            return True
-        theirs = came_from(self, topic) if self.fails_back else None
-        return theirs is not None and self.topics.matches(theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +27,6 @@ class CheckpointPlan:
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
     """The state of each partition with an offset once the due ones are written, ordered by target topic and
     partition."""
-
-
-def consumes_mirrored(committed: Iterable[Committed], rule: CheckpointRule) -> bool:
-    """Whether a group is of interest at all: it has an offset in at least one topic that counts (`mm2-behaviour.md`
-    §2.3)."""
-    return any(rule.counts(position.topic) for position in committed)
 
 
 def plan_checkpoints(
@@ -149,18 +109,3 @@ def is_more_recent(checkpoint: Checkpoint, last: Checkpoint | None) -> bool:
     precision, and the checkpoint is suppressed.
     """
     return last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
-
-
-def target_topic(rule: CheckpointRule, topic: str) -> str:
-    """The name on the target of what a group consumes on the source; what came from the target goes by its original
-    name there.
-    """
-    if rule.policy.topic_source(topic) == rule.flow.target:
-        return rule.policy.original_topic(topic)
-    return rule.policy.format_remote_topic(rule.flow.source, topic)
-
-
-def came_from(rule: CheckpointRule, topic: str) -> str | None:
-    """The target's topic whose copy on the source `topic` may be, by its name; None when it cannot be one."""
-    theirs = target_topic(rule, topic)
-    return theirs if rule.policy.format_remote_topic(rule.flow.target, theirs) == topic else None

@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lockstep_checkpoint.plan import CheckpointRule, Committed, consumes_mirrored
 from lockstep_protocol.filters import Names, should_replicate_group
+from lockstep_protocol.group_selection import (
+    OTHER_PROTOCOLS,
+    CheckpointRule,
+    Committed,
+    consumes_mirrored,
+    is_consumer_group,
+)
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
-
-CONSUMER_TYPES = frozenset({"CLASSIC", "CONSUMER", "UNKNOWN", ""})
-"""Brokers older than 3.8 do not say; all they have are classic ones."""
-
-OTHER_PROTOCOLS = frozenset({"share", "streams"})
-"""What the state of a group of these protocols is, no checkpoint can say: KIP-932, KIP-1071."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,6 @@ class SourceGroupOffsets:
     """Groups that could not be described this time."""
     not_replicated: frozenset[str] | None = None
     """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
-
-
-def is_consumer_group(group: str, kind: str, groups: Names) -> bool:
-    """Whether a listed group may be of interest, as far as the listing shows. `kind` is Kafka's group type in upper
-    case.
-    """
-    return kind in CONSUMER_TYPES and should_replicate_group(group, groups)
 
 
 async def read_group_offsets(admin: Admin, group: str) -> Mapping[tuple[str, int], GroupOffset] | ClusterError:

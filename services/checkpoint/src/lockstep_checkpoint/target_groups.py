@@ -5,15 +5,13 @@ from collections.abc import Iterable
 
 from confluent_kafka import KafkaError
 
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupMembership, TargetGroupState
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState
 from lockstep_checkpoint.source_groups import read_group_offsets
+from lockstep_protocol.group_selection import GroupMembership, group_membership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
-
-MEMBERSHIPS = {"DEAD": GroupMembership.ABSENT, "EMPTY": GroupMembership.EMPTY}
-"""Every other state means members, or members on their way."""
 
 
 async def read_groups(
@@ -22,10 +20,7 @@ async def read_groups(
     """Members and offsets of each group, and why those of others could not be read. Raises ClusterUnreachable."""
     outcome = await admin.describe_groups(groups)
     failed: dict[str, ClusterError] = dict(outcome.troubles())
-    memberships = {
-        name: GroupMembership.ACTIVE if described.members else MEMBERSHIPS.get(described.state, GroupMembership.ACTIVE)
-        for name, described in outcome.done.items()
-    }
+    memberships = {name: group_membership(one.state, one.members) for name, one in outcome.done.items()}
     states = {
         name: TargetGroupState(membership)
         for name, membership in memberships.items()

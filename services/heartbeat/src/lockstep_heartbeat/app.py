@@ -17,7 +17,7 @@ from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, heartbeats_topic
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
 
@@ -107,8 +107,7 @@ class Heartbeats:
         if self._topic_there:
             return
         ctx = self._ctx
-        topic = ControlTopic(self._topic, 1, ctx.settings.heartbeat.topic_replication_factor)
-        for name in await ensure_control_topics(ctx.target, [topic]):
+        for name in await ensure_control_topics(ctx.target, [heartbeats_topic(ctx.settings)]):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_there = True
 

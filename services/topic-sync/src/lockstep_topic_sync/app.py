@@ -12,9 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
+from lockstep_protocol.topic_plan import (
+    LeftOutTopic,
+    Rules,
+    Selection,
+    heartbeats_note,
+    partition_plan,
+    selected,
+)
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
@@ -32,14 +41,6 @@ from lockstep_topic_sync.mirrored_topics import (
     mirrored_row,
     topic_events,
     unseen_row,
-)
-from lockstep_topic_sync.plan import (
-    LeftOutTopic,
-    Rules,
-    Selection,
-    heartbeats_note,
-    partition_plan,
-    selected,
 )
 from lockstep_topic_sync.retry_schedule import RetrySchedule
 from lockstep_topic_sync.topic_creator import TopicCreator
@@ -214,18 +215,7 @@ class TopicSync:
                     f"{ctx.source.alias} and {ctx.target.alias}: topics that keep their name are left out, and so are "
                     "those whose names begin with either alias",
                 )
-            self._rules = Rules(
-                flow=settings.aliases,
-                policy=settings.policy,
-                topics=settings.topics,
-                config_properties=settings.config_properties,
-                replication_factor=self._settings.replication_factor,
-                heartbeats_replicated=self._settings.heartbeats_replicated,
-                cycle_by_source=settings.rules.cycle_by_source,
-                cycles_exact=self._settings.cycles_exact,
-                aliases=self._settings.aliases,
-                same_cluster=same,
-            )
+            self._rules = topic_rules(settings, one_cluster=same)
         return self._rules
 
     def _failed(self, failures: Mapping[str, str]) -> None:

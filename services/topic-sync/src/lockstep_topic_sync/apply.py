@@ -8,9 +8,9 @@ the topic.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lockstep_protocol.topic_plan import Alter, Create, Grow
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome
-from lockstep_topic_sync.plan import Alter, Create, Grow
 
 Tried = Callable[[Mapping[str, Mapping[str, str | None]]], Awaitable[Outcome[None]]]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_protocol.topic_plan import LeftOutTopic
 from lockstep_runtime.kafka.admin_types import TopicDescription
-from lockstep_topic_sync.plan import LeftOutTopic
 
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
-from lockstep_topic_sync.plan import Create, Grow, Rules, creation_configs
 
 
 class TopicCreator:

@@ -67,6 +67,16 @@ def offset_syncs_topic(settings: FlowSettings) -> ControlTopic:
     return ControlTopic(settings.offset_syncs_topic, 1, settings.data_plane.offset_syncs_replication_factor)
 
 
+def checkpoints_topic(settings: FlowSettings) -> ControlTopic:
+    """Where checkpoints lie, on the target."""
+    return ControlTopic(settings.checkpoints_topic, 1, settings.checkpoint.topic_replication_factor)
+
+
+def heartbeats_topic(settings: FlowSettings) -> ControlTopic:
+    """Where heartbeats are written, on the target."""
+    return ControlTopic(settings.policy.heartbeats_topic(), 1, settings.heartbeat.topic_replication_factor)
+
+
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
     """Create what is missing and return the names created. Safe to call at any time and from several processes at once.
 

@@ -4,13 +4,17 @@ Pure. The order in a round: `review` what there is, `RevocationHistory.then` rem
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.rows.state_rows import CopiedAcl
 
 LOOKS_APART = 3.0
 """Seconds between the first reading of the source that misses a binding and the one that counts. A broker that learns
 late of what was granted is not believed, nor one reading alone."""
+
+RELEASED = "released"
+"""The phase of a row about what is not ours any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,15 @@ class OwnedBinding:
         if (same.permission, same.operation) == ("ALLOW", "READ"):
             return same, replace(same, operation="ALL")
         return (same,)
+
+
+def owned_bindings(rows: Iterable[CopiedAcl]) -> list[OwnedBinding]:
+    """All that is ours by these rows, also what is just being taken back."""
+    return [OwnedBinding(_binding(row), row.source_name) for row in rows if row.phase != RELEASED]
+
+
+def _binding(row: CopiedAcl) -> AclBinding:
+    return AclBinding(**{word.name: getattr(row, word.name) for word in fields(AclBinding)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+"""What decides about topics and groups of a flow, from its settings. Services act by it, and commands say beforehand
+what the services would do. Pure."""
+
+from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol.group_selection import CheckpointRule
+from lockstep_protocol.topic_plan import Rules
+
+
+def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
+    """Which topics are mirrored, and how. `one_cluster`: source and target have turned out to be one."""
+    return Rules(
+        flow=settings.aliases,
+        policy=settings.policy,
+        topics=settings.topics,
+        config_properties=settings.config_properties,
+        replication_factor=settings.topic_sync.replication_factor,
+        heartbeats_replicated=settings.topic_sync.heartbeats_replicated,
+        cycle_by_source=settings.rules.cycle_by_source,
+        cycles_exact=settings.topic_sync.cycles_exact,
+        aliases=settings.topic_sync.aliases,
+        same_cluster=one_cluster,
+    )
+
+
+def checkpoint_rule(settings: FlowSettings) -> CheckpointRule:
+    """Which groups get checkpoints."""
+    fails_back = settings.checkpoint.opposite is not None
+    return CheckpointRule(settings.aliases, settings.policy, settings.topics, fails_back=fails_back)

@@ -1,0 +1,63 @@
+"""Every ACL about some kinds of resource of a cluster, or why there are none to be had."""
+
+from collections.abc import Collection
+
+from confluent_kafka import KafkaError
+
+from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.token_authorization import by_tokens
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused
+
+CLUSTER = "the cluster (resource CLUSTER kafka-cluster)"
+
+
+class NoAuthorizer(Exception):
+    """The cluster keeps no ACLs at all (SECURITY_DISABLED). A state of that cluster, not a failure."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(
+            f"cluster {alias} has no authorizer, so there are no ACLs to keep in step (authorizer.class.name)"
+        )
+
+
+class OAuthRules(Exception):
+    """The cluster decides by OAuth tokens and has no ACLs. A state of that cluster, not a failure."""
+
+    def __init__(self, alias: str, authorizer: str) -> None:
+        super().__init__(
+            f"cluster {alias} has no ACLs: it decides by OAuth tokens ({authorizer}), which cannot be copied. Let the "
+            "issuer of the tokens grant the remote topics"
+        )
+
+
+async def read_acls(admin: Admin, resources: Collection[str]) -> frozenset[AclBinding]:
+    """Every binding about such resources (TOPIC, GROUP), of any pattern.
+
+    Raises NoAuthorizer, OAuthRules, NotPermitted (DESCRIBE on the cluster), RequestRefused and ClusterUnreachable.
+    librdkafka answers with no bindings where one of the first three holds, so they are asked for then. If the broker's
+    settings may not be read, these cases show as no bindings.
+    """
+    found: frozenset[AclBinding] = frozenset()
+    try:
+        for resource in sorted(resources):
+            found |= await admin.describe_acls(resource)
+    except RequestRefused as refused:
+        raise (NoAuthorizer(admin.alias) if refused.code == KafkaError.SECURITY_DISABLED else refused) from refused
+    except NotPermitted as denied:
+        raise acls_denied(admin, "DESCRIBE") from denied
+    if not found:
+        if "DESCRIBE" not in await admin.cluster_operations():
+            raise acls_denied(admin, "DESCRIBE")
+        authorizer = await admin.broker_config("authorizer.class.name")
+        if authorizer == "":
+            raise NoAuthorizer(admin.alias)
+        if authorizer is not None and by_tokens(authorizer):
+            raise OAuthRules(admin.alias, authorizer)
+    return found
+
+
+def acls_denied(admin: Admin, operation: str) -> NotPermitted:
+    """That ACLs may not be read (DESCRIBE), or changed (ALTER)."""
+    remedy = admin.access.remedy("cluster", "", operation.capitalize())
+    return NotPermitted(admin.alias, operation, CLUSTER, remedy)
