@@ -3,9 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-TYPES: dict[str, type] = {"integer": int, "string": str, "array": list, "object": dict, "boolean": bool}
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "string": str,
+    "array": list,
+    "object": dict,
+    "boolean": bool,
+    "null": type(None),
+}
 KNOWN = {"$schema", "title", "description", "type", "const", "required", "properties", "items", "prefixItems"} | {
-    *("default", "minimum", "maximum", "minItems", "maxItems")
+    *("default", "minimum", "maximum", "minItems", "maxItems", "additionalProperties")
 }
 
 
@@ -29,8 +37,11 @@ def faults(value: Any, schema: dict[str, Any], where: str = "row") -> Iterator[s
     elif isinstance(value, dict):
         yield from (f"{where} lacks {name}" for name in schema.get("required", ()) if name not in value)
         for name, item in value.items():
-            yield from faults(item, schema.get("properties", {}).get(name, {}), f"{where}.{name}")
+            other = schema.get("additionalProperties", {})
+            yield from faults(item, schema.get("properties", {}).get(name, other), f"{where}.{name}")
 
 
-def _is(value: Any, kind: str) -> bool:
+def _is(value: Any, kind: str | list[str]) -> bool:
+    if isinstance(kind, list):
+        return any(_is(value, one) for one in kind)
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))

@@ -64,8 +64,8 @@ class Run:
 class LockstepRun(Run):
     """`lockstep run` of a file, with its JSON log beside the file."""
 
-    def __init__(self, file: Path) -> None:
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(file), "--log-format", "json"]
+    def __init__(self, file: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(file), "--log-format", "json", *arguments]
         super().__init__(command, file.with_suffix(".log"))
 
     def lines(self) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def _schema(
     cls: type[Any], version: int, title: str, limits: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
     limits = limits or {}
-    hints, words = get_type_hints(cls), OF_ALL | _of_metrics(cls) | dict(_words(cls))
+    hints, words = get_type_hints(cls), OF_ALL | _of_metrics(cls) | dict(field_words(cls))
     needed = [f.name for f in fields(cls) if (limits and f.name not in OF_ALL) or _has_no_default(f)]
     properties: dict[str, Any] = {
         "version": {"const": version, "description": "A reader stops at a version that it was not built for."}
@@ -107,7 +107,7 @@ def _schema(
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "description": _joined(cls.__doc__ or "") + " Fields that are not listed here are to be ignored.",
+        "description": joined_text(cls.__doc__ or "") + " Fields that are not listed here are to be ignored.",
         "type": "object",
         "required": ["version", *needed],
         "properties": properties,
@@ -140,17 +140,17 @@ def _of_metrics(cls: type[Any]) -> dict[str, str]:
     return {name: f"{one.metric.meaning}." for name, one in row_metrics(cls).items() if one.metric is not None}
 
 
-def _words(cls: type[Any]) -> Iterator[tuple[str, str]]:
+def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
     """What stands below each field in the source."""
     (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(found, ast.ClassDef)
     for field, below in zip(found.body, found.body[1:], strict=False):
         told = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(told, str):
-            yield field.target.id, _joined(told)
+            yield field.target.id, joined_text(told)
 
 
-def _joined(text: str) -> str:
+def joined_text(text: str) -> str:
     return " ".join(text.split())
 
 

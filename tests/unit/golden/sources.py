@@ -85,8 +85,13 @@ def gap_details() -> Mapping[str, Sequence[str]]:
 
 
 def schemas() -> Mapping[str, Mapping[str, Any]]:
-    """By `NAME.vVERSION`."""
-    return {name: schema(name.rpartition(".v")[0], int(name.rpartition(".v")[2])) for name in schema_names()}
+    """Of records, by `NAME.vVERSION`."""
+    kinds = {name: name.rpartition(".v") for name in schema_names()}
+    return {
+        name: schema(kind, int(version))
+        for name, (kind, _, version) in kinds.items()
+        if kind in (*ROWS, "event", "command")
+    }
 
 
 def row_kinds() -> Mapping[str, int]:

@@ -1,5 +1,6 @@
 """The `lockstep` command. Each subcommand imports what it needs when it runs, so that `--help` answers at once."""
 
+import os
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ from lockstep_cli import config, control_commands, legacy, migrate_commands, off
 from lockstep_cli.doctor import command as doctor
 from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import file_argument, run_options
+from lockstep_cli.plan import command as plan
 from lockstep_runtime.http.access import AccessPolicy
 
 
@@ -18,6 +20,7 @@ from lockstep_runtime.http.access import AccessPolicy
         watch.command,
         config.command,
         doctor.command,
+        plan.command,
         probe.command,
         rack.command,
         offsets.command,
@@ -47,8 +50,15 @@ def main() -> None:
 @main.command(short_help="Run everything for FILE in this terminal.")
 @file_argument
 @run_options
+@click.option(
+    "--plan",
+    "planned",
+    type=click.Path(path_type=Path),
+    metavar="PLAN",
+    help="A plan of FILE (lockstep plan -o PLAN). Start only if FILE and the clusters are what it relies on.",
+)
 @asynchronous
-async def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
+async def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str, planned: Path | None) -> int:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
     One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
@@ -61,12 +71,17 @@ async def run(file: Path, access: AccessPolicy, log_level: str | None, log_forma
     Exit codes:
       0    a clean end
       1    a service had to be killed
-      2    FILE cannot be used, or Java is missing
+      2    FILE cannot be used, Java is missing, or PLAN does not hold any more
       3    the target refused a record of a legacy flow that is to end then
       130  ended at once by a second Ctrl-C
     """
     from lockstep_cli import run as running
 
+    if planned is not None:
+        from lockstep_cli.plan.plan_guard import require_unchanged
+
+        running.check(file, os.environ)
+        await require_unchanged(planned, file)
     return await running.run(file, access=access, log_level=log_level, log_format=log_format)
 
 

@@ -29,6 +29,11 @@ class ServicePlan:
     flows: tuple[Flow, ...]
 
 
+def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
+    """The flows that some service is needed for: those that are enabled, and those with heartbeats alone."""
+    return tuple(one for one in configuration.flows if any(needed(one) for needed in SERVICES.values()))
+
+
 def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     """A process for each service that some flow needs; a service that no flow needs is left out."""
     plans = []

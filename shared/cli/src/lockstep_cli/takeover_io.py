@@ -57,7 +57,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     (there, common), remote, groups = await asyncio.gather(
         _read_target(settings, target, place), target.topic_names(), _groups_with_checkpoints(settings)
     )
-    ours = there if own.topic == place.topic else await _offsets_in(settings, own.topic)
+    ours = there if own.topic == place.topic else await read_offsets(settings, own.topic)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
     described = (await source.topics(selected)).done
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
@@ -145,7 +145,7 @@ async def _read_target(
     """All offsets in the topic of that place, and the fields of a `MigrationState`."""
     rows, there, members, replicas = await asyncio.gather(
         flow_rows(settings),
-        _offsets_in(settings, place.topic),
+        read_offsets(settings, place.topic),
         _members(target, place),
         count_replicas(target, settings, [DATA_PLANE]),
     )
@@ -169,7 +169,7 @@ async def flow_rows(settings: FlowSettings) -> Mapping[str, Row]:
         return {}
 
 
-async def _offsets_in(settings: FlowSettings, topic: str) -> Offsets | None:
+async def read_offsets(settings: FlowSettings, topic: str) -> Offsets | None:
     """The offsets of every source connector in a topic of Connect's on the target, without those that were reset; None:
     there is no such topic. What transactions have not committed is left out. Raises ClusterError."""
     fold, alias = OffsetFold(), settings.flow.target
@@ -239,7 +239,7 @@ async def _write(
     records = [encode_source_progress(source, *tp, offset, place.connector) for tp, offset in offsets]
     async with producing(settings, within) as producer:
         await ControlTopicLog(producer, place.topic).append_all(records)
-    there = (await _offsets_in(settings, place.topic) or {}).get((place.connector, source), {})
+    there = (await read_offsets(settings, place.topic) or {}).get((place.connector, source), {})
     if wrong := [tp for tp, offset in offsets if there.get(tp) != offset]:
         topic, number = wrong[0]
         raise ClusterError(

@@ -1,9 +1,11 @@
-"""JSON Schemas of the values in our control topics, one file for each kind of row and version. Programs can read rows
-with them, without this package.
+"""JSON Schemas of the values in our control topics, one file for each kind of row and version, and of the documents
+that commands print. Programs can read both with them, without this package.
 
-`NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event` or `command`. They say what this
-release writes. Fields that are not listed are to be ignored; at a version that it does not know a reader stops.
-`python -m tools.docs.schemas` makes them from the dataclasses. A file of an earlier version stays.
+`NAME.vVERSION.json`, where NAME is a kind of row (`topic`, `partition` ...), `event`, `command`, or a document such as
+`plan`. They say what this release writes. Fields that are not listed are to be ignored; at a version that it does not
+know a reader stops.
+`python -m tools.docs.schemas`, and `plan_schema` there, make them from the dataclasses. A file of an earlier version
+stays.
 """
 
 import json
@@ -22,7 +24,7 @@ def names() -> tuple[str, ...]:
 
 
 def schema(name: str, version: int = 1) -> dict[str, Any]:
-    """The schema of a kind of row, of `event` or `command`. Raises KeyError when there is none."""
+    """The schema of a kind of row, of `event` or `command`, or of a document. Raises KeyError when there is none."""
     file = resources.files(__name__) / f"{name}.v{version}{_END}"
     if not file.is_file():
         raise KeyError(f"no schema of {name!r} in version {version}; there are {', '.join(names())}")

@@ -43,6 +43,11 @@ class ControlTopic:
     replication_factor: int = -1
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
 
+    @property
+    def creation_configs(self) -> dict[str, str]:
+        """What it is created with."""
+        return {"segment.index.bytes": str(INDEX_BYTES), **self.configs}
+
 
 def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tuple[ControlTopic, ...]:
     """State, events and commands of a flow."""
@@ -77,6 +82,25 @@ def heartbeats_topic(settings: FlowSettings) -> ControlTopic:
     return ControlTopic(settings.policy.heartbeats_topic(), 1, settings.heartbeat.topic_replication_factor)
 
 
+def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
+    """Every topic of ours and of MM2 that the services of the flow create when they start, with the alias of the
+    cluster. The quarantine topic is not among them: the first refused record creates it."""
+    flow, plane = settings.flow, settings.data_plane
+    copies = settings.enabled and plane.enabled
+    needed = [
+        (flow.target, topic) for topic in flow_topics(flow, settings.group_id, settings.control.replication_factor)
+    ]
+    if copies:
+        needed.append((flow.target, source_offsets_topic(settings.control)))
+    if copies and plane.emit_offset_syncs:
+        needed.append((settings.offset_syncs_cluster, offset_syncs_topic(settings)))
+    if settings.checkpoint.enabled:
+        needed.append((flow.target, checkpoints_topic(settings)))
+    if settings.heartbeat.enabled:
+        needed.append((flow.target, heartbeats_topic(settings)))
+    return tuple(needed)
+
+
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
     """Create what is missing and return the names created. Safe to call at any time and from several processes at once.
 
@@ -98,9 +122,8 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
                     "topic": topic.name,
                 },
             )
-    indexes = {"segment.index.bytes": str(INDEX_BYTES)}
     outcome = await admin.create_topics(
-        [NewTopic(t.name, t.partitions, min(t.replication_factor, brokers), indexes | t.configs) for t in missing]
+        [NewTopic(t.name, t.partitions, min(t.replication_factor, brokers), t.creation_configs) for t in missing]
     )
     for trouble in outcome.troubles().values():
         if not Admin.existed(trouble):

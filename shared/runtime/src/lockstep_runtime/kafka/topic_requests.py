@@ -183,9 +183,28 @@ class TopicRequests(AdminRequests):
         spec: Any = OffsetSpec
         return await self._offsets(partitions, spec.earliest(), read_committed=False)
 
+    async def offsets_since(self, partitions: Iterable[tuple[str, int]], moment_ms: int) -> dict[tuple[str, int], int]:
+        """The first record of that time (Unix milliseconds) or later of each partition; -1: there is none. Absent: not
+        answered."""
+        spec: Any = OffsetSpec
+        return await self._offsets(partitions, spec.for_timestamp(moment_ms), read_committed=False)
+
+    async def oldest_timestamps(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The timestamp of the first record that each partition's log still has, Unix milliseconds. Absent: not
+        answered, or the log is empty."""
+        spec: Any = OffsetSpec
+        found = await self._list_offsets(partitions, spec.for_timestamp(0), read_committed=False)
+        return {tp: int(result.timestamp) for tp, result in found.items() if result.timestamp >= 0}
+
     async def _offsets(
         self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
     ) -> dict[tuple[str, int], int]:
+        found = await self._list_offsets(partitions, spec, read_committed)
+        return {tp: int(result.offset) for tp, result in found.items()}
+
+    async def _list_offsets(
+        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+    ) -> dict[tuple[str, int], Any]:
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
@@ -198,10 +217,10 @@ class TopicRequests(AdminRequests):
             )
 
         outcome = await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
-        found = {}
+        found: dict[tuple[str, int], Any] = {}
         for key, result in outcome.done.items():
             topic, _, partition = key.rpartition("/")
-            found[topic, int(partition)] = int(result.offset)
+            found[topic, int(partition)] = result
         return found
 
 

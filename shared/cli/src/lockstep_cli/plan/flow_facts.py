@@ -1,0 +1,153 @@
+"""What both clusters of a flow were found to have: plain values, from which the plan is computed. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep_cli.plan.flow_plan import MissingRight, PlannedGroup
+from lockstep_config import FlowSettings
+from lockstep_protocol.acl_binding import AclBinding
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.topic_plan import Selection, TopicSyncPlan
+
+RELIED_ON = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "retention.bytes", "retention.ms")
+"""Configs of topics that forecasts and hazards are made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedPosition:
+    """The next source offset of a partition that was copied before, and by which program."""
+
+    next: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """A source partition's log. `size`: its bytes on disk; `oldest_ms`: the timestamp of its first record."""
+
+    begin: int
+    end: int
+    oldest_ms: int | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic that exists."""
+
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Those of `RELIED_ON`, as they are in effect."""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """What is copied of a source topic, or set on a target topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """One cluster."""
+
+    alias: str
+    bootstrap: str
+    cluster_id: str
+    brokers: int
+    names: Mapping[str, int]
+    """Every topic that we may describe, with its number of partitions."""
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    """Those that the flow mirrors, or mirrors into."""
+    message_max: int | None = None
+    """`message.max.bytes` of its brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A config of a remote topic that differs from what its source topic wants. None: unset, or the default."""
+
+    source: str
+    target: str
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AclFacts:
+    """ACLs on the target: those that it lacks, and ours that the source revoked. `note`: why there are none."""
+
+    missing: tuple[AclBinding, ...] = ()
+    taken_back: tuple[AclBinding, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTopicFacts:
+    """A topic of Lockstep's own, or of MirrorMaker 2's, that the flow needs and `alias` does not have."""
+
+    alias: str
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorMakerFacts:
+    """Progress of a MirrorMaker 2 of this source. `own`: it is where the flow keeps its own, so it counts at the start.
+    `members`: of the group of its workers."""
+
+    place: str
+    group: str
+    partitions: int
+    own: bool
+    members: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFacts:
+    """Everything that was found for one flow."""
+
+    settings: FlowSettings
+    at_ms: int
+    """When, in Unix milliseconds."""
+    source: ClusterFacts
+    target: ClusterFacts
+    selection: Selection
+    partitions: TopicSyncPlan
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Remote topics that the target would not create, each with its words."""
+    refused_configs: Mapping[str, str] = field(default_factory=dict)
+    """Remote topics of which the target would not take the configs as they are."""
+    config_changes: tuple[ConfigChange, ...] = ()
+    logs: Mapping[TopicPartition, LogFacts] = field(default_factory=dict)
+    bytes_basis: str = "unknown"
+    reached: Mapping[TopicPartition, ReachedPosition] = field(default_factory=dict)
+    dated: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the first copy begins by `lockstep.start.timestamp`."""
+    unaccounted: Mapping[str, int] = field(default_factory=dict)
+    """Remote topics with records though no progress of theirs is known, with how many."""
+    mirror_makers: tuple[MirrorMakerFacts, ...] = ()
+    groups: tuple[PlannedGroup, ...] = ()
+    acls: AclFacts = AclFacts()
+    control_topics: tuple[ControlTopicFacts, ...] = ()
+    """Those that are missing."""
+    rights: tuple[MissingRight, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Selected topics that could not be described or read, each with the reason."""
+    remarks: tuple[str, ...] = ()
+    claims: Mapping[str, str] = field(default_factory=dict)
+    """Topics of the target that other flows write to, each with the flow."""
+    opposite: bool = False
+    """The file has the flow in the opposite direction."""
+    effective: Mapping[str, str] = field(default_factory=dict)
+    """What counts, by key, without secrets."""
+
+    @property
+    def one_cluster(self) -> bool:
+        """Both aliases lead to one."""
+        return self.source.cluster_id == self.target.cluster_id
+
+    @property
+    def copied(self) -> Mapping[str, str]:
+        """Source topics that would be copied, with their remote names."""
+        left_out = self.refused.keys() | self.unreadable.keys()
+        return {name: remote for name, remote in self.selection.topics.items() if not {name, remote} & left_out}

@@ -1,0 +1,200 @@
+"""Reads everything that the plan of one flow depends on. Nothing is changed, and no service has to run.
+
+What one cluster does not permit is a missing right and a remark, and the rest is read all the same. A cluster that
+cannot be reached ends the reading.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+from lockstep_cli.clusters import source_client, target_client
+from lockstep_cli.permission_reading import missing_rights
+from lockstep_cli.plan.acl_facts_reading import read_acl_facts
+from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts
+from lockstep_cli.plan.flow_plan import MissingRight
+from lockstep_cli.plan.group_reading import GroupReading, read_groups
+from lockstep_cli.plan.log_reading import read_logs
+from lockstep_cli.plan.position_reading import Positions, read_positions
+from lockstep_cli.plan.reading_steps import ReadingSteps
+from lockstep_cli.plan.topic_reading import TopicReading, check_creations, missing_control_topics, read_topics
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import EVERY, TO_GRANT, source_grants, target_grants
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+
+T = TypeVar("T")
+
+UNHEARD = logging.NullHandler()
+"""For what client libraries log: all that counts is raised too, and standard error is for sentences."""
+
+
+class FlowReader:
+    """Of one flow. `timeout`: seconds to reach a cluster; `opposite`: the file has the flow in the other direction."""
+
+    def __init__(self, settings: FlowSettings, steps: ReadingSteps, timeout: float, *, opposite: bool = False) -> None:
+        logging.getLogger("aiokafka").addHandler(UNHEARD)
+        self._settings = settings
+        self._opposite = opposite
+        self._steps = steps
+        self._timeout = timedelta(seconds=timeout)
+        self.source: Admin = source_client(settings)
+        self.target: Admin = target_client(settings)
+        self._remarks: list[str] = []
+
+    async def topics(self) -> TopicReading:
+        """The part that a plan relies on. Raises ClusterError."""
+        await asyncio.gather(self.source.probe(self._timeout), self.target.probe(self._timeout))
+        return await read_topics(self._settings, self.source, self.target, self._steps)
+
+    async def read(self) -> FlowFacts:
+        """Everything. Raises ClusterUnreachable and NewerVersion."""
+        settings = self._settings
+        topics = await self.topics()
+        names = {settings.flow.source: topics.source.names, settings.flow.target: topics.target.names}
+        control = missing_control_topics(settings, names)
+        check = await check_creations(settings, self._clusters(), topics, control)
+        positions = await self._unless_denied(
+            read_positions(settings, self.source, self.target, topics.target.names), Positions()
+        )
+        known = topics.source.topics.items()
+        partitions = [(name, number) for name, topic in known for number in range(topic.partitions)]
+        nothing: tuple[dict[TopicPartition, LogFacts], str, str] = ({}, "unknown", "")
+        logs, basis, remark = await self._unless_denied(
+            read_logs(settings, self.source, partitions, self._steps), nothing
+        )
+        unread = {topic for topic, number in partitions if (topic, number) not in logs}
+        groups, acls, rights = GroupReading(), AclFacts(), list(check.rights)
+        if settings.enabled:
+            groups = await read_groups(settings, self.source, self.target, self._steps)
+            acls = await read_acl_facts(settings, self.source, self.target, topics, positions.rows)
+            rights = [*await self._rights(topics), *rights]
+        return FlowFacts(
+            settings=settings,
+            at_ms=now_ms(),
+            source=topics.source,
+            target=topics.target,
+            selection=topics.selection,
+            partitions=topics.partitions,
+            refused=check.refused,
+            refused_configs=check.refused_configs,
+            config_changes=topics.config_changes,
+            logs=logs,
+            bytes_basis=basis,
+            reached=positions.reached,
+            dated=await self._dated(logs, positions),
+            unaccounted=await self._unaccounted(topics, positions),
+            mirror_makers=positions.mirror_makers,
+            groups=groups.groups,
+            acls=acls,
+            control_topics=tuple(control),
+            rights=_distinct(rights),
+            unreadable={
+                **dict.fromkeys(sorted(unread), "its log cannot be read: Read on the topic is needed"),
+                **_hidden(topics, check.hidden),
+                **topics.unreadable,
+            },
+            remarks=tuple(
+                filter(None, (self._nothing_selected(topics), *self._remarks, remark, groups.remark, acls.note))
+            ),
+            opposite=self._opposite,
+        )
+
+    def _nothing_selected(self, topics: TopicReading) -> str:
+        """Why the flow has no topic; "" where it has some."""
+        if not self._settings.enabled or topics.selection.topics:
+            return ""
+        if topics.source.names:
+            return f"no topic of {self.source.alias} that we may describe passes topics and topics.exclude"
+        remedy = self.source.access.remedy("topic", EVERY, "Read")
+        return f"{self.source.alias} shows no topic. It has none, or {remedy}"
+
+    def _clusters(self) -> Mapping[str, Admin]:
+        return {self._settings.flow.source: self.source, self._settings.flow.target: self.target}
+
+    async def _unless_denied(self, work: Awaitable[T], otherwise: T) -> T:
+        """What a cluster refuses is a remark."""
+        try:
+            return await work
+        except ClusterUnreachable:
+            raise
+        except ClusterError as why:
+            self._remarks.append(str(why))
+            return otherwise
+
+    async def _dated(self, logs: Mapping[TopicPartition, LogFacts], positions: Positions) -> dict[TopicPartition, int]:
+        """First offsets by `lockstep.start.timestamp`."""
+        moments: dict[int, list[TopicPartition]] = {}
+        for tp in logs:
+            moment = self._settings.data_plane.start_timestamp.for_topic(tp[0])
+            if moment is not None and tp not in positions.reached:
+                moments.setdefault(moment, []).append(tp)
+        found: dict[TopicPartition, int] = {}
+        for moment, partitions in moments.items():
+            since = await self.source.offsets_since(partitions, moment)
+            found |= {tp: logs[tp].end if since.get(tp, -1) < 0 else since[tp] for tp in partitions}
+        return found
+
+    async def _unaccounted(self, topics: TopicReading, positions: Positions) -> dict[str, int]:
+        """Remote topics with records of which no progress is known."""
+        reached = {topic for topic, _ in positions.reached} | positions.begun
+        remotes = {
+            remote: topics.target.topics[remote].partitions
+            for name, remote in topics.selection.topics.items()
+            if name not in reached and remote in topics.target.topics
+        }
+        partitions = [(remote, number) for remote, count in remotes.items() for number in range(count)]
+        begins, ends = await asyncio.gather(self.target.begin_offsets(partitions), self.target.end_offsets(partitions))
+        records: dict[str, int] = {}
+        for tp, end in ends.items():
+            if end > begins.get(tp, end):
+                records[tp[0]] = records.get(tp[0], 0) + end - begins[tp]
+        return records
+
+    async def _rights(self, topics: TopicReading) -> Iterable[MissingRight]:
+        settings = self._settings
+        selected = topics.selection.topics
+        found: list[MissingRight] = []
+        for cluster, grants, every, there in (
+            (self.source, source_grants(settings), [*selected], topics.source.names),
+            (self.target, target_grants(settings), [*selected.values()], topics.target.names),
+        ):
+            for sentence in await missing_rights(cluster, grants, every, there):
+                lacks, _, command = sentence.partition(TO_GRANT)
+                found.append(MissingRight(cluster=cluster.alias, lacks=lacks, command=command))
+        return found
+
+
+def _hidden(topics: TopicReading, hidden: Mapping[str, str]) -> dict[str, str]:
+    """By source topic."""
+    return {name: hidden[remote] for name, remote in topics.selection.topics.items() if remote in hidden}
+
+
+def _distinct(rights: Iterable[MissingRight]) -> tuple[MissingRight, ...]:
+    """One for each command: the right to create a prefix is missing for each of its topics."""
+    found: dict[tuple[str, str], MissingRight] = {}
+    for one in rights:
+        found.setdefault((one.cluster, one.command or one.lacks), one)
+    return tuple(found.values())
+
+
+def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
+    """Each with the topics of its target that the other flows write to."""
+    every = list(facts)
+    return [
+        replace(
+            one,
+            claims={
+                remote: str(other.settings.flow)
+                for other in every
+                if other is not one and other.target.cluster_id == one.target.cluster_id
+                for remote in other.selection.topics.values()
+            },
+        )
+        for one in every
+    ]

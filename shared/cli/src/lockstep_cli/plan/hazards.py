@@ -1,0 +1,250 @@
+"""The hazards of a plan, each with its code, its meaning, its fix and how it is found. Pure.
+
+`docs/reference/plan-hazards.md` is made from here. A code is never used for something else.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lockstep_cli.plan import hazard_checks as checks
+from lockstep_cli.plan.flow_facts import FlowFacts
+from lockstep_cli.plan.flow_plan import ERROR, NOTE, WARNING, CopyForecast, PlanHazard
+from lockstep_cli.plan.hazard_checks import Check
+
+PAGE = "docs/reference/plan-hazards.md"
+
+
+@dataclass(frozen=True, slots=True)
+class HazardKind:
+    """One entry of the catalogue. `meaning` and `fix` are sentences of the page, `fix` also of the plan."""
+
+    code: str
+    title: str
+    severity: str
+    meaning: str
+    fix: str
+    find: Check
+
+    @property
+    def page(self) -> str:
+        return f"{PAGE}#{self.heading.lower().replace(' ', '-')}"
+
+    @property
+    def heading(self) -> str:
+        return f"{self.code} {self.title}"
+
+
+HAZARDS = (
+    HazardKind(
+        "LS001",
+        "A cycle of flows",
+        ERROR,
+        "Topics keep their names, and another deployment already copies from the target to the source. A record "
+        "would go round for ever, because neither deployment knows what the other one has copied. A cycle within one "
+        "file is refused when the file is read.",
+        "Put both directions into one file: then lockstep.provenance keeps records from coming back",
+        checks.find_cycle,
+    ),
+    HazardKind(
+        "LS002",
+        "One cluster under two aliases",
+        ERROR,
+        "Source and target have the same cluster id. Topics that keep their name are left out, and so are those whose "
+        "names begin with either alias. All others would be copied within the cluster.",
+        "Name the bootstrap address of the other cluster",
+        checks.find_one_cluster,
+    ),
+    HazardKind(
+        "LS003",
+        "Foreign data in a target topic",
+        ERROR,
+        "A remote topic exists and has records, but neither Lockstep nor MirrorMaker 2 has progress for it. Another "
+        "program wrote them, or the progress was lost. The copy begins at its start and is appended behind these "
+        "records, so consumers read both, perhaps the same records twice.",
+        "Delete the topic on the target, or give the flow its progress (lockstep takeover, lockstep offsets alter)",
+        checks.find_foreign_data,
+    ),
+    HazardKind(
+        "LS004",
+        "Names that collide",
+        ERROR,
+        "Two topics would have the same name on the target, or names that differ only in . and _. Kafka refuses to "
+        "create the second of these, because their metrics would have one name.",
+        "Select one of them, or change replication.policy.separator",
+        checks.find_collisions,
+    ),
+    HazardKind(
+        "LS005",
+        "A name that grows too long",
+        ERROR,
+        "A topic's name has at most 249 characters. With the prefix of the replication policy it has more, so the "
+        "remote topic cannot be created and the topic is not copied.",
+        "Exclude the topic (topics.exclude), or give the source a shorter alias (source.cluster.alias)",
+        checks.find_long_names,
+    ),
+    HazardKind(
+        "LS006",
+        "Replication factor above the brokers",
+        WARNING,
+        "A topic cannot have more replicas than the cluster has brokers. Lockstep lowers the number and says so, and "
+        "the topic keeps the lower number when brokers join later.",
+        "Set replication.factor, and the factors of the control topics, to what the cluster has; or add brokers first",
+        checks.find_few_brokers,
+    ),
+    HazardKind(
+        "LS007",
+        "The target takes smaller messages",
+        WARNING,
+        "The limit of the remote topic (max.message.bytes, or message.max.bytes of the brokers) is below that of the "
+        "source topic. Lockstep splits a batch that is too large. A single record that is too large is refused, and "
+        "lockstep.on.refused decides what happens then.",
+        "Raise max.message.bytes of the remote topic, or message.max.bytes of the target's brokers",
+        checks.find_smaller_messages,
+    ),
+    HazardKind(
+        "LS008",
+        "Retention is shorter than the catch-up",
+        WARNING,
+        "The source's retention deletes records before the copy reaches them. The partition then halts with the case "
+        "records-gone, unless lockstep.on.gap says otherwise. The time is an upper bound, because brokers delete "
+        "whole segments.",
+        "Raise retention.ms or retention.bytes on the source until the copy has caught up, or make the copy faster",
+        checks.find_losses,
+    ),
+    HazardKind(
+        "LS009",
+        "Topics that cycle detection leaves out",
+        WARNING,
+        "The filters select these topics, but their names say that they are copies from the target. MirrorMaker 2 "
+        "leaves them out too.",
+        "Exclude them (topics.exclude); if they are no copies, lockstep.cycles=exact mirrors them",
+        checks.find_left_out,
+    ),
+    HazardKind(
+        "LS010",
+        "Groups with members on the target",
+        WARNING,
+        "sync.group.offsets.enabled sets offsets of a group on the target, and Kafka permits that only while the group "
+        "has no members there. These groups keep the offsets that they have.",
+        "Stop their consumers on the target, or leave the groups out (groups.exclude)",
+        checks.find_active_groups,
+    ),
+    HazardKind(
+        "LS011",
+        "Share and Streams groups",
+        NOTE,
+        "The state of a share group (KIP-932) or of a Streams group (KIP-1071) is more than an offset for each "
+        "partition. Checkpoints cannot express it, so these groups are not replicated.",
+        "Plan their move by hand: a share group begins at share.auto.offset.reset on the target",
+        checks.find_other_protocols,
+    ),
+    HazardKind(
+        "LS012",
+        "Groups that the filter leaves out",
+        NOTE,
+        "These groups read mirrored topics, but groups or groups.exclude leave them out. They get no checkpoints and "
+        "no offsets on the target.",
+        "Change groups or groups.exclude if they are to move",
+        checks.find_excluded_groups,
+    ),
+    HazardKind(
+        "LS013",
+        "Topics that are rebuilt",
+        NOTE,
+        "Batches of most topics pass unchanged. Batches with gaps (compacted topics) and batches with the broker's "
+        "time (LogAppendTime) are decoded and built anew, which costs more processor time for each record.",
+        "Nothing has to be done. Allow for a lower rate (docs/guides/size-and-tune.md)",
+        checks.find_rebuilt,
+    ),
+    HazardKind(
+        "LS014",
+        "The next record is gone",
+        WARNING,
+        "A position was reached before, and the source has deleted the records behind it. The partition halts with the "
+        "case records-gone, unless lockstep.on.gap says otherwise.",
+        "Choose lockstep.on.gap (halt, skip or restart) before the start",
+        checks.find_gone,
+    ),
+    HazardKind(
+        "LS015",
+        "The target refuses a topic",
+        ERROR,
+        "The target was asked whether it would create the topic, without creating it, and refused. A policy of the "
+        "cluster or an invalid name are usual reasons. The topic is not copied.",
+        "Change what the message names, on the target or in the file",
+        checks.find_refused_topics,
+    ),
+    HazardKind(
+        "LS016",
+        "The target refuses configs of a topic",
+        WARNING,
+        "The target does not take a config that the source topic has: its version does not know the key, or does not "
+        "permit the value. The topic is created without that config.",
+        "Exclude the key (config.properties.exclude), or upgrade the target",
+        checks.find_refused_configs,
+    ),
+    HazardKind(
+        "LS017",
+        "Topics that cannot be read",
+        ERROR,
+        "The flow selects these topics, but a cluster does not let it describe them, or read their configs or logs. "
+        "They are not copied until that is so.",
+        "Grant the right that the message names",
+        checks.find_unreadable_topics,
+    ),
+    HazardKind(
+        "LS018",
+        "The copy never catches up",
+        ERROR,
+        "On average over their logs, producers add more bytes a second to these topics than the copy has. The lag "
+        "grows without end, until retention deletes records before they are copied.",
+        "Measure the rate (--measure), raise lockstep.max.bytes.per.second, or select fewer topics",
+        checks.find_endless_copy,
+    ),
+    HazardKind(
+        "LS019",
+        "MirrorMaker 2 still runs",
+        WARNING,
+        "The group of MirrorMaker 2's workers has members on the target. If Lockstep starts now, both copy the same "
+        "records, and consumers read them twice.",
+        "Stop MirrorMaker 2 and wait until its group is empty, then lockstep takeover",
+        checks.find_running_mirror_maker,
+    ),
+    HazardKind(
+        "LS020",
+        "Progress of MirrorMaker 2 in another place",
+        WARNING,
+        "A MirrorMaker 2 of this source keeps its progress where the flow does not read it. Without a take-over the "
+        "copy begins anew, and records come twice.",
+        "Run lockstep takeover FILE before the start, with --from strimzi or --from connect for such places",
+        checks.find_progress_elsewhere,
+    ),
+    HazardKind(
+        "LS021",
+        "Groups that cannot be read",
+        WARNING,
+        "The source does not let the flow read the offsets of these groups, so they get no checkpoints.",
+        "Grant Describe on the groups",
+        checks.find_unreadable_groups,
+    ),
+)
+
+
+def found_hazards(facts: FlowFacts, copy: CopyForecast) -> tuple[PlanHazard, ...]:
+    """Those of a flow, one for each kind, in the order of their codes."""
+    return tuple(_found(facts, copy))
+
+
+def _found(facts: FlowFacts, copy: CopyForecast) -> Iterator[PlanHazard]:
+    for kind in HAZARDS:
+        findings = tuple(kind.find(facts, copy))
+        if findings:
+            yield PlanHazard(
+                code=kind.code,
+                title=kind.title,
+                severity=kind.severity,
+                subjects=tuple(dict.fromkeys(subject for subject, _ in findings)),
+                details=tuple(sentence for _, sentence in findings),
+                fix=kind.fix,
+                page=kind.page,
+            )

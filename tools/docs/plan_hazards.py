@@ -1,0 +1,53 @@
+"""`docs/reference/plan-hazards.md` from the catalogue of hazards: `python -m tools.docs.plan_hazards` writes its table
+and its sections anew.
+
+They are between the lines that name them; the text around them is written by hand."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from lockstep_cli.plan.hazards import HAZARDS, HazardKind
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "plan-hazards.md"
+BLOCK = re.compile(r"(<!-- hazards: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+LINE = 160
+
+
+def filled(page: str) -> str:
+    """The page as the catalogue is now. Raises KeyError for a block of another name."""
+    return BLOCK.sub(lambda block: f"{block[1]}\n" + "\n".join(BLOCKS[block[2]]()) + "\n\n", page)
+
+
+def _table() -> Iterator[str]:
+    yield "| code | severity | hazard |\n|---|---|---|"
+    for one in HAZARDS:
+        yield f"| [{one.code}](#{one.page.partition('#')[2]}) | {one.severity} | {one.title} |"
+
+
+def _sections() -> Iterator[str]:
+    for one in HAZARDS:
+        yield from _section(one)
+
+
+def _section(one: HazardKind) -> Iterator[str]:
+    yield f"## {one.heading}\n"
+    yield f"Severity: {one.severity}.\n"
+    yield "\n".join(textwrap.wrap(_escaped(one.meaning), LINE)) + "\n"
+    yield "\n".join(textwrap.wrap(f"**Fix.** {_escaped(one.fix)}.", LINE)) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Keys and commands are code, and so are a dot and an underscore that are words by themselves; pages are links."""
+    text = re.sub(r"(?<= )([._])(?=[ .,])", r"`\1`", text)
+    text = re.sub(
+        r"(?<![/\w])[a-z]+(?:\.[a-z]+)+(?:=\w+)?|lockstep (?:takeover|offsets alter)(?: FILE)?", r"`\g<0>`", text
+    )
+    return re.sub(r"docs/(\S+?)\.md", r"[\1](../\1.md)", text)
+
+
+BLOCKS = {"table": _table, "sections": _sections}
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
