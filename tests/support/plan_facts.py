@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lockstep_cli.plan.copy_forecast import CopyRate, copy_forecast
-from lockstep_cli.plan.flow_facts import ClusterFacts, FlowFacts, LogFacts, TopicFacts
+from lockstep_cli.plan.flow_facts import ClusterState, FlowFacts, LogFacts, TopicFacts
 from lockstep_cli.plan.flow_plan import CopyForecast, PartitionForecast, TopicForecast
 from lockstep_config import FlowSettings, load
 from lockstep_protocol.topic_plan import Create, Selection, TopicSyncPlan
@@ -37,9 +37,9 @@ def settings_for(*lines: str) -> FlowSettings:
         return load(path, {}).flows[0]
 
 
-def cluster(alias: str, topics: Mapping[str, TopicFacts] | None = None, **fields: Any) -> ClusterFacts:
+def cluster(alias: str, topics: Mapping[str, TopicFacts] | None = None, **fields: Any) -> ClusterState:
     known = topics or {}
-    facts = ClusterFacts(
+    facts = ClusterState(
         alias=alias,
         bootstrap=f"{alias.lower()}:9092",
         cluster_id=f"id-of-{alias}",

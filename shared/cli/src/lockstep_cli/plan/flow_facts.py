@@ -44,7 +44,7 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterFacts:
+class ClusterState:
     """One cluster."""
 
     alias: str
@@ -109,8 +109,8 @@ class FlowFacts:
     settings: FlowSettings
     at_ms: int
     """When, in Unix milliseconds."""
-    source: ClusterFacts
-    target: ClusterFacts
+    source: ClusterState
+    target: ClusterState
     selection: Selection
     partitions: TopicSyncPlan
     refused: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lockstep_cli.plan.changes import planned_changes
 from lockstep_cli.plan.copy_forecast import CopyRate, copy_forecast, settled_rate
-from lockstep_cli.plan.flow_facts import ClusterFacts, FlowFacts
+from lockstep_cli.plan.flow_facts import ClusterState, FlowFacts
 from lockstep_cli.plan.flow_plan import BasisTopic, ClusterBasis, FlowPlan, Plan, summarize
 from lockstep_cli.plan.hazards import found_hazards
 
@@ -33,7 +33,7 @@ def build_plan(file: str, made_at_ms: int, release: str, flows: Sequence[FlowPla
     return Plan(file=file, made_at_ms=made_at_ms, release=release, flows=every, summary=summarize(every))
 
 
-def cluster_basis(facts: ClusterFacts) -> ClusterBasis:
+def cluster_basis(facts: ClusterState) -> ClusterBasis:
     """What a plan relies on: the cluster itself, its topics, their partitions and configs."""
     return ClusterBasis(
         alias=facts.alias,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_cli.plan.changes import lowered
-from lockstep_cli.plan.flow_facts import RELIED_ON, ClusterFacts, ConfigChange, ControlTopicFacts, TopicFacts
+from lockstep_cli.plan.flow_facts import RELIED_ON, ClusterState, ConfigChange, ControlTopicFacts, TopicFacts
 from lockstep_cli.plan.flow_plan import MissingRight
 from lockstep_cli.plan.reading_steps import ReadingSteps
 from lockstep_config import FlowSettings
@@ -33,8 +33,8 @@ from lockstep_runtime.util.errors import ClusterError, NotPermitted
 class TopicReading:
     """What was found, and what topic-sync makes of it."""
 
-    source: ClusterFacts
-    target: ClusterFacts
+    source: ClusterState
+    target: ClusterState
     selection: Selection
     partitions: TopicSyncPlan
     config_changes: tuple[ConfigChange, ...]
@@ -83,7 +83,7 @@ async def read_topics(settings: FlowSettings, source: Admin, target: Admin, step
     unreadable |= {name: why for name, why in configs.failed.items() if name in creations}
     limit = await target.broker_config("message.max.bytes")
     return TopicReading(
-        source=ClusterFacts(
+        source=ClusterState(
             alias=source.alias,
             bootstrap=source.bootstrap,
             cluster_id=ids[0],
@@ -91,7 +91,7 @@ async def read_topics(settings: FlowSettings, source: Admin, target: Admin, step
             names=names,
             topics=configs.source,
         ),
-        target=ClusterFacts(
+        target=ClusterState(
             alias=target.alias,
             bootstrap=target.bootstrap,
             cluster_id=ids[1],
