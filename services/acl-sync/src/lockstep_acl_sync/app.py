@@ -18,7 +18,7 @@ from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopic, Row
 from lockstep_protocol.token_authorization import about_tokens
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.acl_reading import NoAuthorizer, OAuthRules, read_acls
+from lockstep_runtime.kafka.acl_reader import NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError
 
 from lockstep_protocol.acl_binding import AclBinding
-from lockstep_runtime.kafka.acl_reading import NoAuthorizer, acls_denied
+from lockstep_runtime.kafka.acl_reader import NoAuthorizer, acls_denied
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused

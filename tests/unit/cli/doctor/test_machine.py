@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_cli.doctor import machine_reading
+from lockstep_cli.doctor import machine_reader
 from lockstep_cli.doctor.check import Result
 from lockstep_cli.doctor.machine import MachineFacts, PodFacts, judge_machine
-from lockstep_cli.doctor.machine_reading import read_machine, read_pod
+from lockstep_cli.doctor.machine_reader import read_machine, read_pod
 
 GOOD = MachineFacts(
     python=(3, 12, 1),
@@ -77,7 +77,7 @@ def test_limit_of_a_container_counts_where_it_is_lower(tmp_path: Path) -> None:
 
 
 async def test_pod_names_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_reading, "API_SERVER", "name.invalid")
+    monkeypatch.setattr(machine_reader, "API_SERVER", "name.invalid")
     there, gone = tmp_path / "there", tmp_path / "gone"
     there.write_text("x")
     assert await read_pod({}, [there], 5.0) is None

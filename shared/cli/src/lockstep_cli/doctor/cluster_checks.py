@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from lockstep_cli.command_client import producing, wait_for_answer
-from lockstep_cli.permission_reading import missing_rights
+from lockstep_cli.permission_reader import missing_rights
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Grant
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat

@@ -106,7 +106,7 @@ async def _examine(
     from rich.console import Console
 
     from lockstep_cli.doctor.examination import Examination
-    from lockstep_cli.doctor.printing import plain_lines, styled_lines, verdict
+    from lockstep_cli.doctor.finding_lines import plain_lines, styled_lines, verdict
     from lockstep_cli.doctor.step_display import StepDisplay
 
     logging.getLogger(AIOKAFKA).setLevel(logging.CRITICAL)

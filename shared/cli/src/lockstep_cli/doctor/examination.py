@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access import judge_connection, judge_login, judge_names
-from lockstep_cli.doctor.access_reading import AccessReading
+from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
-from lockstep_cli.doctor.cluster_reading import compare_two_clusters, read_cluster
+from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_flow, examine_rights
-from lockstep_cli.doctor.limit_reading import read_limits
+from lockstep_cli.doctor.limit_reader import read_limits
 from lockstep_cli.doctor.limits import judge_limits
 from lockstep_cli.doctor.machine import judge_machine
-from lockstep_cli.doctor.machine_reading import read_machine, read_pod
+from lockstep_cli.doctor.machine_reader import read_machine, read_pod
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_config import Configuration, FlowSettings
@@ -38,7 +38,7 @@ WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Catego
 class _Cluster:
     """A cluster as one of its flows reaches it, and the finding that ended its checks."""
 
-    reading: AccessReading
+    reading: AccessReader
     admin: Admin
     is_target: bool = False
     ended_by: CheckFinding | None = None
@@ -89,7 +89,7 @@ class Examination:
         for settings in self._flows:
             for cluster, client in ((settings.source, source_client), (settings.target, target_client)):
                 if cluster.alias not in self._clusters:
-                    reading = AccessReading(settings, cluster, self._options.within_s)
+                    reading = AccessReader(settings, cluster, self._options.within_s)
                     self._clusters[cluster.alias] = _Cluster(reading, client(settings))
                     stack.push_async_callback(reading.close)
             self._clusters[settings.flow.target].is_target = True

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lockstep_cli.doctor.access_reading import AccessReading
+from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_config import FlowSettings
 from lockstep_runtime.kafka.admin import Admin
 
@@ -14,5 +14,5 @@ class FlowClusters:
     settings: FlowSettings
     source: Admin
     target: Admin
-    source_way: AccessReading
-    target_way: AccessReading
+    source_way: AccessReader
+    target_way: AccessReader

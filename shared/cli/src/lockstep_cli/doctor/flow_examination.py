@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from lockstep_cli.command_client import count_replicas
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.bandwidth import judge_bandwidth
-from lockstep_cli.doctor.bandwidth_reading import BandwidthReading
+from lockstep_cli.doctor.bandwidth_reader import BandwidthReader
 from lockstep_cli.doctor.check import CheckFinding, DoctorCheck
 from lockstep_cli.doctor.cluster_checks import PathFault, await_heartbeat, send_canary
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
-from lockstep_cli.permission_reading import missing_rights
+from lockstep_cli.permission_reader import missing_rights
 from lockstep_config.credentials.permissions import source_grants, target_grants
 from lockstep_runtime.util.errors import ClusterError
 
@@ -53,7 +53,7 @@ async def examine_flow(
         found.append(await _arrived(registry.CANARY, flow, work, within))
     if options.bandwidth:
         on_step(f"{flow}: the bandwidth", BANDWIDTH_S)
-        found += judge_bandwidth(await BandwidthReading(settings, clusters.source, clusters.target).read())
+        found += judge_bandwidth(await BandwidthReader(settings, clusters.source, clusters.target).read())
     return found
 
 

@@ -9,7 +9,7 @@ from lockstep_config.credentials.permissions import TO_GRANT
 
 
 def judge_rights(flow: str, alias: str, missing: Iterable[str]) -> Iterator[CheckFinding]:
-    """One finding for each command that grants something. The sentences are those of `permission_reading`: each ends
+    """One finding for each command that grants something. The sentences are those of `permission_reader`: each ends
     with its command, and what one command grants belongs together."""
     by_command: defaultdict[str, list[str]] = defaultdict(list)
     for sentence in missing:

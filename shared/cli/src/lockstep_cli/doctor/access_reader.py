@@ -41,7 +41,7 @@ CLOSED_WITHIN_S = 1.0
 CLIENT_ID = f"{OURS}|doctor"
 
 
-class AccessReading:
+class AccessReader:
     """Reads the way to one cluster of a flow, each attempt within `within_s`. `session` is open after `read` if the
     login succeeded: close it."""
 

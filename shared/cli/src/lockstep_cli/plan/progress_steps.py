@@ -14,7 +14,7 @@ REFRESH_S = 0.2
 
 
 @dataclass(slots=True)
-class ReadingSteps:
+class ProgressSteps:
     """Counted steps of one reading, a request or so each."""
 
     text: str = "reaching the clusters"
@@ -31,7 +31,7 @@ class ReadingSteps:
 
 
 @asynccontextmanager
-async def steps_display(steps: ReadingSteps) -> AsyncIterator[None]:
+async def steps_display(steps: ProgressSteps) -> AsyncIterator[None]:
     """Shows the steps and the time left on standard error, after `PATIENCE_S`; nothing if that is no terminal."""
     if not sys.stderr.isatty():
         yield
@@ -44,7 +44,7 @@ async def steps_display(steps: ReadingSteps) -> AsyncIterator[None]:
         await asyncio.wait((shown,))
 
 
-async def _show(steps: ReadingSteps) -> None:
+async def _show(steps: ProgressSteps) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

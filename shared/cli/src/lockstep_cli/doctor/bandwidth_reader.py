@@ -38,7 +38,7 @@ VISIBLE_WITHIN_S = 3.0
 OPERATIONS = ("Create", "Write", "Read", "Delete")
 
 
-class BandwidthReading:
+class BandwidthReader:
     """Measures one flow, whose clusters both let us in."""
 
     def __init__(self, settings: FlowSettings, source: Admin, target: Admin) -> None:

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from lockstep_cli.plan.flow_facts import AclFacts
-from lockstep_cli.plan.topic_reading import TopicReading
+from lockstep_cli.plan.topic_reader import TopicReading
 from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.acl_plan import AclRule, TopicsThere, judge_with, plan
 from lockstep_protocol.binding_ownership import RevocationHistory, deletions, owned_bindings, review
 from lockstep_protocol.filters import should_replicate_group
 from lockstep_protocol.rows.state_rows import CopiedAcl, MirroredTopic, Row
-from lockstep_runtime.kafka.acl_reading import NoAuthorizer, OAuthRules, read_acls
+from lockstep_runtime.kafka.acl_reader import NoAuthorizer, OAuthRules, read_acls
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lockstep_cli.doctor.access_reading import AccessReading
+from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.limits import FlowLimits, SideLimits, TopicPair
 from lockstep_cli.doctor.quotas import ClientQuota
@@ -52,7 +52,7 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
     )
 
 
-async def _side(admin: Admin, reading: AccessReading) -> SideLimits:
+async def _side(admin: Admin, reading: AccessReader) -> SideLimits:
     fix = admin.access.remedy("cluster", THE_CLUSTER, "DescribeConfigs").command
     side = SideLimits(admin.alias, await admin.broker_count(), {}, None, None)
     try:

@@ -2,7 +2,7 @@
 
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.check import Category, CheckFinding
-from lockstep_cli.doctor.printing import plain_lines, styled_lines, verdict
+from lockstep_cli.doctor.finding_lines import plain_lines, styled_lines, verdict
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 
 FAILED = registry.PORTS.failed("B", "b:9092: 10.0.3.7: connection refused", is_fatal=True)

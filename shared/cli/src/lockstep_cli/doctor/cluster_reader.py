@@ -1,6 +1,6 @@
 """What a cluster that lets us in says of itself: its brokers, its clock, its id."""
 
-from lockstep_cli.doctor.access_reading import AccessReading
+from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.check import CheckFinding
 from lockstep_cli.doctor.cluster import ClockFacts, ClusterFacts, judge_two_clusters
 from lockstep_cli.doctor.cluster_checks import PathFault, compare_clusters, reach_cluster
@@ -13,7 +13,7 @@ BANDWIDTH_HELPS = "With --bandwidth a record on the target shows the clock of a 
 
 
 async def read_cluster(
-    reading: AccessReading, admin: Admin, within_s: float, *, is_measured_later: bool
+    reading: AccessReader, admin: Admin, within_s: float, *, is_measured_later: bool
 ) -> ClusterFacts:
     """Asks by Lockstep's own client, and then on the open connection. `is_measured_later`: the scratch topic shows the
     clock."""
@@ -41,7 +41,7 @@ async def compare_two_clusters(flow: str, source: Admin, target: Admin) -> Check
         return judge_two_clusters(flow, "", str(exc))
 
 
-async def _read_clock(reading: AccessReading, admin: Admin, *, is_measured_later: bool) -> ClockFacts:
+async def _read_clock(reading: AccessReader, admin: Admin, *, is_measured_later: bool) -> ClockFacts:
     if reading.session is None:
         return ClockFacts(trouble="there is no connection to ask on")
     try:
