@@ -73,8 +73,20 @@ def echo_json(body: Any) -> None:
     click.echo(json.dumps(body, indent=2, ensure_ascii=False))
 
 
-def echo_yaml(body: Any) -> None:
-    """What `--output yaml` prints."""
+formats_option = click.option(
+    "--output",
+    type=click.Choice(["text", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON or YAML for programs.",
+)
+
+
+def echo_body(body: Any, output: str) -> None:
+    """What `--output json` or `--output yaml` prints."""
+    if output == "json":
+        echo_json(body)
+        return
     from lockstep_config.strimzi.printing import plain_yaml
 
     click.echo(plain_yaml(body), nl=False)

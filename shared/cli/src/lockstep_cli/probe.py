@@ -98,10 +98,13 @@ async def _probe_flow(
     if not all(reached):
         return
     await run_check("two clusters", checks.compare_clusters(source, target))
-    names = [name for name in await source.topic_names() if settings.replicates(name)]
+    there = await source.topic_names()
+    names = [name for name in there if settings.replicates(name)]
     remote = [settings.remote_topic(name) for name in names]
-    for cluster, grants, every in ((source, source_grants(settings), names), (target, target_grants(settings), remote)):
-        await run_check(f"permissions on {cluster.alias}", checks.check_rights(cluster, grants, every))
+    on_source = checks.check_rights(source, source_grants(settings), names, there)
+    await run_check(f"permissions on {source.alias}", on_source)
+    on_target = checks.check_rights(target, target_grants(settings), remote)
+    await run_check(f"permissions on {target.alias}", on_target)
     if settings.heartbeat.enabled:
         await run_check(f"heartbeat on {target.alias}", checks.await_heartbeat(settings, within))
     else:

@@ -7,7 +7,7 @@ All raise ClusterError; what is there and not as it has to be is a `PathFault`.
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 
 from lockstep_cli.command_client import producing, wait_for_answer
@@ -54,10 +54,12 @@ async def compare_clusters(source: Admin, target: Admin) -> str:
     return f"{ids[0]} and {ids[1]}"
 
 
-async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str]) -> str:
+async def check_rights(
+    cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str] | None = None
+) -> str:
     """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
-    names."""
-    if missing := await missing_rights(cluster, grants, every, await cluster.topic_names()):
+    names; `there`: those of the cluster, which is asked where they are not known."""
+    if missing := await missing_rights(cluster, grants, every, await cluster.topic_names() if there is None else there):
         raise PathFault("\n    ".join(missing))
     return f"{len(grants)} needed, and what can be asked is there"
 

@@ -14,7 +14,7 @@ import click
 from lockstep_cli.doctor.check import Category
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.exit_codes import CannotUse, asynchronous
-from lockstep_cli.options import echo_json, echo_yaml, file_argument, timeout_option
+from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_cli.doctor.report import CategoryFindings
@@ -71,13 +71,7 @@ AIOKAFKA = "aiokafka"
     " target, which it removes.",
 )
 @timeout_option(10.0, "to wait for each answer, and for what is to arrive")
-@click.option(
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON or YAML for programs.",
-)
+@formats_option
 @asynchronous
 async def command(
     file: Path,
@@ -127,7 +121,7 @@ async def _examine(
     if output == "text":
         click.echo(verdict(report))
     else:
-        (echo_json if output == "json" else echo_yaml)(report.as_json())
+        echo_body(report.as_json(), output)
     return report.exit_code
 
 

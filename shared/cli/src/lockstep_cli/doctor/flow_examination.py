@@ -25,13 +25,14 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     """A finding for each right that is missing, or one for each cluster that grants all. Raises ClusterError."""
     settings = clusters.settings
     flow, found = str(settings.flow), list[CheckFinding]()
-    names = [name for name in await clusters.source.topic_names() if settings.replicates(name)]
+    on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
+    names = [name for name in on_source if settings.replicates(name)]
     copies = [settings.remote_topic(name) for name in names]
-    for admin, grants, every in (
-        (clusters.source, source_grants(settings), names),
-        (clusters.target, target_grants(settings), copies),
+    for admin, grants, every, there in (
+        (clusters.source, source_grants(settings), names, on_source),
+        (clusters.target, target_grants(settings), copies, on_target),
     ):
-        missing = await missing_rights(admin, grants, every, await admin.topic_names())
+        missing = await missing_rights(admin, grants, every, there)
         found += judge_rights(flow, admin.alias, missing)
         if not missing:
             text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exit_codes import CannotUse, Exit, asynchronous
-from lockstep_cli.options import echo_json, echo_yaml, file_argument, timeout_option
+from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_cli.plan.copy_forecast import CopyRate
@@ -68,13 +68,7 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
     "-o", "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
 )
 @timeout_option(10.0, "to reach a cluster")
-@click.option(
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON or YAML for programs.",
-)
+@formats_option
 @asynchronous
 async def command(
     file: Path,
@@ -195,7 +189,7 @@ def _show(plan: "Plan", output: str) -> None:
     if output == "text":
         _print(plan_parts(plan, terminal=sys.stdout.isatty()))
     else:
-        (echo_json if output == "json" else echo_yaml)(as_body(plan))
+        echo_body(as_body(plan), output)
 
 
 def _show_comparison(comparison: Any, output: str, detailed: bool) -> int:
@@ -205,7 +199,7 @@ def _show_comparison(comparison: Any, output: str, detailed: bool) -> int:
     if output == "text":
         _print(comparison_parts(comparison, terminal=sys.stdout.isatty()))
     else:
-        (echo_json if output == "json" else echo_yaml)(as_body(comparison))
+        echo_body(as_body(comparison), output)
     return CHANGES if detailed and not comparison.is_empty else Exit.FINE
 
 

@@ -22,11 +22,9 @@ from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, I
 
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_protocol.kafka_apis import APIS
+from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.sasl_session import SessionConnection
-
-CLUSTER_DENIED = 31
-"""CLUSTER_AUTHORIZATION_FAILED."""
 
 DESCRIBE_QUORUM = 55
 METADATA_TOPIC = "__cluster_metadata"
@@ -262,7 +260,9 @@ def _quota_entry(entity: Any, values: Any) -> QuotaEntry:
 
 def _check(code: int, message: str | None = None) -> None:
     if code:
-        raise QuestionRefused(message or for_code(code).message, is_denied=code == CLUSTER_DENIED)
+        raise QuestionRefused(
+            message or for_code(code).message, is_denied=code == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        )
 
 
 def _innermost(exc: BaseException) -> str:

@@ -8,11 +8,8 @@ principal may describe, and brokers refuse nothing.
 from collections.abc import Mapping
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 
-from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_config.flow.client_settings import aiokafka_connection
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_runtime.kafka.aiokafka_client import client_arguments, within_cluster
 
 
 async def list_group_protocols(
@@ -24,19 +21,12 @@ async def list_group_protocols(
     `properties` are a client's Java properties. It connects for this one answer: ask seldom. Raises ClusterUnreachable
     when one of the brokers does not answer, for its groups would be left out.
     """
-    bootstrap = properties["bootstrap.servers"]
     client = None
     try:
-        client = AIOKafkaAdminClient(
-            bootstrap_servers=[address.strip() for address in bootstrap.split(",") if address.strip()],
-            client_id=client_id,
-            request_timeout_ms=round(timeout_s * 1000),
-            **aiokafka_connection(properties),
-        )
-        await client.start()
-        return dict(await client.list_consumer_groups())
-    except (KafkaError, OSError, TimeoutError, TokenUnavailable) as exc:
-        raise ClusterUnreachable(alias, bootstrap, str(exc) or type(exc).__name__) from exc
+        with within_cluster(alias, properties):
+            client = AIOKafkaAdminClient(**client_arguments(properties, client_id, timeout_s))
+            await client.start()
+            return dict(await client.list_consumer_groups())
     finally:
         if client is not None:
             await client.close()

@@ -4,19 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import UnsupportedVersionError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
-from lockstep_config.clients.token_source import TokenUnavailable
-from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_protocol.kafka_errors import ErrorMeaning
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_runtime.kafka.aiokafka_client import client_arguments, within_cluster
 from lockstep_runtime.kafka.error_verdicts import error_verdict
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, RequestRefused
-
-CLUSTER_DENIED = 31
-"""CLUSTER_AUTHORIZATION_FAILED."""
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused
 
 KEY = 35
 
@@ -88,25 +84,19 @@ async def read_log_sizes(
 
     `properties` are a client's Java properties. It connects for this one answer. Raises ClusterUnreachable,
     NotPermitted (it needs Describe on the cluster) and RequestRefused, also for brokers older than 1.0."""
-    bootstrap, by_topic = properties["bootstrap.servers"], dict[str, list[int]]()
+    by_topic = dict[str, list[int]]()
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
     client, sizes = None, dict[TopicPartition, int]()
     try:
-        client = AIOKafkaClient(
-            bootstrap_servers=[address.strip() for address in bootstrap.split(",") if address.strip()],
-            client_id=client_id,
-            request_timeout_ms=round(timeout_s * 1000),
-            **aiokafka_connection(properties),
-        )
-        await client.bootstrap()
-        for broker in client.cluster.brokers():
-            answer = await client.send(broker.nodeId, LogDirsRequest(by_topic))
-            _gather(alias, answer.results, sizes)
-    except (KafkaError, OSError, TimeoutError, TokenUnavailable) as exc:
-        raise ClusterUnreachable(alias, bootstrap, str(exc) or type(exc).__name__) from exc
+        with within_cluster(alias, properties):
+            client = AIOKafkaClient(**client_arguments(properties, client_id, timeout_s))
+            await client.bootstrap()
+            for broker in client.cluster.brokers():
+                answer = await client.send(broker.nodeId, LogDirsRequest(by_topic))
+                _gather(alias, answer.results, sizes)
     except NotImplementedError as exc:
-        raise RequestRefused(alias, "describe", "the log directories", 35, str(exc)) from exc
+        raise RequestRefused(alias, "describe", "the log directories", UnsupportedVersionError.errno, str(exc)) from exc
     finally:
         if client is not None:
             await client.close()
@@ -117,7 +107,7 @@ def _gather(alias: str, results: Sequence[Any], sizes: dict[TopicPartition, int]
     if not results:  # each broker has a log directory; in this version it is silent where it does not permit it
         raise NotPermitted(alias, "DESCRIBE", CLUSTER)
     for code, folder, topics in results:
-        if code == CLUSTER_DENIED or error_verdict(code) is ErrorMeaning.DENIED:
+        if error_verdict(code) is ErrorMeaning.DENIED:
             raise NotPermitted(alias, "DESCRIBE", CLUSTER)
         if code:
             raise RequestRefused(alias, "describe", f"log directory {folder}", code, f"error {code}")

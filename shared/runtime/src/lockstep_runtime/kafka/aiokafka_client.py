@@ -1,0 +1,30 @@
+"""How aiokafka is asked what librdkafka has no call for: by a client that connects for one answer."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from lockstep_config.clients.token_source import TokenUnavailable
+from lockstep_config.flow.client_settings import aiokafka_connection
+from lockstep_runtime.util.errors import ClusterUnreachable
+
+
+def client_arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
+    """What a client of aiokafka is made with, from a client's Java properties. Call it `within_cluster`."""
+    return {
+        "bootstrap_servers": [one.strip() for one in properties["bootstrap.servers"].split(",") if one.strip()],
+        "client_id": client_id,
+        "request_timeout_ms": round(timeout_s * 1000),
+        **aiokafka_connection(properties),
+    }
+
+
+@contextmanager
+def within_cluster(alias: str, properties: Mapping[str, str]) -> Iterator[None]:
+    """Raises ClusterUnreachable for what goes wrong with such a client, or with its credentials."""
+    try:
+        yield
+    except (KafkaError, OSError, TimeoutError, TokenUnavailable) as exc:
+        raise ClusterUnreachable(alias, properties["bootstrap.servers"], str(exc) or type(exc).__name__) from exc
