@@ -1,5 +1,7 @@
 """Our own keys that no other file of tests has: MM2's version, first starts, ACLs, failing back, restarts."""
 
+from datetime import timedelta
+
 import pytest
 
 from lockstep_config import FlowSettings
@@ -51,6 +53,7 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
         ("lockstep.acls.delete = perhaps", "write true or false"),
         ("lockstep.acls.delete.max = 0", "the least it may be is 1"),
         ("lockstep.auto.restart.max = 0", "the least it may be is 1"),
+        ("lockstep.switch.max.lag.seconds = 0", "the least it may be is 1"),
     ],
 )
 def test_lockstep_key_with_a_bad_value_names_the_accepted_values(mistakes_of: MistakesOf, line: str, told: str) -> None:
@@ -148,3 +151,9 @@ def test_auto_restart_has_no_limit_by_default(load_text: LoadText) -> None:
     loaded = load_text("lockstep.auto.restart.enabled = false\nlockstep.auto.restart.max = 7\n")
     assert not loaded.flow(AB).auto_restart.source.enabled
     assert {unused.key for unused in loaded.unused} == {"lockstep.auto.restart.max"}
+
+
+def test_switch_permits_ten_seconds_of_lag_unless_the_flow_sets_more(load_text: LoadText) -> None:
+    assert ab(load_text, "").switch.max_lag == timedelta(seconds=10)
+    two = load_text("B->A.enabled = true\nB->A.lockstep.switch.max.lag.seconds = 90\n")
+    assert [two.flow(flow).switch.max_lag.total_seconds() for flow in (AB, BA)] == [10, 90]

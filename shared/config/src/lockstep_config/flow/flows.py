@@ -36,7 +36,7 @@ from lockstep_config.flow.model import (
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
-from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING
+from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING, SwitchSettings
 from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
@@ -127,6 +127,7 @@ def flow_settings(layers: Layers, flow: Flow, findings: Diagnostics) -> FlowSett
         rules=rules,
         auto_restart=AutoRestarts(**{name: _auto_restart(one, findings) for name, one in connectors.items()}),
         states=StatedPhases(**{name: _stated(one, findings) for name, one in connectors.items()}),
+        switch=reader.settings(SwitchSettings),
         admin_timeout=source.value("admin.timeout.ms"),
         checkpoint_connector=_connector_settings(checkpoints, findings),
         heartbeat_connector=_connector_settings(heartbeats, findings),

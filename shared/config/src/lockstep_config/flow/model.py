@@ -22,7 +22,13 @@ from lockstep_config.flow.connector_settings import (
 )
 from lockstep_config.keys.connector_keys import ConnectorName
 from lockstep_config.keys.key_values import keyed
-from lockstep_config.keys.lockstep_keys import LEGACY_ABORT, LEGACY_COMMIT_EVERY, LEGACY_PARTITIONING, CopySettings
+from lockstep_config.keys.lockstep_keys import (
+    LEGACY_ABORT,
+    LEGACY_COMMIT_EVERY,
+    LEGACY_PARTITIONING,
+    CopySettings,
+    SwitchSettings,
+)
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings
@@ -65,6 +71,7 @@ class FetchSettings:
 LOCAL_SPARK = SparkSettings()
 RULES = find_rules()
 DEFAULT_RESTARTS = AutoRestarts()
+DEFAULT_SWITCH = SwitchSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +215,7 @@ class FlowSettings:
     rules: RuleSet = RULES
     auto_restart: AutoRestarts = DEFAULT_RESTARTS
     states: StatedPhases = NOTHING_STATED
+    switch: SwitchSettings = DEFAULT_SWITCH
     admin_timeout: timedelta = keyed(KEYS["admin.timeout.ms"])
     tracing: bool = False
     checkpoint_connector: ConnectorSettings | None = None

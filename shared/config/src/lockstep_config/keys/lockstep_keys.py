@@ -1,6 +1,7 @@
 """Our own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
 from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
@@ -94,6 +95,20 @@ class CopySettings:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchSettings:
+    """What `lockstep.switch.*` says about a switch of clients to the target: a field for each key, with its type and
+    its default."""
+
+    max_lag: timedelta = keyed(
+        interval(
+            "lockstep.switch.max.lag.seconds",
+            "10",
+            "seconds that each partition may be behind while the flow is ready to switch",
+        )
+    )
+
+
 def _group(text: str) -> str:
     if not text.strip():
         raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
@@ -177,6 +192,7 @@ OUR_KEYS = (
         "lockstep.control.replication.factor", "offset.storage.replication.factor", "replicas of the control topics"
     ),
     *field_keys(CopySettings).values(),
+    *field_keys(SwitchSettings).values(),
     flag(
         "lockstep.recompress",
         "false",
