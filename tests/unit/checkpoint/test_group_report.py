@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lockstep_checkpoint.group_report import GONE, GroupReport, TranslationState
+from lockstep_checkpoint.group_report import GroupReport, TranslationState
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
@@ -97,7 +97,7 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
     await report.held(GROUP, IN_USE, "it is active")
-    assert log.rows()[-1].reason == GONE
+    assert log.rows()[-1].is_gone
     assert report.held_back() == {}
     assert [event.kind for event in log.events()].count("GroupGone") == 1
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}

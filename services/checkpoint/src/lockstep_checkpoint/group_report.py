@@ -9,11 +9,10 @@ from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOU
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
-GONE = "it has no offsets in mirrored topics on the source any more"
 SHOWN = 3
 """Reasons a row spells out; the rest is counted."""
 
@@ -91,7 +90,7 @@ class GroupReport:
         """
         found = [group for group in standing if group not in self._views]
         rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
-        new = [group for group, row in rows.items() if row is None or row.reason == GONE]
+        new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
         syncs = self._ctx.settings.checkpoint.sync_group_offsets
         self._views.update({group: _GroupView.read(row, syncs=syncs) for group, row in rows.items()})
@@ -203,7 +202,7 @@ class GroupReport:
         The second kind counts while the source cannot be described: then their offsets on the target matter most.
         """
         rows = self._ctx.state.all(GroupStatus)
-        return tuple(sorted({*self._views, *(row.group for row in rows if row.reason != GONE)}))
+        return tuple(sorted({*self._views, *(row.group for row in rows if not row.is_gone)}))
 
     def phases(self) -> Mapping[str, int]:
         """How many groups are in each phase."""
@@ -244,7 +243,7 @@ class GroupReport:
 
     def _is_gone(self, group: str) -> bool:
         row = self._ctx.state.get(GroupStatus, group)
-        return group not in self._views and row is not None and row.reason == GONE
+        return group not in self._views and row is not None and row.is_gone
 
     def _row(self, group: str) -> GroupStatus:
         self.rewound(group)
@@ -286,12 +285,12 @@ class GroupReport:
     async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
         living = set(present)
         for row in self._ctx.state.all(GroupStatus):
-            if row.group in living or not owned(row.group) or row.reason == GONE:
+            if row.group in living or not owned(row.group) or row.is_gone:
                 continue
             if row.group in self._views:
                 await self._ctx.event("GroupGone", row.group)
             async with self._writing:
-                await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GONE))
+                await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GROUP_GONE))
                 self._views.pop(row.group, None)
 
 

@@ -19,6 +19,7 @@ from lockstep_protocol.rows.data_plane_rows import (
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 
 __all__ = [
+    "GROUP_GONE",
     "ROWS",
     "AclStatus",
     "Assignment",
@@ -140,6 +141,10 @@ class CopiedAcl(Row):
         return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
 
 
+GROUP_GONE = "it has no offsets in mirrored topics on the source any more"
+"""The reason of a group that waits and will not come back by itself."""
+
+
 @row_kind("group", "group", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
@@ -174,6 +179,11 @@ class GroupStatus(Row):
     """The same as `more_behind` of those that are ahead."""
     rewound: tuple[tuple[str, int, int], ...] = ()
     """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the group has nothing on the source any more that the flow translates."""
+        return self.reason == GROUP_GONE
 
 
 @row_kind("flow", owner="heartbeat")

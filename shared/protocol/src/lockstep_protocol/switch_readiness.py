@@ -1,0 +1,295 @@
+"""Whether a flow is ready for its clients to move to the target, and what prevents it. Pure.
+
+`lockstep status`, the data plane's metrics and the switch itself all ask here. What is not known prevents a switch: it
+is never taken for ready. A blocker that does not block is a note: clients can move all the same.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Literal
+
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.rows.state_rows import GroupStatus
+
+
+class SwitchReason(Enum):
+    """Why clients cannot move to the target now. The order is the one in which they are shown: causes first."""
+
+    TARGET_UNREACHABLE = (
+        "target-unreachable",
+        "the target cluster does not answer",
+        "bring the target back: no client can move there",
+    )
+    SOURCE_UNREACHABLE = (
+        "source-unreachable",
+        "the source cluster does not answer, so what is missing on the target is not known",
+        "bring the source back, or run `lockstep failover`",
+    )
+    STOPPED = ("stopped", "an operator or the file stopped the flow, or a part of it", "run `lockstep resume`")
+    PAUSED = ("paused", "an operator or the file paused the flow, or a part of it", "run `lockstep resume`")
+    SERVICE_FAILING = (
+        "service-failing",
+        "a service of the flow has failed, or no replica of it runs",
+        "run `lockstep status --services`, and start or repair the service",
+    )
+    NOTHING_COPIED = (
+        "nothing-copied",
+        "the flow has no partition to copy",
+        "check `topics` in the file, and that topic-sync runs",
+    )
+    TOPIC_FAILED = (
+        "topic-failed",
+        "a topic cannot be created or changed on the target",
+        "read the reason in `lockstep status --topics`",
+    )
+    PARTITION_HALTED = (
+        "partition-halted",
+        "a partition is halted and waits for a decision",
+        "decide what happens with its records: `lockstep status --partitions --only trouble`",
+    )
+    PARTITION_NOT_COPYING = (
+        "partition-not-copying",
+        "a partition is not copied now: it is not begun, not assigned, silent, stuck, or about to continue",
+        "wait until its slot copies it, or read the reason in `lockstep status --partitions`",
+    )
+    LAG_UNKNOWN = (
+        "lag-unknown",
+        "how far a partition is behind is not known",
+        "read the reason in `lockstep status --partitions`",
+    )
+    LAG = (
+        "lag",
+        "a partition is further behind than `lockstep.switch.max.lag.seconds` permits",
+        "wait until the copy has caught up",
+    )
+    GROUPS_NOT_SYNCED = (
+        "groups-not-synced",
+        "there are consumer groups, and Lockstep does not write their offsets to the target",
+        "set `sync.group.offsets.enabled = true`",
+    )
+    GROUP_FAILING = (
+        "group-failing",
+        "the offsets of a group cannot be read or translated",
+        "read the reason in `lockstep status --groups`",
+    )
+    GROUP_REFUSED = (
+        "group-refused",
+        "the target refuses the offsets of a group",
+        "grant the missing right, or remove the share group of that name",
+    )
+    GROUP_SKIPS = (
+        "group-skips",
+        "the offset of a group on the target is beyond its translated offset: its consumers would skip records",
+        "stop its consumers on the target, then set the group back there",
+    )
+    GROUP_WAITING = (
+        "group-waiting",
+        "the place of a group on the target is not known, or not written there yet",
+        "wait for the next round of the checkpoint service, or read the reason in `lockstep status --groups`",
+    )
+    GROUP_IN_USE = (
+        "group-in-use",
+        "a group has members on the target, so that Lockstep cannot set its offsets there",
+        "stop these consumers, if they are not meant to work on the target already",
+    )
+
+    def __init__(self, word: str, meaning: str, remedy: str) -> None:
+        self.word = word
+        self.meaning = meaning
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One thing that prevents a switch, or a note about one. `text` is a sentence that names the subject."""
+
+    reason: SwitchReason
+    subject: str
+    """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" of the flow."""
+    text: str
+    blocks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchPartition:
+    """A partition that the target should have. `state`: what it does now in one word, `copying` or another one."""
+
+    topic: str
+    partition: int
+    state: str
+    lag_records: int | None
+    """None: unknown, as of `lag_ms`."""
+    lag_ms: int | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailingPart:
+    """Something that fails: a cluster by its side, a service, or a topic."""
+
+    kind: Literal["source", "target", "service", "topic"]
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchLimits:
+    """What the file says about a switch. `both_ways`: another flow leads back, so that clients work on both sides."""
+
+    max_lag_ms: int
+    syncs_groups: bool
+    both_ways: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchFacts:
+    """What is known about a flow now. `resting`: (scope, `paused` or `stopped`). `members`: of groups that have members
+    on the target, by group; not every one is known."""
+
+    partitions: Sequence[SwitchPartition] = ()
+    groups: Sequence[GroupStatus] = ()
+    resting: Sequence[tuple[str, str]] = ()
+    failing: Sequence[FailingPart] = ()
+    members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+RESTING = ("paused", "stopped")
+IN_USE = "in-use"
+NAMED_MEMBERS = 3
+_ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
+_CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
+_NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEAT))})
+"""Nothing that clients use depends on heartbeats."""
+
+
+def find_blockers(facts: SwitchFacts, limits: SwitchLimits) -> tuple[Blocker, ...]:
+    """Everything that prevents a switch, causes first, and then the notes. A partition has one reason at most."""
+    found = [*_failing(facts), *_resting(facts), *_partitions(facts, limits), *_groups(facts, limits)]
+    return tuple(sorted(found, key=lambda one: (not one.blocks, _ORDER[one.reason])))
+
+
+def is_ready(blockers: Iterable[Blocker]) -> bool:
+    """Whether nothing of it blocks."""
+    return not any(one.blocks for one in blockers)
+
+
+def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
+    """How many block, for every reason there is."""
+    counts = dict.fromkeys(SwitchReason, 0)
+    for one in blockers:
+        counts[one.reason] += one.blocks
+    return counts
+
+
+def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
+    for part in facts.failing:
+        if part.kind == "topic":
+            yield Blocker(SwitchReason.TOPIC_FAILED, part.name, f"topic {part.name} fails: {part.why}")
+        elif part.kind == "service":
+            needed = part.name not in _NOT_NEEDED
+            yield Blocker(SwitchReason.SERVICE_FAILING, part.name, f"{part.name} fails: {part.why}", needed)
+        else:
+            yield Blocker(_CLUSTERS[part.kind], part.name, f"the {part.kind} {part.name} does not answer: {part.why}")
+
+
+def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
+    """A word of a later release restrains in a way that is not known here: it counts as paused."""
+    topics = {one.topic for one in facts.partitions}
+    for scope, wanted in facts.resting:
+        kind, _, name = scope.partition(":")
+        topic = name.rpartition("-")[0] if kind == ScopeKind.PARTITION.value else name
+        if kind in (ScopeKind.TOPIC.value, ScopeKind.PARTITION.value) and topic not in topics:
+            continue  # the flow does not mirror the topic any more
+        reason = SwitchReason.STOPPED if wanted == "stopped" else SwitchReason.PAUSED
+        yield Blocker(reason, scope, f"{scope} is {wanted}", scope not in _NOT_NEEDED)
+
+
+def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
+    away = any(part.kind in _CLUSTERS for part in facts.failing)
+    failed = {part.name for part in facts.failing if part.kind == "topic"}
+    if not facts.partitions and not away:
+        yield Blocker(SwitchReason.NOTHING_COPIED, "", "the flow has no partition to copy")
+    scopes = {scope for scope, _ in facts.resting}
+    for one in facts.partitions:
+        if one.state == "halted":
+            text = f"partition {one.name} is halted and waits for a decision"
+            yield Blocker(SwitchReason.PARTITION_HALTED, one.name, text)
+        elif one.topic in failed or (one.state in RESTING and _is_within(one, scopes)):
+            continue  # the topic, or the scope, has the reason already
+        elif one.state not in ("copying", "unknown"):
+            text = f"partition {one.name} is not copied now: it is {one.state.replace('-', ' ')}"
+            yield Blocker(SwitchReason.PARTITION_NOT_COPYING, one.name, text)
+        elif one.state == "unknown" or one.lag_records is None or one.lag_ms is None:
+            if not away:
+                yield Blocker(
+                    SwitchReason.LAG_UNKNOWN, one.name, f"how far partition {one.name} is behind is not known"
+                )
+        elif one.lag_ms > limits.max_lag_ms:
+            limit = f"{limits.max_lag_ms / 1000:g} s are permitted"
+            text = f"partition {one.name} is {one.lag_ms / 1000:.1f} s behind ({one.lag_records:,} records), {limit}"
+            yield Blocker(SwitchReason.LAG, one.name, text)
+
+
+def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
+    """Whether one of the scopes contains the partition. Which slot has it is not known here."""
+    around = (
+        Scope.for_connector(Connector.SOURCE),
+        Scope(ScopeKind.TOPIC, one.topic),
+        Scope(ScopeKind.PARTITION, one.topic, one.partition),
+    )
+    return any(str(scope) in scopes for scope in around) or any(scope.startswith("slot:") for scope in scopes)
+
+
+def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
+    present = [row for row in facts.groups if not row.is_gone]
+    if present and not limits.syncs_groups:
+        text = f"the target has no offsets of {len(present):,} groups: sync.group.offsets.enabled is false"
+        yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
+    for row in present:
+        members = facts.members.get(row.group, ())
+        in_use = row.held == IN_USE or bool(members)
+        if in_use:
+            yield Blocker(SwitchReason.GROUP_IN_USE, row.group, _in_use(row.group, members), not limits.both_ways)
+        if row.phase == "failing":
+            why = row.reason or "without a reason"
+            yield Blocker(SwitchReason.GROUP_FAILING, row.group, f"group {row.group} fails: {why}")
+        elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
+            yield from _place(row, limits)
+
+
+def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
+    """What prevents that the group goes on at its place on the target."""
+    about = f"group {row.group}"
+    if row.held == "refused":
+        why = row.held_reason or "the target does not accept its offsets"
+        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {why}")
+    if row.ahead or row.more_ahead:
+        yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}")
+    waits = len(row.waiting) + row.more_waiting
+    if waits or row.phase == "waiting":
+        why = row.waiting[0][2] if row.waiting else row.reason
+        where = f" in {waits:,} partitions" if waits else ""
+        yield Blocker(SwitchReason.GROUP_WAITING, row.group, f"{about} waits{where}{f': {why}' if why else ''}")
+    elif limits.syncs_groups and not (row.synced or row.held):
+        text = f"{about} waits: its offsets are not written to the target yet"
+        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text)
+
+
+def _skips(row: GroupStatus) -> str:
+    if not row.ahead:
+        return f" in {row.more_ahead:,} partitions"
+    topic, number, offset, place, state = row.ahead[0]
+    return f": {topic}-{number} is {state.replace('-', ' ')}, at {offset} instead of {place}"
+
+
+def _in_use(group: str, members: Sequence[str]) -> str:
+    if not members:
+        return f"group {group} has members on the target"
+    more = len(members) - NAMED_MEMBERS
+    shown = ", ".join(members[:NAMED_MEMBERS]) + (f" and {more:,} more" if more > 0 else "")
+    return f"group {group} has members on the target: {shown}"
