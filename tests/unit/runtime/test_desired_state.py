@@ -101,3 +101,19 @@ def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:
     stopped = DesiredState({row.key(): row}, states)
     assert stopped.connector(Connector.SOURCE) is DesiredPhase.STOPPED
     assert stopped.why(Connector.SOURCE) == "stopped", "that is not what the file says"
+
+
+def test_resting_scopes_are_connectors_first_and_then_rows_by_name() -> None:
+    rows = [
+        Wanted(scope="topic:orders", phase="paused"),
+        Wanted(scope="slot:2", phase="stopped"),
+        Wanted(scope="topic:mail", phase="running"),
+        Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"),
+    ]
+    stated = StatedPhases(source=StatedPhase(phase="stopped", key="lockstep.state"))
+    assert list(DesiredState({row.key(): row for row in rows}, stated).resting()) == [
+        (SOURCE, "stopped"),
+        ("connector:MirrorCheckpointConnector", "paused"),
+        ("slot:2", "stopped"),
+        ("topic:orders", "paused"),
+    ]

@@ -41,10 +41,10 @@ from lockstep_protocol.rows.state_rows import (
     Restarts,
     Row,
     SlotStatus,
-    Wanted,
 )
-from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
-from lockstep_runtime.util.auto_restart import is_spent
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, topic_failure
+from lockstep_runtime.state.leadership import label_service
 
 R = TypeVar("R", bound=Row)
 
@@ -98,7 +98,7 @@ def build_report(
         groups=groups,
         acls=acls,
         heartbeat="" if pulse is None else pulse.phase,
-        held_back=tuple(seen.held_back()),
+        held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
         troubles=tuple(troubles),
     )
 
@@ -116,7 +116,7 @@ class _Seen:
     _by_key: bool
 
     def __post_init__(self, rows: Mapping[str, Row], states: StatedPhases) -> None:
-        self._wanted = DesiredState(rows, states)
+        self.wanted = DesiredState(rows, states)
         self._by_kind: dict[type[Row], list[Row]] = defaultdict(list)
         for _, row in sorted(rows.items()):
             self._by_kind[type(row)].append(row)
@@ -125,6 +125,7 @@ class _Seen:
         return cast(list[R], self._by_kind.get(kind, []))
 
     def services(self) -> Iterable[ServiceLine]:
+        restarts = self.all(Restarts)
         for service in SERVICES:
             if service not in self._services:
                 continue
@@ -132,35 +133,15 @@ class _Seen:
             leaders = [
                 Acting(row.service, row.instance, row.at_ms)
                 for row in self.all(Leader)
-                if _label_service(row.service) == service
+                if label_service(row.service) == service
             ]
             count = self._replicas.get(service)
-            trouble = self._failed(service, "service", (Scope.for_connector(connector),))
-            word = self._wanted.connector(connector).word
+            trouble = failure_reason(restarts, self.wanted, service, "service", (Scope.for_connector(connector),))
+            word = self.wanted.connector(connector).word
             # The data plane may have no replica while it is stopped; others are needed to resume.
             if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
                 trouble = "no replica of it runs"
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
-
-    def held_back(self) -> Iterable[PausedPart]:
-        of_connectors = {
-            str(Scope.for_connector(connector)): self._wanted.connector(connector) for connector in Connector
-        }
-        for scope, phase in of_connectors.items():
-            if phase is not DesiredPhase.RUNNING:
-                yield PausedPart(scope, phase.word)
-        for row in self.all(Wanted):
-            if row.phase != "running" and row.scope not in of_connectors:
-                yield PausedPart(row.scope, row.phase)
-
-    def _failed(self, service: str, subject: str, *scopes: tuple[Scope, ...]) -> str:
-        """Why it waits for somebody to restart it, "" when it does not."""
-        for row in self.all(Restarts):
-            if (_label_service(row.owner), row.subject) != (service, subject):
-                continue
-            if any(is_spent(row, self._wanted.restarts(*asked)) for asked in scopes):
-                return f"failed {row.count} times and waits for the command restart: {row.reason}"
-        return ""
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
@@ -173,7 +154,7 @@ class _Seen:
             for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = known.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
-                wanted = self._wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
+                wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
                 yield judged(
                     topic,
                     number,
@@ -203,7 +184,7 @@ class _Seen:
                 row.source_topic,
                 row.target_topic,
                 row.phase,
-                self._wanted.phase_for(
+                self.wanted.phase_for(
                     Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
                 ).word,
                 max(row.partitions, len(mine)),
@@ -211,7 +192,7 @@ class _Seen:
                 sum(line.phase == "halted" for line in mine),
                 sum_if_known(lags, sum),
                 sum_if_known(ages, longest),
-                (row.reason or "failed without a reason") if row.phase == "failed" else "",
+                topic_failure(row),
                 sum(line.passed_over for line in mine),
                 row.note,
             )
@@ -221,8 +202,8 @@ class _Seen:
             number = row.slot
             scope = Scope(ScopeKind.SLOT, number=number)
             asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
-            word = self._wanted.slot(number).word
-            trouble = self._failed("data-plane", str(scope), *asked)
+            word = self.wanted.slot(number).word
+            trouble = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked)
             if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
                 trouble = self._silence(row)
             yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
@@ -247,7 +228,7 @@ class _Seen:
             row.left_out_named,
             row.reason,
             row.notes,
-            (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else "",
+            acl_failure(row),
         )
 
 
@@ -276,8 +257,3 @@ def _group(row: GroupStatus) -> GroupLine:
         rewound,
         row.held,
     )
-
-
-def _label_service(label: str) -> str:
-    """The service that a leader's label is of: `checkpoint-3` is checkpoint's."""
-    return next((name for name in SERVICES if label == name or label.removeprefix(f"{name}-").isdigit()), label)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 
 from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
@@ -11,12 +12,8 @@ from lockstep_runtime.service.config_options import REMARKS_PRINTED
 DATA_PLANE = "data-plane"
 
 SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
-    DATA_PLANE: lambda flow: flow.enabled and flow.data_plane.enabled,  # first, for Spark takes longest to start
-    "topic-sync": lambda flow: flow.enabled and flow.data_plane.enabled,
-    "acl-sync": lambda flow: flow.enabled and flow.acl_sync.enabled,
-    "checkpoint": lambda flow: flow.enabled and flow.checkpoint.enabled,
-    # Also where the flow is not enabled, as MM2 (`mm2-behaviour.md` §5.5).
-    "heartbeat": lambda flow: flow.heartbeat.enabled,
+    name: methodcaller("needs", name)
+    for name in (DATA_PLANE, "topic-sync", "acl-sync", "checkpoint", "heartbeat")  # Spark takes longest to start
 }
 """Each service and the flows it is needed for, in the order in which they are started and shown."""
 

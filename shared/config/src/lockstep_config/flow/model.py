@@ -226,6 +226,18 @@ class FlowSettings:
         own = {"checkpoint": self.checkpoint_connector, "heartbeat": self.heartbeat_connector}.get(connector)
         return self if own is None else replace(self, clients=own.clients, admin_timeout=own.admin_timeout)
 
+    def needs(self, service: str) -> bool:
+        """Whether a service has work in the flow. Heartbeats run also where the flow is not enabled
+        (`mm2-behaviour.md` §5.5)."""
+        match service:
+            case "heartbeat":
+                return self.heartbeat.enabled
+            case "acl-sync":
+                return self.enabled and self.acl_sync.enabled
+            case "checkpoint":
+                return self.enabled and self.checkpoint.enabled
+        return self.enabled and self.data_plane.enabled
+
     @property
     def offset_syncs_cluster(self) -> str:
         """The alias of the cluster on which offset syncs lie."""

@@ -70,6 +70,17 @@ class DesiredState:
         """What is wanted of a source partition; `slot`: while that one has it."""
         return self.phase_for(*_scopes_containing(topic, partition, slot))
 
+    def resting(self) -> Iterator[tuple[str, str]]:
+        """Each scope that is paused or stopped, and the word: first connectors, then what rows name."""
+        connectors = {str(Scope.for_connector(connector)): self.connector(connector) for connector in Connector}
+        for scope, phase in connectors.items():
+            if phase is not DesiredPhase.RUNNING:
+                yield scope, phase.word
+        rows = [row for row in self._rows.values() if isinstance(row, Wanted)]
+        for row in sorted(rows, key=lambda row: row.scope):
+            if row.phase != "running" and row.scope not in connectors:
+                yield row.scope, row.phase
+
     def _by_file(self, scope: Scope) -> DesiredPhase:
         stated = self.stated(Connector(scope.name)) if scope.kind is ScopeKind.CONNECTOR else None
         return DesiredPhase.RUNNING if stated is None else DesiredPhase[stated.phase.upper()]

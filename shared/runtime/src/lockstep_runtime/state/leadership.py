@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from lockstep_protocol.commands.command_vocabulary import SERVICES
+
 SESSION_TIMEOUT = 6.0
 """Seconds without a heartbeat after which the group takes partitions away. Brokers allow 6 and more
 (`group.min.session.timeout.ms`); with the rebalance and the claim behind it another replica acts within 10."""
@@ -41,6 +43,11 @@ def leader_label(service: str, partition: int, *, divided: bool) -> str:
     the work.
     """
     return f"{service}-{partition}" if divided else service
+
+
+def label_service(label: str) -> str:
+    """The service that a label is of: `checkpoint-3` is checkpoint's."""
+    return next((name for name in SERVICES if label == name or label.removeprefix(f"{name}-").isdigit()), label)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,52 @@
+"""What of a flow does not work, as the rows of its state topic say it. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
+from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, MirroredTopic, Restarts, Row
+from lockstep_protocol.switch_readiness import FailingPart
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.leadership import label_service
+from lockstep_runtime.util.auto_restart import is_spent
+
+CAN_FAIL = (AclStatus, FlowPulse, MirroredTopic)
+
+
+def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Collection[str]) -> Iterator[FailingPart]:
+    """Services that wait for a restart, ACLs, heartbeats and topics. `services`: those that have work in the flow. A
+    service without a replica writes no row."""
+    restarts = [row for row in rows.values() if isinstance(row, Restarts)]
+    for service in services:
+        scope = Scope.for_connector(service_connector(service))
+        if why := failure_reason(restarts, wanted, service, "service", (scope,)):
+            yield FailingPart("service", service, why)
+    for row in sorted((row for row in rows.values() if isinstance(row, CAN_FAIL)), key=Row.key):
+        match row:
+            case AclStatus() if "acl-sync" in services and (why := acl_failure(row)):
+                yield FailingPart("service", "acl-sync", why)
+            case FlowPulse() if "heartbeat" in services and row.phase == "failing":
+                yield FailingPart("service", "heartbeat", row.reason)
+            case MirroredTopic() if row.phase == "failed":
+                yield FailingPart("topic", row.source_topic, topic_failure(row))
+
+
+def failure_reason(
+    rows: Iterable[Restarts], wanted: DesiredState, service: str, subject: str, *scopes: tuple[Scope, ...]
+) -> str:
+    """Why the service, or a slot of it, waits for somebody to restart it; "" if it does not."""
+    for row in rows:
+        if (label_service(row.owner), row.subject) != (service, subject):
+            continue
+        if any(is_spent(row, wanted.restarts(*asked)) for asked in scopes):
+            return f"failed {row.count} times and waits for the command restart: {row.reason}"
+    return ""
+
+
+def acl_failure(row: AclStatus) -> str:
+    """Why ACLs are not copied, though they should be; "" if they are, or need not be."""
+    return (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else ""
+
+
+def topic_failure(row: MirroredTopic) -> str:
+    """Why a topic is not mirrored; "" if it is, or need not be."""
+    return (row.reason or "failed without a reason") if row.phase == "failed" else ""

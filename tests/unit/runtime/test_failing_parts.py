@@ -1,0 +1,58 @@
+"""What of a flow does not work, by the rows of its state topic."""
+
+import pytest
+
+from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, MirroredTopic, Restarts, Row, Wanted
+from lockstep_protocol.switch_readiness import FailingPart
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.failing_parts import failing_parts
+
+SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, reason="no memory", asked=("",))
+DENIED = AclStatus(phase="not-permitted", reason="no DESCRIBE")
+SILENT = FlowPulse(source="A", target="B", phase="failing", reason="denied")
+
+
+def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPart]:
+    by_key = {row.key(): row for row in rows}
+    return list(failing_parts(by_key, DesiredState(by_key), services))
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        (SPENT, FailingPart("service", "checkpoint", "failed 4 times and waits for the command restart: no memory")),
+        (DENIED, FailingPart("service", "acl-sync", "no DESCRIBE")),
+        (AclStatus(phase="failing"), FailingPart("service", "acl-sync", "failing")),
+        (SILENT, FailingPart("service", "heartbeat", "denied")),
+        (
+            MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"),
+            FailingPart("topic", "t", "failed without a reason"),
+        ),
+    ],
+)
+def test_row_about_a_failure_is_a_failing_part(row: Row, part: FailingPart) -> None:
+    assert failing(row) == [part]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        AclStatus(phase="in-sync"),
+        AclStatus(phase="no-authorizer"),
+        FlowPulse(source="A", target="B", phase="beating"),
+        MirroredTopic(source_topic="t", target_topic="A.t"),
+        Restarts(owner="checkpoint-3", phase="running", count=4),
+        Restarts(owner="data-plane", subject="slot:0", phase="failed", asked=("",)),
+    ],
+)
+def test_row_about_work_is_no_failing_part(row: Row) -> None:
+    assert failing(row) == []
+
+
+def test_service_that_was_asked_to_start_again_does_not_fail() -> None:
+    assert failing(SPENT, Wanted(scope="connector:MirrorCheckpointConnector", restart="r1")) == []
+
+
+def test_services_without_work_in_the_flow_do_not_fail() -> None:
+    assert failing(SPENT, DENIED, SILENT, services=("topic-sync", "data-plane")) == []
