@@ -14,7 +14,7 @@ IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BAS
            $(if $(OFFLINE),--offline)
 
 PAGES   := chart client_keys commands configuration conformance doctor events metrics permissions plan_hazards plan_schema sasl schemas schema_page strimzi \
-           values_schema
+           switch_reasons values_schema
 
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider

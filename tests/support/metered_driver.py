@@ -7,6 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
+from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
+from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
+from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import (
@@ -15,16 +18,21 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Row,
 )
+from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.state_log import StateLog
+from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 
 T = 1_700_000_000_000
 FLOW = Flow("A", "B")
 PRODUCER = '"connector-producer-A->B.MirrorSourceConnector-0"'
+
+
+LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 
 
 @dataclass
@@ -36,6 +44,16 @@ class Plane:
 @dataclass
 class Settings:
     data_plane: Plane = field(default_factory=Plane)
+    switch_limits: SwitchLimits = LIMITS
+    services: tuple[str, ...] = SERVICES
+
+    def needs(self, service: str) -> bool:
+        return service in self.services
+
+
+@dataclass
+class Rounds:
+    troubles: FailureTracker
 
 
 class Driver:
@@ -46,8 +64,11 @@ class Driver:
         self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
+        self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
         self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
+        self.replicas = ReplicaMonitor(self)  # type: ignore[arg-type]  # the attributes it reads
+        SwitchMetrics(self, self.collector, self.replicas)  # type: ignore[arg-type]  # the attributes it reads
         self._offset = 0
         self.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=2))
 

@@ -8,6 +8,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.connector_settings import AutoRestart
 from lockstep_protocol.filters import DEFAULT_TOPICS_EXCLUDE
 from lockstep_protocol.names import Flow
+from lockstep_protocol.switch_readiness import SwitchLimits
 from tests.unit.config.conftest import LoadText, MistakesOf, excluded, patterns
 
 AB, BA = Flow("A", "B"), Flow("B", "A")
@@ -157,3 +158,11 @@ def test_switch_permits_ten_seconds_of_lag_unless_the_flow_sets_more(load_text: 
     assert ab(load_text, "").switch.max_lag == timedelta(seconds=10)
     two = load_text("B->A.enabled = true\nB->A.lockstep.switch.max.lag.seconds = 90\n")
     assert [two.flow(flow).switch.max_lag.total_seconds() for flow in (AB, BA)] == [10, 90]
+
+
+def test_switch_limits_follow_group_sync_and_the_flow_back(load_text: LoadText) -> None:
+    assert ab(load_text, "").switch_limits == SwitchLimits(max_lag_ms=10_000, syncs_groups=False)
+    lines = "sync.group.offsets.enabled = true\nlockstep.switch.max.lag.seconds = 3\n"
+    assert ab(load_text, lines).switch_limits == SwitchLimits(max_lag_ms=3000, syncs_groups=True)
+    assert ab(load_text, lines + "B->A.enabled = true\n").switch_limits.both_ways
+    assert not ab(load_text, lines + "emit.checkpoints.enabled = false\n").switch_limits.syncs_groups

@@ -109,9 +109,10 @@ def test_what_an_operator_holds_back_blocks_unless_it_is_heartbeats(
     assert is_ready(blockers(facts)) is not blocks
 
 
+@pytest.mark.parametrize("state", ["paused", "not begun", "unknown"])
 @pytest.mark.parametrize("scope", [SOURCE, "slot:0", "topic:orders", "partition:orders-1"])
-def test_partition_at_rest_within_a_scope_is_not_counted_again(scope: str) -> None:
-    facts = replace(of_partition("paused"), resting=((scope, "paused"),))
+def test_partition_at_rest_within_a_scope_is_not_counted_again(scope: str, state: str) -> None:
+    facts = replace(of_partition(state, None, None), resting=((scope, "paused"),))
     assert reasons(facts) == [("paused", scope, True)]
 
 
@@ -212,13 +213,9 @@ def test_group_that_is_behind_is_ready_since_it_only_reads_again() -> None:
 def test_group_that_is_gone_from_the_source_does_not_block() -> None:
     gone = other_group(phase="waiting", reason=GROUP_GONE, held="in-use", synced=False)
     assert blockers(of_group(gone, members={"mail": ["m at h"]})) == []
-    assert blockers(of_group(gone), replace(LIMITS, syncs_groups=False)) == [
-        Blocker(
-            SwitchReason.GROUPS_NOT_SYNCED,
-            "",
-            "the target has no offsets of 1 groups: sync.group.offsets.enabled is false",
-        )
-    ]
+    text = "the offsets of 1 group are not written to the target: sync.group.offsets.enabled is not in effect"
+    found = blockers(of_group(gone), replace(LIMITS, syncs_groups=False))
+    assert found == [Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)]
 
 
 def test_members_on_the_target_are_named_by_client_id() -> None:

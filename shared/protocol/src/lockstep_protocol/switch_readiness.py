@@ -158,7 +158,6 @@ class SwitchFacts:
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
 
 
-RESTING = ("paused", "stopped")
 IN_USE = "in-use"
 NAMED_MEMBERS = 3
 _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
@@ -219,7 +218,7 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         if one.state == "halted":
             text = f"partition {one.name} is halted and waits for a decision"
             yield Blocker(SwitchReason.PARTITION_HALTED, one.name, text)
-        elif one.topic in failed or (one.state in RESTING and _is_within(one, scopes)):
+        elif one.topic in failed or (one.state != "copying" and _is_within(one, scopes)):
             continue  # the topic, or the scope, has the reason already
         elif one.state not in ("copying", "unknown"):
             text = f"partition {one.name} is not copied now: it is {one.state.replace('-', ' ')}"
@@ -248,7 +247,8 @@ def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
 def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     present = [row for row in facts.groups if not row.is_gone]
     if present and not limits.syncs_groups:
-        text = f"the target has no offsets of {len(present):,} groups: sync.group.offsets.enabled is false"
+        count = f"{len(present):,} group{'s' if len(present) > 1 else ''}"
+        text = f"the offsets of {count} are not written to the target: sync.group.offsets.enabled is not in effect"
         yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
     for row in present:
         members = facts.members.get(row.group, ())

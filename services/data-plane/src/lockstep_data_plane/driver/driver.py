@@ -14,9 +14,11 @@ from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
 from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
+from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
+from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -25,7 +27,10 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
+    AclStatus,
     Assignment,
+    FlowPulse,
+    GroupStatus,
     LegacyGroup,
     MirroredTopic,
     Origin,
@@ -55,6 +60,7 @@ class Driver:
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+        | {AclStatus, FlowPulse, GroupStatus}  # of other services: whether clients can move
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:
@@ -69,6 +75,8 @@ class Driver:
         self._changed = asyncio.Event()
         self._collector = MetricsCollector(ctx, self._runs_of_slots)
         self._source_watch = SourceMonitor(ctx, self._collector, self._limit)
+        self._replicas = ReplicaMonitor(ctx)
+        SwitchMetrics(ctx, self._collector, self._replicas)
         self._placing = OffsetAdmin(ctx)
         self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
@@ -149,6 +157,7 @@ class Driver:
                 await self._plan()
             await self._watch()
             await self._source_watch.observe_if_due()
+            await self._replicas.observe_if_due()
             await self._even_out()
             if self._group is not None:
                 await self._group.commit_if_due()

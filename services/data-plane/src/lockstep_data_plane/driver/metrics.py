@@ -130,6 +130,17 @@ PARTITION_STATES = METRICS.gauge(
     "Partitions that the target should have, by state: `copying`, `not-begun` (nothing is copied yet, or the"
     " target lacks them), `halted`, `paused` (or stopped), `stuck`, `silent` (no slot has reported on them lately)",
 )
+SWITCH_READY = METRICS.gauge(
+    "lockstep_switch_ready",
+    ("flow",),
+    "1 if clients can move to the target now: each partition is within `lockstep.switch.max.lag.seconds`, each group"
+    " has its place there, and all of that is known",
+)
+SWITCH_BLOCKERS = METRICS.gauge(
+    "lockstep_switch_blockers",
+    ("flow", "reason"),
+    "What prevents that clients move to the target, by reason; 0 for each other reason",
+)
 PARTITIONS = METRICS.gauge("lockstep_partitions", ("flow",), "Partitions that the flow mirrors")
 HALTED_PARTITIONS = METRICS.gauge(
     "lockstep_halted_partitions", ("flow", "case"), "Partitions that are halted and wait for a decision, by case"

@@ -209,14 +209,18 @@ class MetricsCollector:
 
     def states(self) -> dict[str, int]:
         """How many partitions do what: each is in one state."""
+        counts = dict.fromkeys(STATES, 0)
+        for state in self.partition_states().values():
+            counts[state] += 1
+        return counts
+
+    def partition_states(self) -> dict[TopicPartition, str]:
+        """What each partition does that the target is to have: one of `STATES`."""
         now = self._ctx.clock.monotonic()
         heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_AFTER_S}
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
         held = {tp for row in assignments for tp in row.partitions}
-        counts = dict.fromkeys(STATES, 0)
-        for tp, topic in self.selected().items():
-            counts[self._partition_state(tp, topic, held)] += 1
-        return counts
+        return {tp: self._partition_state(tp, topic, held) for tp, topic in self.selected().items()}
 
     def _partition_state(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
         row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))

@@ -37,6 +37,7 @@ from lockstep_config.text.sources import Sources
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy, keeps_names
+from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_protocol.versions import RuleSet, find_rules
 
 
@@ -237,6 +238,16 @@ class FlowSettings:
             case "checkpoint":
                 return self.enabled and self.checkpoint.enabled
         return self.enabled and self.data_plane.enabled
+
+    @property
+    def switch_limits(self) -> SwitchLimits:
+        """What has to hold before clients can move to the target."""
+        groups = self.checkpoint
+        return SwitchLimits(
+            max_lag_ms=round(self.switch.max_lag.total_seconds() * 1000),
+            syncs_groups=groups.enabled and groups.sync_group_offsets,
+            both_ways=groups.opposite is not None,
+        )
 
     @property
     def offset_syncs_cluster(self) -> str:

@@ -1,0 +1,33 @@
+"""Which other services of a flow have no replica. A service that does not run writes no row about that."""
+
+from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.names import service_group
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.errors import ClusterError
+
+CHECK_INTERVAL_S = 10.0
+
+
+class ReplicaMonitor:
+    """Of one flow, while its driver copies."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._checked_at = float("-inf")
+        self.absent: frozenset[str] = frozenset()
+        """Services whose group had no member when it was asked last."""
+
+    async def observe_if_due(self) -> None:
+        """Every ten seconds. A group that we may not describe counts as one with members, as in `lockstep status`."""
+        ctx, settings = self._ctx, self._ctx.settings
+        now = ctx.clock.monotonic()
+        if now - self._checked_at < CHECK_INTERVAL_S:
+            return
+        self._checked_at = now
+        services = [name for name in SERVICES if name != ctx.service and settings.needs(name)]
+        groups = {service_group(name, ctx.flow, settings.group_id): name for name in services}
+        try:
+            described = await ctx.target.describe_groups(groups)
+        except ClusterError:  # a slot that needs the target to act says so
+            return
+        self.absent = frozenset(groups[name] for name, group in described.done.items() if not group.members)

@@ -1,0 +1,76 @@
+"""Whether a flow is ready for its clients to move to the target, as /metrics shows it."""
+
+from collections.abc import Iterator
+
+from lockstep_data_plane.driver import metrics as m
+from lockstep_data_plane.driver.metrics_collector import MetricsCollector
+from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
+from lockstep_data_plane.driver.source_monitor import TROUBLE
+from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.switch_readiness import (
+    FailingPart,
+    SwitchFacts,
+    SwitchPartition,
+    count_by_reason,
+    find_blockers,
+    is_ready,
+)
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.state.failing_parts import failing_parts
+from lockstep_runtime.telemetry.metrics import Sample
+
+TARGET_TROUBLE = "target"
+"""The name of the runtime for a target that does not answer (`FlowRunner`)."""
+
+
+class SwitchMetrics:
+    """Of one flow, while its driver leads, also while the flow is stopped."""
+
+    def __init__(self, ctx: FlowContext, collector: MetricsCollector, replicas: ReplicaMonitor) -> None:
+        self._ctx = ctx
+        self._collector = collector
+        self._replicas = replicas
+        ctx.metrics.ask(self.samples)
+
+    def samples(self) -> Iterator[Sample]:
+        """Nothing while another replica leads."""
+        if not self._ctx.acting:
+            return
+        flow, blockers = str(self._ctx.flow), find_blockers(self.facts(), self._ctx.settings.switch_limits)
+        yield Sample(m.SWITCH_READY, (flow,), is_ready(blockers))
+        for reason, count in count_by_reason(blockers).items():
+            yield Sample(m.SWITCH_BLOCKERS, (flow, reason.word), count)
+
+    def facts(self) -> SwitchFacts:
+        """What the driver knows of its flow now, by rows, and by what it asked both clusters last."""
+        states, lags = self._collector.partition_states(), self._collector.lags()
+        partitions = [
+            SwitchPartition(
+                topic,
+                number,
+                states[topic, number],
+                None if lag is None else lag.records,
+                None if lag is None else round(lag.seconds * 1000),
+            )
+            for (topic, number), lag in lags.items()
+        ]
+        return SwitchFacts(
+            partitions=partitions,
+            groups=self._ctx.state.all(GroupStatus),
+            resting=list(self._ctx.wanted.resting()),
+            failing=list(self._failing()),
+        )
+
+    def _failing(self) -> Iterator[FailingPart]:
+        ctx = self._ctx
+        troubles = ctx.rounds.troubles.now
+        if TROUBLE in troubles:
+            yield FailingPart("source", ctx.flow.source, troubles[TROUBLE])
+        if TARGET_TROUBLE in troubles:
+            yield FailingPart("target", ctx.flow.target, troubles[TARGET_TROUBLE])
+        services = [service for service in SERVICES if ctx.settings.needs(service)]
+        found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
+        yield from found
+        for service in sorted(self._replicas.absent - {part.name for part in found}):
+            yield FailingPart("service", service, "no replica of it runs")

@@ -1,0 +1,145 @@
+"""Whether a flow is ready to switch, as the driver's page shows it."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_data_plane.driver.source_monitor import TROUBLE
+from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, GroupStatus, MirroredTopic, Row, SlotStatus, Wanted
+from lockstep_protocol.switch_readiness import SwitchReason
+from lockstep_runtime.util.errors import ClusterUnreachable
+from tests.support.metered_driver import Driver, row
+
+GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1)
+SOURCE = "connector:MirrorSourceConnector"
+
+
+def at_its_end() -> Driver:
+    """Everything is copied, and both clusters have said so."""
+    driver = Driver()
+    driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1))
+    driver.assign(("t", 0))
+    driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
+    driver.look({("t", 0): 10})
+    return driver
+
+
+def blocking(driver: Driver) -> dict[str, float]:
+    """The reasons on the page that count any, which agree with whether the flow is ready."""
+    counts = {labels["reason"]: value for labels, value in driver.page()["lockstep_switch_blockers"]}
+    assert list(counts) == [reason.word for reason in SwitchReason]
+    found = {reason: count for reason, count in counts.items() if count}
+    assert driver.value("lockstep_switch_ready", flow="A->B") == (not found)
+    return found
+
+
+def test_flow_at_its_end_is_ready_to_switch() -> None:
+    driver = at_its_end()
+    driver.say(GROUP)
+    assert blocking(driver) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (row(upstream=9, phase="halted", case="refused"), "partition-halted"),
+        (Wanted(scope=SOURCE, phase="stopped"), "stopped"),
+        (Wanted(scope="topic:t", phase="paused"), "paused"),
+        (replace(GROUP, held="in-use"), "group-in-use"),
+        (replace(GROUP, held="refused"), "group-refused"),
+        (replace(GROUP, synced=False), "group-waiting"),
+        (replace(GROUP, phase="failing"), "group-failing"),
+        (replace(GROUP, more_ahead=1), "group-skips"),
+        (AclStatus(phase="failing"), "service-failing"),
+        (MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"), "topic-failed"),
+        (MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, phase="deleted"), "nothing-copied"),
+    ],
+)
+def test_one_row_makes_the_flow_not_ready_with_its_reason(change: Row, reason: str) -> None:
+    driver = at_its_end()
+    driver.say(change)
+    assert blocking(driver) == {reason: 1}
+
+
+def test_heartbeats_that_fail_do_not_make_the_flow_unready() -> None:
+    driver = at_its_end()
+    driver.say(
+        FlowPulse(source="A", target="B", phase="failing"),
+        Wanted(scope="connector:MirrorHeartbeatConnector", phase="paused"),
+    )
+    assert blocking(driver) == {}
+
+
+def test_partition_behind_the_limit_of_the_file_is_counted_as_lag() -> None:
+    driver = at_its_end()
+    driver.look({("t", 0): 30})
+    assert blocking(driver) == {}, "it is behind for no time yet"
+    for _ in range(3):
+        driver.now += 5_000
+        driver.say(SlotStatus(slot=0, phase="started", run="r1"))
+    driver.look({("t", 0): 30})
+    assert blocking(driver) == {"lag": 1}
+    driver.settings.switch_limits = replace(driver.settings.switch_limits, max_lag_ms=15_000)
+    assert blocking(driver) == {}
+
+
+def test_partition_whose_slot_is_silent_is_not_copied() -> None:
+    driver = at_its_end()
+    driver.now += 16_000
+    assert blocking(driver) == {"partition-not-copying": 1}
+
+
+def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
+    driver = Driver()
+    driver.assign(("t", 0), ("t", 1))
+    driver.say(row(0, upstream=9), row(1, upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
+    driver.now += 11_000
+    driver.say(SlotStatus(slot=0, phase="started", run="r1"))
+    assert blocking(driver) == {"lag-unknown": 2}
+
+
+def test_source_that_does_not_answer_is_the_only_reason() -> None:
+    driver = at_its_end()
+    driver.collector.estimator.lost()
+    driver.rounds.troubles.began(TROUBLE, ClusterUnreachable("A", "a:9092", "no answer"))
+    driver.now += 11_000
+    driver.say(SlotStatus(slot=0, phase="started", run="r1"))
+    assert blocking(driver) == {"source-unreachable": 1}
+    driver.rounds.troubles.over(TROUBLE)
+    driver.look({("t", 0): 10})
+    assert blocking(driver) == {}
+
+
+def test_target_that_does_not_answer_is_a_reason() -> None:
+    driver = at_its_end()
+    driver.rounds.troubles.began("target", ClusterUnreachable("B", "b:9092", "no answer"))
+    assert blocking(driver) == {"target-unreachable": 1}
+
+
+def test_service_without_replica_is_counted_once() -> None:
+    driver = at_its_end()
+    driver.replicas.absent = frozenset({"acl-sync", "checkpoint"})
+    assert blocking(driver) == {"service-failing": 2}
+    driver.say(AclStatus(phase="failing", reason="r"))
+    assert blocking(driver) == {"service-failing": 2}
+
+
+def test_acls_of_a_flow_that_does_not_copy_them_do_not_count() -> None:
+    driver = at_its_end()
+    driver.settings.services = ("topic-sync", "data-plane")
+    driver.say(AclStatus(phase="failing", reason="r"))
+    assert blocking(driver) == {}
+
+
+def test_stopped_flow_is_not_ready_after_its_driver_has_stopped() -> None:
+    driver = at_its_end()
+    driver.say(Wanted(scope=SOURCE, phase="stopped"), row(upstream=9, phase="stopped"))
+    driver.collector.reset()
+    assert blocking(driver) == {"stopped": 1}
+
+
+def test_page_of_a_replica_that_does_not_lead_has_no_readiness() -> None:
+    driver = at_its_end()
+    driver.acting = False
+    assert "lockstep_switch_ready" not in driver.page()
+    assert "lockstep_switch_blockers" not in driver.page()
