@@ -1,7 +1,7 @@
 """Reports made of rows, for the tests of `lockstep status`."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,11 @@ from lockstep_cli.report_tables import as_tables
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.switch_readiness import SwitchLimits
 
 FLOW = Flow("A", "B")
 NOW = 1_000_000
+LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 
 
 def reported(
@@ -24,6 +26,8 @@ def reported(
     replicas: Mapping[str, int] | None = None,
     unreadable: tuple[str, ...] = (),
     ends: Mapping[tuple[str, int], int] | None = None,
+    limits: SwitchLimits = LIMITS,
+    members: Mapping[str, Sequence[str]] | None = None,
     **logs: Any,
 ) -> Report:
     """`ends`: of the source; of the target everything is there that rows speak of."""
@@ -33,7 +37,16 @@ def reported(
     }
     source = {tp: LogRange(0, end) for tp, end in (ends or {}).items()}
     told = LogOffsets(**{"source": source, "target": there, **logs})
-    return build_report(FLOW, by_key, at_ms=NOW, replicas=replicas, unreadable=unreadable, logs=told)
+    return build_report(
+        FLOW,
+        by_key,
+        at_ms=NOW,
+        replicas=replicas,
+        unreadable=unreadable,
+        logs=told,
+        limits=limits,
+        members=members or {},
+    )
 
 
 def at_work(*partitions: tuple[str, int], slot: int = 0, heard_ms: int = NOW) -> tuple[Row, ...]:

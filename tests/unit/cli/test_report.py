@@ -20,7 +20,7 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     Wanted,
 )
-from tests.support.reports import FLOW, NOW, at_work, progress, reported, shown, topic
+from tests.support.reports import FLOW, LIMITS, NOW, at_work, progress, reported, shown, topic
 
 
 def test_a_legacy_flow_that_waits_for_its_groups_members_is_in_trouble() -> None:
@@ -44,7 +44,7 @@ def test_an_empty_flow_is_fine_and_has_every_service() -> None:
 
 
 def test_services_without_work_are_left_out() -> None:
-    report = build_report(FLOW, {}, at_ms=NOW, services=["topic-sync"], replicas={"topic-sync": 2})
+    report = build_report(FLOW, {}, at_ms=NOW, services=["topic-sync"], replicas={"topic-sync": 2}, limits=LIMITS)
     assert [(line.service, line.replicas) for line in report.services] == [("topic-sync", 2)]
     assert report.acls is None
 
@@ -272,7 +272,7 @@ def test_report_cuts_troubles_and_counts_the_rest() -> None:
     ]
     report = reported(*rows)
     assert f"and {count_text(5, 'trouble')} more" in shown(report)
-    assert shown(report, only_trouble=True).count("partition t-") == FEW + 5
+    assert shown(report, only_trouble=True).count("\npartition t-") == FEW + 5
 
 
 def test_sections_show_every_line_or_those_in_trouble() -> None:

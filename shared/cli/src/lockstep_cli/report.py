@@ -4,10 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from lockstep_protocol.switch_readiness import Blocker, is_ready
+
 NOT_BEGUN = "not begun"
 """The phase of a partition that is to be copied and of which the data plane has written nothing yet."""
 
 COPYING = "copying"
+
+COPIES = "data-plane"
+"""The service without which a flow copies nothing."""
 
 UNASSIGNED, SILENT, STALLED, UNKNOWN = "unassigned", "silent", "stalled", "unknown"
 """Why a partition whose row says `copying` may not be copied. No slot that has started has it. That slot has not
@@ -210,6 +215,14 @@ class Report:
     """`beating` | `failing`; "" before the first beat."""
     held_back: tuple[PausedPart, ...]
     troubles: tuple[Trouble, ...]
+    switch_blockers: tuple[Blocker, ...] = ()
+    """What prevents that clients move to the target, causes first, and notes behind them."""
+
+    @property
+    def switch_ready(self) -> bool | None:
+        """Whether clients can move to the target now; None: the flow copies nothing, by the file."""
+        copies = any(line.service == COPIES for line in self.services)
+        return is_ready(self.switch_blockers) if copies else None
 
     @property
     def lag_records(self) -> int | None:

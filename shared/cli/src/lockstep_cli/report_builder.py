@@ -5,12 +5,14 @@ rows comes in beside them: whether anybody runs at all as `replicas`, how far bo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import InitVar, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar, cast
 
 from lockstep_cli.formatting import in_time
 from lockstep_cli.partition_status import LogOffsets, SlotOwners, judged
+from lockstep_cli.readiness import blockers_in
 from lockstep_cli.report import (
     NOT_BEGUN,
     AclLine,
@@ -42,6 +44,7 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     SlotStatus,
 )
+from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, topic_failure
 from lockstep_runtime.state.leadership import label_service
@@ -50,6 +53,8 @@ R = TypeVar("R", bound=Row)
 
 SILENCE_IS_TROUBLE_MS = 60_000
 """A slot that froze is ended after 30 s, and another one is started."""
+
+NO_MEMBERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def build_report(
@@ -63,11 +68,14 @@ def build_report(
     states: StatedPhases = NOTHING_STATED,
     logs: LogOffsets | None = None,
     by_key: bool = False,
+    limits: SwitchLimits,
+    members: Mapping[str, Sequence[str]] = NO_MEMBERS,
 ) -> Report:
     """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
     `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none.
     `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
-    keys choose the target's partition."""
+    keys choose the target's partition. `limits`: what has to hold before a switch. `members`: of groups that have some
+    on the target, by group."""
     seen = _Seen(rows, services, replicas or {}, states, logs or LogOffsets(), at_ms, by_key)
     partitions = tuple(seen.partitions())
     topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, seen.all(GroupStatus)))
@@ -88,7 +96,7 @@ def build_report(
         troubles.append(Trouble("heartbeats", pulse.reason))
     waiting = [row for row in seen.all(LegacyGroup) if row.phase == "waiting"]
     troubles += [Trouble(f"legacy group {row.group}", row.reason) for row in waiting]
-    return Report(
+    report = Report(
         flow=str(flow),
         at_ms=at_ms,
         services=shown,
@@ -101,6 +109,9 @@ def build_report(
         held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
         troubles=tuple(troubles),
     )
+    rows_of_groups, away = seen.all(GroupStatus), seen.logs.troubles
+    blockers = blockers_in(report, flow, groups=rows_of_groups, away=away, members=members, limits=limits)
+    return replace(report, switch_blockers=blockers)
 
 
 @dataclass

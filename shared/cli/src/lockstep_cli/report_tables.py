@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep_cli.formatting import ago, count_text, in_a_cell, in_bytes, in_time, lasting, visible, without_name
+from lockstep_cli.readiness import blockers_as_json
 from lockstep_cli.report import (
     AHEAD_ON_TARGET,
     IN_USE,
@@ -28,6 +29,7 @@ from lockstep_cli.report import (
     SlotLine,
     TopicLine,
 )
+from lockstep_protocol.switch_readiness import Blocker
 
 FEW = 20
 """Lines of a kind that are shown unasked; of more only what they come to."""
@@ -52,6 +54,8 @@ RESTRAINED, BAD, GOOD, FAINT = "yellow", "red", "green", "dim"
 def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) -> dict[str, Any]:
     """The report for programs: its sums, its troubles, and the lines of `sections` (none named: of all)."""
     body: dict[str, Any] = {name: getattr(report, name) for name in PLAIN}
+    body["switch_ready"] = report.switch_ready
+    body["switch_blockers"] = blockers_as_json(report.switch_blockers)
     body["acls"] = None if report.acls is None else asdict(report.acls)
     for name in ("held_back", "troubles"):
         body[name] = [asdict(one) for one in getattr(report, name)]
@@ -89,10 +93,22 @@ def _verdict(report: Report) -> Text:
     return Text(states or "behind by nobody knows how much", RESTRAINED)
 
 
+def _readiness(ready: bool, blockers: Sequence[Blocker]) -> Text:
+    """One line that says whether clients can move to the target, and the first reason why not."""
+    shown = [one for one in blockers if one.blocks is not ready]
+    more = f" (and {len(shown) - 1:,} more)" if len(shown) > 1 else ""
+    why = f"{visible(shown[0].text)}{more}" if shown else ""
+    if ready:
+        return Text.assemble("ready to switch: ", ("yes", GOOD), f"; note: {why}" if why else "")
+    return Text.assemble("ready to switch: ", ("no", BAD), f": {why}")
+
+
 def as_tables(report: Report, sections: Collection[str], *, only_trouble: bool) -> Iterator[RenderableType]:
     """The report for a person: the headline, the sections asked for, and what is in trouble. If none is named, it has
     the total of each section, and those that are short."""
     yield _headline(report)
+    if report.switch_ready is not None:
+        yield _readiness(report.switch_ready, report.switch_blockers)
     if not sections and not only_trouble:
         yield SECTIONS["services"].table("services", report, report.services)
         yield _sums(report)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lockstep_cli.exit_codes import Exit, asynchronous
-from lockstep_cli.options import echo_json, file_argument, output_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
     from lockstep_protocol.rows.state_rows import Row
+    from lockstep_protocol.switch_readiness import Blocker
+    from lockstep_runtime.kafka.admin import Admin
 
 PIPED_WIDTH = 200
 """Columns where standard output is no terminal: wide enough that no name is folded."""
 
 LOOKS_AGAIN_AFTER_S = 2.5
 """A slot writes progress each second. What it has not moved past by then, it does not move past."""
+
+MOST_GROUPS = 50
+"""Groups on the target whose members are asked for: each is a request."""
 
 HELP = """\
 Show how each flow is, from what its services have written down on the target.
@@ -37,6 +42,9 @@ Example:
 Without sections it shows what all of them come to, and those that are short. "Behind" counts what a reader of the
 target cannot read yet: both clusters are asked where their logs end. What cannot be known is shown as "?", in JSON as
 null. "fine" means that every partition copies. Of replicas the group's members are counted.
+
+"Ready to switch" says whether clients can move to the target now, and if not, the first reason. All reasons are in
+JSON, as switch_blockers.
 """
 
 EXIT_CODES = """\b
@@ -60,12 +68,13 @@ Exit codes:
 @click.option("--groups", is_flag=True, help="Every consumer group, and how ready it is to move.")
 @click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
 @timeout_option(10.0, "to reach a cluster")
-@output_option
+@formats_option
 @asynchronous
 async def command(
     file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **asked: bool
 ) -> int:
     from lockstep_cli.flow_selection import choose_flows
+    from lockstep_cli.readiness import blockers_as_json, blockers_without_rows
     from lockstep_cli.report_tables import as_json, as_tables
     from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
@@ -73,21 +82,26 @@ async def command(
     meant = choose_flows(file, flows, every=not flows)
     answers = await asyncio.gather(*(_read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
-    unknown: dict[str, str] = {}
+    unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
-            never_run = ": the flow has never run" if isinstance(answer, TopicMissing) else ""
-            unknown[str(settings.flow)] = f"{answer}{never_run}"
+            never_run = isinstance(answer, TopicMissing)
+            why = f"{answer}: the flow has never run" if never_run else str(answer)
+            unknown[str(settings.flow)] = (why, blockers_without_rows(settings.flow, why, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer
         else:
             reports.append(answer)
     from rich.text import Text
 
-    if output == "json":
+    if output != "text":
         bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
-        bodies += [{"flow": flow, "fine": False, "unknown": why} for flow, why in unknown.items()]
-        echo_json({"flows": bodies})
+        bodies += [
+            {"flow": flow, "fine": False, "unknown": why, "switch_ready": False}
+            | {"switch_blockers": blockers_as_json(blockers)}
+            for flow, (why, blockers) in unknown.items()
+        ]
+        echo_body({"flows": bodies}, output)
     else:
         screen = console()
         for number, report in enumerate(reports):
@@ -95,7 +109,7 @@ async def command(
                 screen.print()
             for part in as_tables(report, sections, only_trouble=only_trouble):
                 screen.print(part)
-        for flow, why in unknown.items():
+        for flow, (why, _) in unknown.items():
             screen.print(Text.assemble((flow, "bold"), "  ", (why, "red")), soft_wrap=True)
     if unknown:
         return Exit.NO_ANSWER
@@ -142,7 +156,18 @@ async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
         states=settings.states,
         logs=logs,
         by_key=settings.data_plane.by_key,
+        limits=settings.switch_limits,
+        members=await _read_members(target, rows),
     )
+
+
+async def _read_members(target: "Admin", rows: "Mapping[str, Row]") -> dict[str, tuple[str, ...]]:
+    """Client ids and hosts of the groups that are in use on the target; nothing of those that we may not describe."""
+    from lockstep_protocol.rows.state_rows import GroupStatus
+
+    in_use = sorted(row.group for row in rows.values() if isinstance(row, GroupStatus) and row.held == "in-use")
+    described = await target.describe_groups(in_use[:MOST_GROUPS])
+    return {name: group.member_names for name, group in described.done.items() if group.members}
 
 
 async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list[str]]:

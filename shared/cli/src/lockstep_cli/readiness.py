@@ -1,0 +1,74 @@
+"""What prevents a switch of clients to the target, by the lines of a flow's report. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lockstep_cli.report import COPIES, Report
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.switch_readiness import (
+    Blocker,
+    FailingPart,
+    SwitchFacts,
+    SwitchLimits,
+    SwitchPartition,
+    SwitchReason,
+    find_blockers,
+)
+
+
+def blockers_in(
+    report: Report,
+    flow: Flow,
+    *,
+    groups: Sequence[GroupStatus],
+    away: Mapping[str, str],
+    members: Mapping[str, Sequence[str]],
+    limits: SwitchLimits,
+) -> tuple[Blocker, ...]:
+    """None of a flow that copies nothing by the file. `away`: why a cluster did not answer, by alias. `members`: of
+    groups on the target, as far as they are known."""
+    if not any(line.service == COPIES for line in report.services):
+        return ()
+    facts = SwitchFacts(
+        partitions=[
+            SwitchPartition(line.topic, line.partition, line.state, line.lag_records, line.lag_ms)
+            for line in report.partitions
+        ],
+        groups=groups,
+        resting=[(part.scope, part.wanted) for part in report.held_back],
+        failing=list(_failing(report, flow, away)),
+        members=members,
+    )
+    return find_blockers(facts, limits)
+
+
+def _failing(report: Report, flow: Flow, away: Mapping[str, str]) -> Iterator[FailingPart]:
+    for alias, why in away.items():
+        yield FailingPart("source" if alias == flow.source else "target", alias, why)
+    for service in report.services:
+        if service.trouble:
+            yield FailingPart("service", service.service, service.trouble)
+    if report.acls is not None and report.acls.trouble:
+        yield FailingPart("service", "acl-sync", report.acls.trouble)
+    if why := next((one.why for one in report.troubles if one.what == "heartbeats"), ""):
+        yield FailingPart("service", "heartbeat", why)
+    for topic in report.topics:
+        if topic.trouble:
+            yield FailingPart("topic", topic.topic, topic.trouble)
+
+
+def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
+    """Of a flow whose state topic cannot be read."""
+    if never_run:
+        return (Blocker(SwitchReason.NOTHING_COPIED, "", "the flow has never run"),)
+    return find_blockers(
+        SwitchFacts(failing=(FailingPart("target", flow.target, why),)), SwitchLimits(max_lag_ms=0, syncs_groups=True)
+    )
+
+
+def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
+    """For programs: the reason is a word of `docs/guides/disaster-recovery.md`."""
+    return [
+        {"reason": one.reason.word, "subject": one.subject, "text": one.text, "blocks": one.blocks} for one in blockers
+    ]
