@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,8 @@ async def _examine(
 
     from lockstep_cli.doctor.examination import Examination
     from lockstep_cli.doctor.finding_lines import plain_lines, styled_lines, verdict
-    from lockstep_cli.doctor.step_display import StepDisplay
+    from lockstep_cli.progress_display import ProgressDisplay
+    from lockstep_cli.work_progress import WorkProgress
 
     logging.getLogger(AIOKAFKA).setLevel(logging.CRITICAL)
     console = Console(highlight=False)
@@ -116,8 +118,13 @@ async def _examine(
         else:
             click.echo("\n".join(plain_lines(category)))
 
-    with StepDisplay() as display:
-        report = await Examination(configuration, flows, options, show, display.begin).run()
+    def begin(step: str, within_s: float) -> None:
+        progress.text, progress.ends_at = step, time.monotonic() + within_s
+        display.show()
+
+    progress = WorkProgress()
+    with ProgressDisplay(lambda: progress) as display:
+        report = await Examination(configuration, flows, options, show, begin).run()
     if output == "text":
         click.echo(verdict(report))
     else:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lockstep_cli.plan.copy_forecast import CopyRate
     from lockstep_cli.plan.flow_facts import FlowFacts
     from lockstep_cli.plan.flow_plan import Plan
-    from lockstep_cli.plan.progress_steps import ProgressSteps
+    from lockstep_cli.work_progress import WorkProgress
 
 HELP = """\
 Show what each flow of FILE would create, alter, grant and copy, and what would go wrong. Nothing is changed, and
@@ -134,8 +134,9 @@ class _Planner:
         from lockstep_cli.plan.effective_settings import read_effective
         from lockstep_cli.plan.flow_reader import FlowReader, with_claims
         from lockstep_cli.plan.plan_builder import build_flow_plan, build_plan
-        from lockstep_cli.plan.progress_steps import ProgressSteps, steps_display
+        from lockstep_cli.progress_display import ProgressDisplay
         from lockstep_cli.services import served_flows
+        from lockstep_cli.work_progress import WorkProgress
         from lockstep_protocol.names import Flow
         from lockstep_runtime.util.clock import now_ms
 
@@ -145,10 +146,10 @@ class _Planner:
         if not meant:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}
-        steps = ProgressSteps()
+        steps = WorkProgress("reaching the clusters")
         facts: list[FlowFacts] = []
         rates: list[CopyRate | None] = []
-        async with steps_display(steps):
+        with ProgressDisplay(lambda: steps):
             for settings in meant:
                 opposite = Flow(settings.flow.target, settings.flow.source) in enabled
                 reader = FlowReader(settings, steps, self._timeout, opposite=opposite)
@@ -162,7 +163,7 @@ class _Planner:
         ]
         return build_plan(str(file), now_ms(), version("lockstep-cli"), flows)
 
-    async def _given_rate(self, facts: "FlowFacts", steps: "ProgressSteps") -> "tuple[CopyRate | None, str]":
+    async def _given_rate(self, facts: "FlowFacts", steps: "WorkProgress") -> "tuple[CopyRate | None, str]":
         from lockstep_cli.plan.copy_forecast import CopyRate
         from lockstep_cli.plan.log_reader import measured_rate
 

@@ -19,8 +19,8 @@ from lockstep_cli.plan.flow_plan import MissingRight
 from lockstep_cli.plan.group_reader import GroupReading, read_groups
 from lockstep_cli.plan.log_reader import read_logs
 from lockstep_cli.plan.position_reader import Positions, read_positions
-from lockstep_cli.plan.progress_steps import ProgressSteps
 from lockstep_cli.plan.topic_reader import TopicReading, check_creations, missing_control_topics, read_topics
+from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, TO_GRANT, source_grants, target_grants
 from lockstep_protocol.offsets import TopicPartition
@@ -37,7 +37,7 @@ UNHEARD = logging.NullHandler()
 class FlowReader:
     """Of one flow. `timeout`: seconds to reach a cluster; `opposite`: the file has the flow in the other direction."""
 
-    def __init__(self, settings: FlowSettings, steps: ProgressSteps, timeout: float, *, opposite: bool = False) -> None:
+    def __init__(self, settings: FlowSettings, steps: WorkProgress, timeout: float, *, opposite: bool = False) -> None:
         logging.getLogger("aiokafka").addHandler(UNHEARD)
         self._settings = settings
         self._opposite = opposite

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lockstep_cli.plan.flow_plan import PlannedGroup
-from lockstep_cli.plan.progress_steps import ProgressSteps
+from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
@@ -37,7 +37,7 @@ class GroupReading:
     remark: str = ""
 
 
-async def read_groups(settings: FlowSettings, source: Admin, target: Admin, steps: ProgressSteps) -> GroupReading:
+async def read_groups(settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress) -> GroupReading:
     """Every group that reads mirrored topics, sorted; and those of other protocols that the filter selects. Raises
     ClusterUnreachable."""
     if not settings.checkpoint.enabled:
@@ -76,7 +76,7 @@ async def _other_protocols(settings: FlowSettings, listed: Mapping[str, str]) ->
 
 
 async def _read_readers(
-    settings: FlowSettings, source: Admin, names: list[str], steps: ProgressSteps
+    settings: FlowSettings, source: Admin, names: list[str], steps: WorkProgress
 ) -> list[PlannedGroup]:
     """Those of the groups that read mirrored topics. Those that the filter selects have no fate yet."""
     rule = checkpoint_rule(settings)

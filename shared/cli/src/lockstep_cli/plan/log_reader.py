@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lockstep_cli.plan.copy_forecast import CopyRate
 from lockstep_cli.plan.flow_facts import LogFacts
-from lockstep_cli.plan.progress_steps import ProgressSteps
+from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_protocol import offsets
@@ -43,7 +43,7 @@ BATCH_FRAME = 12
 
 
 async def read_logs(
-    settings: FlowSettings, source: Admin, partitions: Iterable[offsets.TopicPartition], steps: ProgressSteps
+    settings: FlowSettings, source: Admin, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
 ) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
     """The logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that. Raises
     ClusterError."""

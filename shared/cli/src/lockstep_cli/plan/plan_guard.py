@@ -55,8 +55,8 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     from lockstep_cli.plan.effective_settings import read_effective
     from lockstep_cli.plan.flow_reader import FlowReader
     from lockstep_cli.plan.plan_builder import cluster_basis
-    from lockstep_cli.plan.progress_steps import ProgressSteps
     from lockstep_cli.services import served_flows
+    from lockstep_cli.work_progress import WorkProgress
     from lockstep_runtime.util.errors import ClusterError
 
     body = read_body(plan)
@@ -74,7 +74,7 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
         for name, one in planned.items():
             then = read_basis(plan, one.get("source")), read_basis(plan, one.get("target"))
             try:
-                topics = await FlowReader(flows[name], ProgressSteps(), timeout).topics()
+                topics = await FlowReader(flows[name], WorkProgress(), timeout).topics()
             except ClusterError as why:
                 raise CannotUse(f"{plan} cannot be checked: {why}") from why
             changes += basis_changes(then[0], cluster_basis(topics.source))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from lockstep_cli.plan.changes import lowered
 from lockstep_cli.plan.flow_facts import RELIED_ON, ClusterState, ConfigChange, ControlTopicFacts, TopicFacts
 from lockstep_cli.plan.flow_plan import MissingRight
-from lockstep_cli.plan.progress_steps import ProgressSteps
+from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import remedy_command
 from lockstep_config.flow.mirroring_rules import topic_rules
@@ -52,7 +52,7 @@ class CreationCheck:
     rights: list[MissingRight] = field(default_factory=list)
 
 
-async def read_topics(settings: FlowSettings, source: Admin, target: Admin, steps: ProgressSteps) -> TopicReading:
+async def read_topics(settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress) -> TopicReading:
     """Raises ClusterError."""
     steps.begin(f"{settings.flow}: listing topics", 4)
     ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
@@ -133,7 +133,7 @@ class _ConfigReading:
         self.changes: list[ConfigChange] = []
         self.failed: dict[str, str] = {}
 
-    async def read(self, source: Admin, target: Admin, steps: ProgressSteps, flow: str) -> None:
+    async def read(self, source: Admin, target: Admin, steps: WorkProgress, flow: str) -> None:
         steps.begin(f"{flow}: reading configs", -(-len(self._described) // CHANGED_AT_ONCE))
         async for piece in source.config_pieces(self._described):
             self.failed |= {name: str(why) for name, why in piece.troubles().items()}
