@@ -19,10 +19,11 @@ from click.testing import CliRunner
 
 from lockstep_cli import command_client, watch
 from lockstep_cli.command_request import CommandReply
+from lockstep_cli.command_runner import exit_with
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.check import Category
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
-from lockstep_cli.exit_codes import CannotUse, exit_with
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.handback import plan_hand_back
 from lockstep_cli.migration import MigrationState
 from lockstep_cli.offset_location import offset_location

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
+from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor import command as doctor
-from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import file_argument, run_options
 from lockstep_cli.plan import command as plan
 from lockstep_runtime.http.access import AccessPolicy

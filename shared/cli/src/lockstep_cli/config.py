@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import CannotUse, Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import Given, configuration_argument, echo_json, output_option
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lockstep_cli.exit_codes import asynchronous
+from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_options, output_option
 from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 

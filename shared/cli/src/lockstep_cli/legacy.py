@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lockstep_cli.exit_codes import asynchronous
+from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.options import run_options
 from lockstep_runtime.http.access import AccessPolicy
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import CannotUse, Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import echo_json, file_argument, flow_option, gathered, output_option, timeout_option
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.control_commands import EXIT_CODES
-from lockstep_cli.exit_codes import asynchronous
 from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_option, gathered, output_option
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lockstep_cli.exit_codes import Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import echo_json, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:

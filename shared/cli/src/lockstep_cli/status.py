@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:

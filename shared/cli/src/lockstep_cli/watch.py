@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import file_argument, output_option
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor.check import Category
 from lockstep_cli.doctor.options import DoctorOptions
-from lockstep_cli.exit_codes import CannotUse, asynchronous
+from lockstep_cli.exit_codes import TERMINATED, CannotUse
 from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:
@@ -46,9 +47,6 @@ Exit codes:
   1  something failed
   2  FILE or the arguments cannot be used
   4  nothing failed, and something could not be checked"""
-
-TERMINATED = 143
-"""After SIGTERM, the shell's for it."""
 
 AIOKAFKA = "aiokafka"
 """Its warnings about a connection are findings here."""

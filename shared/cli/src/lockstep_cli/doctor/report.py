@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_cli.doctor.check import Category, CheckFinding, Result
-
-ALL_WELL, SOMETHING_FAILED, NOT_ALL_CHECKED = 0, 1, 4
+from lockstep_cli.exit_codes import Exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +32,17 @@ class DoctorReport:
         return Counter(one.result for one in self._findings())
 
     @property
-    def exit_code(self) -> int:
+    def exit_code(self) -> Exit:
         """A failure counts more than what could not be checked; warnings do not count."""
         counts = self.counts
         if counts[Result.FAILED]:
-            return SOMETHING_FAILED
-        return NOT_ALL_CHECKED if counts[Result.UNKNOWN] else ALL_WELL
+            return Exit.TROUBLE
+        return Exit.NOT_VERIFIED if counts[Result.UNKNOWN] else Exit.FINE
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "success": self.exit_code == ALL_WELL,
+            "success": self.exit_code == Exit.FINE,
             "categories": [
                 {"name": one.category.value, "checks": [finding.as_json() for finding in one.findings]}
                 for one in self.categories

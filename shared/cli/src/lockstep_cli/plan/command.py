@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.exit_codes import CannotUse, Exit, asynchronous
+from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.exit_codes import CHANGES, CannotUse, Exit
 from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
 
 if TYPE_CHECKING:
@@ -112,10 +113,6 @@ def _exit_code(plan: "Plan", detailed: bool) -> int:
         return Exit.TROUBLE
     changes = found.create or found.alter or found.delete or found.begin
     return CHANGES if detailed and changes else Exit.FINE
-
-
-CHANGES = 2
-"""The exit code that says that there is something to do."""
 
 
 class _Planner:

@@ -1,0 +1,48 @@
+"""How commands end: what went wrong as a sentence on standard error, and an exit code."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec
+
+import click
+
+from lockstep_cli.exit_codes import INTERRUPTED, CannotUse, Exit
+
+P = ParamSpec("P")
+
+
+def exit_with(work: Coroutine[Any, Any, int]) -> None:
+    """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
+    without a traceback."""
+    from lockstep_config import ConfigurationError
+    from lockstep_config.keys.python_classes import ClassFailed
+    from lockstep_protocol.rows.row import NewerVersion
+    from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
+
+    code: int
+    try:
+        code = asyncio.run(work)
+    except (CannotUse, ConfigurationError) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.USAGE
+    except (ClusterUnreachable, NotAppended, TopicMissing) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.NO_ANSWER
+    except (ClassFailed, ClusterError, NewerVersion) as exc:
+        click.echo(str(exc), err=True)
+        code = Exit.TROUBLE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(int(code))
+
+
+def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
+    """A command that is a coroutine, and returns its exit code (`exit_with`)."""
+
+    @wraps(command)
+    def ending(*args: P.args, **kwargs: P.kwargs) -> None:
+        exit_with(command(*args, **kwargs))
+
+    return ending
