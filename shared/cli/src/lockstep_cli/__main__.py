@@ -5,7 +5,18 @@ from pathlib import Path
 
 import click
 
-from lockstep_cli import config, control_commands, legacy, migrate_commands, offsets, probe, rack, status, watch
+from lockstep_cli import (
+    completion,
+    config,
+    control_commands,
+    legacy,
+    migrate_commands,
+    offsets,
+    probe,
+    rack,
+    status,
+    watch,
+)
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor import command as doctor
 from lockstep_cli.options import file_argument, run_options
@@ -19,6 +30,7 @@ from lockstep_runtime.http.access import AccessPolicy
         status.command,
         watch.command,
         config.command,
+        completion.command,
         doctor.command,
         plan.command,
         probe.command,

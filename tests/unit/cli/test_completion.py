@@ -1,0 +1,119 @@
+"""`lockstep completion`: each shell that is here completes with the script it prints."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+
+BASH = """
+source {script}
+complete -p lockstep
+COMP_WORDS=({words}) COMP_CWORD={last}
+_lockstep_completion lockstep
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+ZSH = """
+compdef() {{ print "compdef $@" }}
+_describe() {{ eval "print -l -- \\${{(@)$3}}" }}
+compadd() {{ print -l -- $@ }}
+compstate=()
+source {script}
+words=({words}) CURRENT={number}
+_lockstep_completion
+"""
+FISH = """
+source {script}
+complete --do-complete '{line}'
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """With `lockstep` on the PATH: this checkout's, by its own name."""
+    program = tmp_path / "bin" / "lockstep"
+    program.parent.mkdir()
+    code = "from lockstep_cli.__main__ import main; main(prog_name='lockstep')"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+
+
+def complete(shell: str, line: str, environment: dict[str, str], folder: Path) -> list[str]:
+    """What the shell says that the last word of the line may become."""
+    place = shutil.which(shell)
+    if place is None:
+        pytest.skip(f"there is no {shell} here")
+    script = folder / "script"
+    with script.open("wb") as out:
+        subprocess.run(["lockstep", "completion", shell], stdout=out, env=environment, check=True)
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    template = {"bash": BASH, "zsh": ZSH, "fish": FISH}[shell]
+    program = template.format(script=script, words=quoted, last=len(words) - 1, number=len(words), line=line)
+    done = subprocess.run([place, "-c", program], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_with_the_script_completes_a_command(shell: str, environment: dict[str, str], tmp_path: Path) -> None:
+    found = complete(shell, "lockstep st", environment, tmp_path)
+    named = {line.partition("\t")[0].partition(":")[0] for line in found}
+    assert {"status", "stop"} <= named
+    assert "pause" not in named
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("lockstep offsets re", ["reset"]),
+        ("lockstep doctor --ban", ["--bandwidth"]),
+        ("lockstep status mm2.properties --output j", ["json"]),
+        ("lockstep completion z", ["zsh"]),
+    ],
+)
+def test_bash_completes_subcommands_options_and_values(
+    line: str, expected: list[str], environment: dict[str, str], tmp_path: Path
+) -> None:
+    registered, *found = complete("bash", line, environment, tmp_path)
+    assert "-F _lockstep_completion" in registered
+    assert found == expected
+
+
+def test_file_argument_is_left_to_the_shell(environment: dict[str, str]) -> None:
+    asked = {
+        **environment,
+        "_LOCKSTEP_COMPLETE": "bash_complete",
+        "COMP_WORDS": "lockstep status mm2",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(["lockstep"], capture_output=True, text=True, env=asked, check=True)
+    assert done.stdout == "file,mm2\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "registers"),
+    [
+        ("bash", "complete -o nosort -F _lockstep_completion lockstep"),
+        ("zsh", "#compdef lockstep"),
+        ("fish", "complete --no-files --command lockstep"),
+    ],
+)
+def test_script_of_a_shell_has_its_function(shell: str, registers: str) -> None:
+    answer = CliRunner().invoke(main, ["completion", shell])
+    assert answer.exit_code == 0
+    assert registers in answer.output
+    assert "_lockstep_completion" in answer.output
+    assert f"_LOCKSTEP_COMPLETE={shell}_complete" in answer.output
+
+
+def test_completion_of_another_shell_is_refused_in_a_sentence() -> None:
+    answer = CliRunner().invoke(main, ["completion", "csh"])
+    assert answer.exit_code == 2
+    assert "'csh' is not one of 'bash', 'zsh', 'fish'" in answer.stderr
