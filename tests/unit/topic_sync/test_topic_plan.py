@@ -17,6 +17,7 @@ from lockstep_protocol.topic_plan import (
     TopicSyncPlan,
     heartbeats_note,
     partition_plan,
+    possible_factor,
     selected,
 )
 from tests.support.topic_settings import NAMES, PREFIXED
@@ -293,3 +294,8 @@ def test_copies_within_one_cluster_are_not_copied_again(
         if names == before:
             return
     raise AssertionError(f"{len(names)} topics, and still more")
+
+
+@pytest.mark.parametrize(("wanted", "brokers", "factor"), [(3, 5, 3), (3, 3, 3), (3, 1, 1), (-1, 3, -1)])
+def test_possible_factor_is_never_above_the_brokers(wanted: int, brokers: int, factor: int) -> None:
+    assert possible_factor(wanted, brokers) == factor

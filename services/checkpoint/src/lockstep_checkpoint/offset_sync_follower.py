@@ -10,7 +10,7 @@ from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import CompactedTopic
-from lockstep_runtime.kafka.control_topics import offset_syncs_topic
+from lockstep_runtime.kafka.control_topics import offset_syncs_topic, service_topics
 from lockstep_runtime.kafka.topic_reader import Record
 
 
@@ -18,17 +18,17 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
     """Keeps a store in step with one offset-syncs topic."""
 
     def __init__(self, ctx: FlowContext, keep_only_newest: Callable[[], bool]) -> None:
-        plane = ctx.settings.data_plane
+        plane, topic = ctx.settings.data_plane, offset_syncs_topic(ctx.settings)
         super().__init__(
             ctx.source if plane.offset_syncs_location == "source" else ctx.target,
             lambda: client_settings.offset_syncs_consumer(
                 ctx.settings, f"offset-syncs-{plane.offset_syncs_location}-consumer"
             ),
-            offset_syncs_topic(ctx.settings),
+            topic,
             ctx.log,
             ctx.rounds.troubles,
             name="offset syncs",
-            create=plane.emit_offset_syncs,
+            create=topic in (one for _, one in service_topics(ctx.settings, ctx.service)),
         )
         self._keep_only_newest = keep_only_newest
         self.malformed = 0

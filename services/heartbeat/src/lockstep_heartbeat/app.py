@@ -17,7 +17,7 @@ from lockstep_protocol.mm2_codec import encode_heartbeat
 from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, heartbeats_topic
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
 
@@ -107,7 +107,8 @@ class Heartbeats:
         if self._topic_there:
             return
         ctx = self._ctx
-        for name in await ensure_control_topics(ctx.target, [heartbeats_topic(ctx.settings)]):
+        wanted = [topic for _, topic in service_topics(ctx.settings, ctx.service)]
+        for name in await ensure_control_topics(ctx.target, wanted):
             await ctx.event("TopicCreated", name, f"{name} on {ctx.target.alias}", partitions=1)
         self._topic_there = True
 

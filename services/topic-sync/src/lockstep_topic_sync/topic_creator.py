@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs
+from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, possible_factor
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_topic_sync import apply
 from lockstep_topic_sync.config_sync import ConfigSync
@@ -63,10 +63,9 @@ class TopicCreator:
 
     async def _replication_factor(self, rules: Rules) -> int:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
-        if wanted <= brokers:
-            return wanted
-        if not self._lowered:
+        factor = possible_factor(wanted, brokers)
+        if factor < wanted and not self._lowered:
             self._lowered = True
             text = f"new topics on {self._ctx.target.alias}: {wanted} wanted, {brokers} broker(s) there"
             await self._ctx.event("ReplicationFactorLowered", text=text, wanted=wanted, brokers=brokers)
-        return brokers
+        return factor

@@ -1,6 +1,7 @@
 """How commands end: what went wrong as a sentence on standard error, and an exit code."""
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -12,6 +13,9 @@ from lockstep_cli.exit_codes import INTERRUPTED, CannotUse, Exit
 
 P = ParamSpec("P")
 
+QUIET = "aiokafka"
+"""What it logs of a connection is raised too, and standard error is for sentences."""
+
 
 def exit_with(work: Coroutine[Any, Any, int]) -> None:
     """Run `work`, and end the process with the exit code it returns, or with that of what went wrong. Ctrl-C ends it
@@ -21,6 +25,7 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     from lockstep_protocol.rows.row import NewerVersion
     from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
 
+    logging.getLogger(QUIET).setLevel(logging.CRITICAL + 1)
     code: int
     try:
         code = asyncio.run(work)

@@ -185,6 +185,12 @@ def partition_plan(
     return TopicSyncPlan(tuple(create), tuple(grow))
 
 
+def possible_factor(wanted: int, brokers: int) -> int:
+    """The replication factor that a topic is created with: never more than there are brokers. -1, the brokers' own
+    default, stays."""
+    return min(wanted, brokers)
+
+
 def creation_configs(rules: Rules, configs: Iterable[TopicConfig]) -> dict[str, str]:
     """Configs a new remote topic is created with: what the source's topic does not leave at its default, filtered.
 

@@ -40,7 +40,7 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
 )
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, offset_syncs_topic, source_offsets_topic
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
 from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, ShutdownRequested
@@ -196,14 +196,10 @@ class Driver:
     # -- beginning -----------------------------------------------------------------------------------------------------
 
     async def _control_topics(self) -> None:
-        settings, plane = self.ctx.settings, self.ctx.settings.data_plane
-        wanted = [(self.ctx.target, source_offsets_topic(settings.control))]
-        if plane.emit_offset_syncs:
-            at_source = plane.offset_syncs_location == "source"
-            wanted.append((self.ctx.source if at_source else self.ctx.target, offset_syncs_topic(settings)))
-        for admin, topic in wanted:
-            for name in await ensure_control_topics(admin, [topic]):
-                self.ctx.log.info("control topic created", f"{name} on {admin.alias}", topic=name)
+        clusters = {admin.alias: admin for admin in (self.ctx.source, self.ctx.target)}
+        for alias, topic in service_topics(self.ctx.settings, self.ctx.service):
+            for name in await ensure_control_topics(clusters[alias], [topic]):
+                self.ctx.log.info("control topic created", f"{name} on {alias}", topic=name)
 
     def _new_spec(self, slot: int) -> SlotSpec:
         """What the next run of a slot is given."""

@@ -1,7 +1,6 @@
 """`lockstep doctor`: the command."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -47,9 +46,6 @@ Exit codes:
   1  something failed
   2  FILE or the arguments cannot be used
   4  nothing failed, and something could not be checked"""
-
-AIOKAFKA = "aiokafka"
-"""Its warnings about a connection are findings here."""
 
 
 @click.command(name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES)
@@ -103,7 +99,6 @@ async def _examine(
     from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_cli.work_progress import WorkProgress
 
-    logging.getLogger(AIOKAFKA).setLevel(logging.CRITICAL)
     console = Console(highlight=False)
 
     def show(category: "CategoryFindings") -> None:

@@ -17,6 +17,7 @@ from lockstep_cli.plan.flow_plan import (
     TOPIC,
     PlannedChange,
 )
+from lockstep_protocol.topic_plan import possible_factor
 
 
 def planned_changes(facts: FlowFacts) -> tuple[PlannedChange, ...]:
@@ -63,7 +64,7 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
                 name=new.target,
                 source=new.source,
                 partitions=new.partitions,
-                replication_factor=lowered(wanted, target.brokers),
+                replication_factor=possible_factor(wanted, target.brokers),
                 configs={} if known is None else dict(known.own),
             )
     for grown in facts.partitions.grow:
@@ -77,11 +78,6 @@ def _topics(facts: FlowFacts) -> Iterator[PlannedChange]:
             after=str(grown.total),
             partitions=grown.total,
         )
-
-
-def lowered(factor: int, brokers: int) -> int:
-    """A replication factor as topics are created with it: never more than there are brokers."""
-    return min(factor, brokers)
 
 
 def _configs(facts: FlowFacts) -> Iterator[PlannedChange]:
@@ -121,6 +117,6 @@ def _control_topics(facts: FlowFacts) -> Iterator[PlannedChange]:
             cluster=one.alias,
             name=one.name,
             partitions=one.partitions,
-            replication_factor=lowered(one.replication_factor, brokers[one.alias]),
+            replication_factor=possible_factor(one.replication_factor, brokers[one.alias]),
             configs=dict(one.configs),
         )

@@ -5,7 +5,6 @@ cannot be reached ends the reading.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -30,15 +29,11 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 T = TypeVar("T")
 
-UNHEARD = logging.NullHandler()
-"""For what client libraries log: all that counts is raised too, and standard error is for sentences."""
-
 
 class FlowReader:
     """Of one flow. `timeout`: seconds to reach a cluster; `opposite`: the file has the flow in the other direction."""
 
     def __init__(self, settings: FlowSettings, steps: WorkProgress, timeout: float, *, opposite: bool = False) -> None:
-        logging.getLogger("aiokafka").addHandler(UNHEARD)
         self._settings = settings
         self._opposite = opposite
         self._steps = steps

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lockstep_cli.plan.changes import lowered
 from lockstep_cli.plan.flow_facts import RELIED_ON, ClusterState, ConfigChange, ControlTopicFacts, TopicFacts
 from lockstep_cli.plan.flow_plan import MissingRight
+from lockstep_cli.services import SERVICES
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import remedy_command
@@ -19,12 +19,13 @@ from lockstep_protocol.topic_plan import (
     alterations,
     creation_configs,
     partition_plan,
+    possible_factor,
     selected,
 )
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import together
 from lockstep_runtime.kafka.admin_types import NewTopic, Outcome, TopicDescription
-from lockstep_runtime.kafka.control_topics import needed_topics
+from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics, service_topics
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
 
@@ -163,6 +164,17 @@ def _relied_on(configs: Iterable[TopicConfig]) -> dict[str, str]:
     return {one.name: one.value for one in configs if one.name in RELIED_ON}
 
 
+def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
+    """Every topic of ours and of MM2 that the services of the flow create when they start, each once, with the alias of
+    the cluster."""
+    control = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
+    needed = [(settings.flow.target, one) for one in control]
+    for service, is_needed in SERVICES.items():
+        if is_needed(settings):
+            needed += [one for one in service_topics(settings, service) if one not in needed]
+    return tuple(needed)
+
+
 def missing_control_topics(settings: FlowSettings, names: Mapping[str, Mapping[str, int]]) -> list[ControlTopicFacts]:
     """Topics of the flow's own that are not there; `names` are those of each cluster, by its alias."""
     return [
@@ -177,7 +189,7 @@ async def check_creations(
 ) -> CreationCheck:
     """Ask for every new topic whether it would be created; nothing is. Raises ClusterUnreachable."""
     check = CreationCheck()
-    factor = lowered(settings.topic_sync.replication_factor, reading.target.brokers)
+    factor = possible_factor(settings.topic_sync.replication_factor, reading.target.brokers)
     facts = reading.source.topics
     wanted = {settings.flow.target: dict[str, NewTopic](), settings.flow.source: dict[str, NewTopic]()}
     for new in reading.partitions.create:
@@ -185,7 +197,7 @@ async def check_creations(
         wanted[settings.flow.target][new.target] = NewTopic(new.target, new.partitions, factor, configs)
     brokers = {settings.flow.source: reading.source.brokers, settings.flow.target: reading.target.brokers}
     for one in control:
-        factor = lowered(one.replication_factor, brokers[one.alias])
+        factor = possible_factor(one.replication_factor, brokers[one.alias])
         wanted[one.alias][one.name] = NewTopic(one.name, one.partitions, factor, dict(one.configs))
     for alias, topics in wanted.items():
         outcome = await clusters[alias].create_topics(list(topics.values()), validate_only=True)

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from lockstep_config.flow.model import ControlSettings, FlowSettings
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, commands_topic, events_topic, state_topic
+from lockstep_protocol.topic_plan import possible_factor
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
 
@@ -82,23 +83,19 @@ def heartbeats_topic(settings: FlowSettings) -> ControlTopic:
     return ControlTopic(settings.policy.heartbeats_topic(), 1, settings.heartbeat.topic_replication_factor)
 
 
-def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...]:
-    """Every topic of ours and of MM2 that the services of the flow create when they start, with the alias of the
-    cluster. The quarantine topic is not among them: the first refused record creates it."""
-    flow, plane = settings.flow, settings.data_plane
-    copies = settings.enabled and plane.enabled
-    needed = [
-        (flow.target, topic) for topic in flow_topics(flow, settings.group_id, settings.control.replication_factor)
-    ]
-    if copies:
-        needed.append((flow.target, source_offsets_topic(settings.control)))
-    if copies and plane.emit_offset_syncs:
-        needed.append((settings.offset_syncs_cluster, offset_syncs_topic(settings)))
-    if settings.checkpoint.enabled:
-        needed.append((flow.target, checkpoints_topic(settings)))
-    if settings.heartbeat.enabled:
-        needed.append((flow.target, heartbeats_topic(settings)))
-    return tuple(needed)
+def service_topics(settings: FlowSettings, service: str) -> tuple[tuple[str, ControlTopic], ...]:
+    """What a service creates when it starts, beside the topics that every service of a flow needs, with the alias of
+    the cluster. The quarantine topic is not among them: the first refused record creates it."""
+    target, emits = settings.flow.target, settings.data_plane.emit_offset_syncs
+    syncs = [(settings.offset_syncs_cluster, offset_syncs_topic(settings))] if emits else []
+    match service:
+        case "data-plane":
+            return ((target, source_offsets_topic(settings.control)), *syncs)
+        case "checkpoint":
+            return ((target, checkpoints_topic(settings)), *syncs)
+        case "heartbeat":
+            return ((target, heartbeats_topic(settings)),)
+    return ()
 
 
 async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) -> tuple[str, ...]:
@@ -123,7 +120,10 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
                 },
             )
     outcome = await admin.create_topics(
-        [NewTopic(t.name, t.partitions, min(t.replication_factor, brokers), t.creation_configs) for t in missing]
+        [
+            NewTopic(t.name, t.partitions, possible_factor(t.replication_factor, brokers), t.creation_configs)
+            for t in missing
+        ]
     )
     for trouble in outcome.troubles().values():
         if not Admin.existed(trouble):

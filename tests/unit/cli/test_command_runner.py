@@ -1,0 +1,58 @@
+"""How a command ends: with one sentence and the exit code of what went wrong."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from lockstep_cli.command_runner import exit_with
+from lockstep_cli.exit_codes import INTERRUPTED, CannotUse, Exit
+from lockstep_config import ConfigurationError
+from lockstep_config.text.config_errors import Problem
+from lockstep_protocol.rows.row import NewerVersion
+from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted, TopicMissing
+
+
+async def fail(trouble: BaseException) -> int:
+    raise trouble
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (CannotUse("--rate and --measure exclude each other"), Exit.USAGE),
+        (ConfigurationError([Problem(Path("mm2.properties"), 3, "topics", "is empty")]), Exit.USAGE),
+        (ClusterUnreachable("A", "a:9092", "no broker answered"), Exit.NO_ANSWER),
+        (TopicMissing("B", "orders"), Exit.NO_ANSWER),
+        (NotPermitted("B", "describe", "the cluster"), Exit.TROUBLE),
+        (NewerVersion("partition/t/0", 9, 1), Exit.TROUBLE),
+    ],
+)
+def test_trouble_of_a_command_is_one_sentence_and_a_code(
+    trouble: BaseException, code: Exit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        exit_with(fail(trouble))
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err) == (code, "", f"{trouble}\n")
+
+
+def test_interrupted_command_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        exit_with(fail(KeyboardInterrupt()))
+    assert (ended.value.code, capsys.readouterr().err) == (INTERRUPTED, "")
+
+
+def test_client_library_logs_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    async def connect() -> int:
+        logging.getLogger("aiokafka.conn").error("Unable connect to node with id 1")
+        return Exit.FINE
+
+    library = logging.getLogger("aiokafka")
+    level = library.level
+    try:
+        with pytest.raises(SystemExit):
+            exit_with(connect())
+        assert capsys.readouterr().err == ""
+    finally:
+        library.setLevel(level)
