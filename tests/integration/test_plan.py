@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from lockstep_config.credentials.permissions import Grant
 from lockstep_protocol.mm2_codec import encode_source_progress
 from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import PartitionProgress, Row, Wanted
 from lockstep_protocol.schemas import schema
 from tests.conftest import GuardedPair
 from tests.support.clusters import (
@@ -212,6 +212,54 @@ def test_flow_that_runs_has_nothing_to_do(planned: Planned) -> None:
     finally:
         run.kill()
     assert "nothing to copy" in planned.plan("--detailed-exitcode")
+
+
+def test_parts_that_are_paused_or_stopped_are_shown(planned: Planned) -> None:
+    topic = planned.topic(records=5)
+    assert planned.only()["held_back"] == []
+    state = next(one for one in planned.only()["changes"] if one["name"] == state_topic(planned.flow))
+    create_topic(planned.target, state["name"], configs=state["configs"])
+    planned.write_rows(
+        Wanted(scope="connector:MirrorCheckpointConnector", phase="stopped"),
+        Wanted(scope=f"topic:{topic}", phase="paused"),
+        Wanted(scope="slot:0", phase="running"),
+    )
+    assert planned.only()["held_back"] == [
+        {"scope": "connector:MirrorCheckpointConnector", "wanted": "stopped"},
+        {"scope": f"topic:{topic}", "wanted": "paused"},
+    ]
+    assert f"  topic:{topic} is paused\n" in planned.plan()
+
+
+def test_heartbeats_are_planned_before_their_topic_is_there(planned: Planned, tmp_path: Path) -> None:
+    """Each flow writes heartbeats to its target, and the opposite one mirrors them from there."""
+    for cluster, topics in zip((planned.source, planned.target), planned.names(), strict=True):
+        if "heartbeats" in topics:  # of another test
+            delete_topic(cluster, "heartbeats")
+    away, back = planned.flow, Flow(planned.flow.target, planned.flow.source)
+    file = two_cluster_file(
+        tmp_path,
+        (away.source, planned.source),
+        (away.target, planned.target),
+        f"{away}.enabled = true",
+        f"{back}.enabled = true",
+        f"topics = {planned.mark}-.*",
+        *FACTORS,
+        "heartbeats.topic.replication.factor = 1",
+    )
+    both = replace(planned, file=file)
+    before = planned.names()
+    plans = {one["flow"]: one for one in both.body("--rate", "1MB/s")["flows"]}
+    assert planned.names() == before
+    for flow in (away, back):
+        found = {one["name"]: one for one in plans[str(flow)]["changes"]}
+        written, mirrored = found["heartbeats"], found[f"{flow.source}.heartbeats"]
+        assert (written["kind"], written["cluster"]) == ("control-topic", flow.target)
+        assert (mirrored["kind"], mirrored["source"], mirrored["partitions"]) == ("topic", "heartbeats", 1)
+        assert mirrored["configs"]["cleanup.policy"] == "compact"
+        (copied,) = [one for one in plans[str(flow)]["copy"]["topics"] if one["topic"] == "heartbeats"]
+        assert (copied["records"], copied["bytes"], copied["seconds"]) == (0, 0, 0.0)
+        assert "heartbeats" not in plans[str(flow)]["source"]["topics"], "a plan does not rely on what is not there"
 
 
 # -- MirrorMaker 2 -----------------------------------------------------------------------------------------------------

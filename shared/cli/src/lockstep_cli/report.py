@@ -185,10 +185,12 @@ class AclLine:
 
 @dataclass(frozen=True, slots=True)
 class PausedPart:
-    """Something that an operator or the file paused or stopped (`wanted`)."""
+    """Something that an operator or the file paused or stopped."""
 
     scope: str
+    """Such as `topic:orders` or `connector:MirrorSourceConnector`."""
     wanted: str
+    """`paused` | `stopped`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lockstep_cli.plan.topic_reader import needed_topics
+from lockstep_cli.plan.topic_reader import coming_topics, needed_topics
 from lockstep_cli.services import SERVICES
 from lockstep_runtime.kafka.control_topics import service_topics
 from tests.support.plan_facts import settings_for
@@ -40,3 +40,11 @@ def test_topic_that_two_services_create_is_needed_once() -> None:
     owners = [name for name in SERVICES if SYNCS in [(a, one.name) for a, one in service_topics(settings, name)]]
     assert owners == ["data-plane", "checkpoint"]
     assert [(alias, one.name) for alias, one in needed_topics(settings)].count(SYNCS) == 1
+
+
+def test_coming_topics_are_those_of_all_flows_by_cluster() -> None:
+    both = settings_for("A->B.emit.heartbeats.enabled = false"), settings_for()
+    found = coming_topics(both)
+    assert found.keys() == {"A", "B"}
+    assert list(found["A"]) == ["mm2-offset-syncs.B.internal"]
+    assert found["B"].keys() >= {"heartbeats", "A.checkpoints.internal"}

@@ -12,6 +12,7 @@ from lockstep_cli.plan.flow_facts import FlowFacts, ReachedPosition
 from lockstep_cli.plan.flow_plan import MIRROR_MAKER, MissingRight, PlannedGroup
 from lockstep_cli.plan.plan_builder import build_flow_plan, build_plan
 from lockstep_cli.plan.plan_display import SHOWN, comparison_parts, plan_parts, summary_line
+from lockstep_cli.report import PausedPart
 from lockstep_protocol.topic_plan import Create, Selection, TopicSyncPlan
 from tests.support.plan_facts import HOUR_MS, cluster, facts, log, settings_for, topic
 
@@ -133,3 +134,15 @@ def test_comparison_names_files_and_values() -> None:
     assert text.endswith("1 setting differs, 1 line of the plan\n")
     same = printed(comparison_parts(compare(one, one), terminal=False))
     assert same == "mm2.properties and mm2.properties have the same effect\n"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_plan_of_a_flow_that_is_held_back_shows_what_and_how(terminal: bool) -> None:
+    parts = PausedPart("connector:MirrorSourceConnector", "stopped"), PausedPart("topic:orders", "paused")
+    text = shown(facts(settings_for(), held_back=parts), terminal=terminal)
+    assert "Paused or stopped\n  connector:MirrorSourceConnector is stopped\n  topic:orders is paused\n" in text
+    assert "lockstep resume" in text
+
+
+def test_plan_of_a_flow_that_runs_has_nothing_held_back() -> None:
+    assert "Paused" not in shown(facts(settings_for()))

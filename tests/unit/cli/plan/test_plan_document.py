@@ -13,6 +13,7 @@ from lockstep_cli.plan.flow_facts import FlowFacts, ReachedPosition
 from lockstep_cli.plan.flow_plan import LOCKSTEP, MissingRight, Plan, PlannedGroup
 from lockstep_cli.plan.plan_builder import build_flow_plan, build_plan
 from lockstep_cli.plan.plan_document import as_body, as_text, read_basis, read_body
+from lockstep_cli.report import PausedPart
 from lockstep_protocol.schemas import schema
 from tests.support.json_schema import faults
 from tests.support.plan_facts import cluster, facts, log, settings_for, topic
@@ -138,3 +139,16 @@ def test_flow_of_one_file_alone_differs_as_a_whole() -> None:
 
 def test_document_begins_with_its_version() -> None:
     assert next(iter(as_body(made(facts(settings_for()))))) == "version"
+
+
+def test_basis_leaves_out_what_is_not_there_yet() -> None:
+    coming = replace(topic(), is_there=False)
+    found = facts(settings_for(), source=cluster("A", {"orders": topic(), "heartbeats": coming}))
+    assert list(made(found).flows[0].source.topics) == ["orders"]
+
+
+def test_plan_has_what_is_held_back_in_its_document() -> None:
+    found = facts(settings_for(), held_back=(PausedPart("topic:orders", "paused"),))
+    body = json.loads(as_text(made(found)))
+    assert body["flows"][0]["held_back"] == [{"scope": "topic:orders", "wanted": "paused"}]
+    assert list(faults(body, schema("plan"), "plan")) == []

@@ -131,6 +131,8 @@ class _Planner:
         from lockstep_cli.plan.effective_settings import read_effective
         from lockstep_cli.plan.flow_reader import FlowReader, with_claims
         from lockstep_cli.plan.plan_builder import build_flow_plan, build_plan
+        from lockstep_cli.plan.shared_cluster import SharedClusters
+        from lockstep_cli.plan.topic_reader import coming_topics
         from lockstep_cli.progress_display import ProgressDisplay
         from lockstep_cli.services import served_flows
         from lockstep_cli.work_progress import WorkProgress
@@ -144,12 +146,13 @@ class _Planner:
             raise CannotUse(f"{file}: no flow is enabled and heartbeats are off, so there is nothing to plan")
         enabled = {settings.flow for settings in loaded.flows if settings.enabled}
         steps = WorkProgress("reaching the clusters")
+        clusters, coming = SharedClusters(meant), coming_topics(served_flows(loaded))
         facts: list[FlowFacts] = []
         rates: list[CopyRate | None] = []
         with ProgressDisplay(lambda: steps):
             for settings in meant:
                 opposite = Flow(settings.flow.target, settings.flow.source) in enabled
-                reader = FlowReader(settings, steps, self._timeout, opposite=opposite)
+                reader = FlowReader(settings, clusters, coming, steps, self._timeout, opposite=opposite)
                 found = await reader.read()
                 given, remark = await self._given_rate(found, steps)
                 facts.append(_with_remark(found, remark))

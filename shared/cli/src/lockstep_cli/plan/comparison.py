@@ -82,6 +82,8 @@ def _lines(flow: FlowPlan | None) -> Iterator[str]:
         yield f"copy {topic.topic} to {topic.remote} from {topic.begins or 'an unknown position'}"
     for group in flow.groups:
         yield f"group {group.group}: {group.fate}"
+    for part in flow.held_back:
+        yield f"{part.scope} is {part.wanted}"
     for hazard in flow.hazards:
         yield f"{hazard.code} {hazard.title}: {', '.join(hazard.subjects)}"
     for right in flow.rights:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lockstep_cli.plan.flow_plan import MissingRight, PlannedGroup
+from lockstep_cli.report import PausedPart
 from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.offsets import TopicPartition
@@ -33,7 +34,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic that exists."""
+    """A topic."""
 
     topic_id: str
     partitions: int
@@ -41,6 +42,8 @@ class TopicFacts:
     """Those of `RELIED_ON`, as they are in effect."""
     own: Mapping[str, str] = field(default_factory=dict)
     """What is copied of a source topic, or set on a target topic."""
+    is_there: bool = True
+    """False: another flow of the file creates it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,7 @@ class FlowFacts:
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Selected topics that could not be described or read, each with the reason."""
     remarks: tuple[str, ...] = ()
+    held_back: tuple[PausedPart, ...] = ()
     claims: Mapping[str, str] = field(default_factory=dict)
     """Topics of the target that other flows write to, each with the flow."""
     opposite: bool = False

@@ -6,6 +6,8 @@ Every field is public. An unknown number is None, never a guess.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from lockstep_cli.report import PausedPart
+
 VERSION = 1
 
 CREATE, ALTER, DELETE = "create", "alter", "delete"
@@ -184,6 +186,8 @@ class FlowPlan:
     target: ClusterBasis
     settings: dict[str, str]
     """What counts for the flow, by key, without secrets. Keys of a client have its name before them."""
+    held_back: tuple[PausedPart, ...] = ()
+    """What was paused or stopped before, and so is not done until it is resumed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

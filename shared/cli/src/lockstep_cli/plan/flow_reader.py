@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from lockstep_cli.clusters import source_client, target_client
 from lockstep_cli.permission_reader import missing_rights
 from lockstep_cli.plan.acl_facts_reader import read_acl_facts
 from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts
@@ -18,34 +17,56 @@ from lockstep_cli.plan.flow_plan import MissingRight
 from lockstep_cli.plan.group_reader import GroupReading, read_groups
 from lockstep_cli.plan.log_reader import read_logs
 from lockstep_cli.plan.position_reader import Positions, read_positions
-from lockstep_cli.plan.topic_reader import TopicReading, check_creations, missing_control_topics, read_topics
+from lockstep_cli.plan.shared_cluster import SharedClusters
+from lockstep_cli.plan.topic_reader import (
+    ComingTopics,
+    TopicReading,
+    check_creations,
+    missing_control_topics,
+    read_topics,
+)
+from lockstep_cli.report import PausedPart
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, TO_GRANT, source_grants, target_grants
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 T = TypeVar("T")
 
+NOTHING = LogFacts(begin=0, end=0, size=0)
+"""The log of a topic that is not there yet."""
+
 
 class FlowReader:
-    """Of one flow. `timeout`: seconds to reach a cluster; `opposite`: the file has the flow in the other direction."""
+    """Of one flow. `coming`: `coming_topics` of the file. `timeout`: seconds to reach a cluster. `opposite`: the file
+    has the flow in the other direction."""
 
-    def __init__(self, settings: FlowSettings, steps: WorkProgress, timeout: float, *, opposite: bool = False) -> None:
+    def __init__(
+        self,
+        settings: FlowSettings,
+        clusters: SharedClusters,
+        coming: ComingTopics,
+        steps: WorkProgress,
+        timeout: float,
+        *,
+        opposite: bool = False,
+    ) -> None:
         self._settings = settings
         self._opposite = opposite
         self._steps = steps
         self._timeout = timedelta(seconds=timeout)
-        self.source: Admin = source_client(settings)
-        self.target: Admin = target_client(settings)
+        self.source, self.target = clusters.source(settings), clusters.target(settings)
+        self._coming = coming.get(settings.flow.source, {})
         self._remarks: list[str] = []
 
     async def topics(self) -> TopicReading:
         """The part that a plan relies on. Raises ClusterError."""
         await asyncio.gather(self.source.probe(self._timeout), self.target.probe(self._timeout))
-        return await read_topics(self._settings, self.source, self.target, self._steps)
+        return await read_topics(self._settings, self.source, self.target, self._steps, self._coming)
 
     async def read(self) -> FlowFacts:
         """Everything. Raises ClusterUnreachable and NewerVersion."""
@@ -58,11 +79,12 @@ class FlowReader:
             read_positions(settings, self.source, self.target, topics.target.names), Positions()
         )
         known = topics.source.topics.items()
-        partitions = [(name, number) for name, topic in known for number in range(topic.partitions)]
+        partitions = [(name, number) for name, one in known if one.is_there for number in range(one.partitions)]
         nothing: tuple[dict[TopicPartition, LogFacts], str, str] = ({}, "unknown", "")
         logs, basis, remark = await self._unless_denied(
             read_logs(settings, self.source, partitions, self._steps), nothing
         )
+        logs |= {(name, number): NOTHING for name, one in known if not one.is_there for number in range(one.partitions)}
         unread = {topic for topic, number in partitions if (topic, number) not in logs}
         groups, acls, rights = GroupReading(), AclFacts(), list(check.rights)
         if settings.enabled:
@@ -97,6 +119,7 @@ class FlowReader:
             remarks=tuple(
                 filter(None, (self._nothing_selected(topics), *self._remarks, remark, groups.remark, acls.note))
             ),
+            held_back=tuple(PausedPart(*one) for one in DesiredState(positions.rows, settings.states).resting()),
             opposite=self._opposite,
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lockstep_cli.plan.flow_plan import PlannedGroup
+from lockstep_cli.plan.shared_cluster import SharedCluster
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
@@ -23,10 +24,7 @@ from lockstep_protocol.names import OUR_GROUPS
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
-
-PROTOCOLS_S = 10.0
 
 GROUPS_A_STEP = 100
 
@@ -37,7 +35,9 @@ class GroupReading:
     remark: str = ""
 
 
-async def read_groups(settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress) -> GroupReading:
+async def read_groups(
+    settings: FlowSettings, source: SharedCluster, target: Admin, steps: WorkProgress
+) -> GroupReading:
     """Every group that reads mirrored topics, sorted; and those of other protocols that the filter selects. Raises
     ClusterUnreachable."""
     if not settings.checkpoint.enabled:
@@ -48,7 +48,7 @@ async def read_groups(settings: FlowSettings, source: Admin, target: Admin, step
         raise
     except ClusterError as why:
         return GroupReading(remark=f"groups are not known: {why}")
-    others, remark = await _other_protocols(settings, listed)
+    others, remark = await _other_protocols(settings, source, listed)
     names = sorted(
         group for group, kind in listed.items() if kind in CONSUMER_TYPES and not group.startswith(OUR_GROUPS)
     )
@@ -64,12 +64,13 @@ async def read_groups(settings: FlowSettings, source: Admin, target: Admin, step
     return GroupReading(tuple(sorted(planned, key=lambda one: one.group)), remark)
 
 
-async def _other_protocols(settings: FlowSettings, listed: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+async def _other_protocols(
+    settings: FlowSettings, source: SharedCluster, listed: Mapping[str, str]
+) -> tuple[Mapping[str, str], str]:
     """Groups of protocols that are not replicated."""
-    properties = settings.clients.source_admin
-    client_id = client_settings.client_id(settings, "plan", properties)
+    client_id = client_settings.client_id(settings, "plan", settings.clients.source_admin)
     try:
-        found = await list_group_protocols(settings.flow.source, properties, client_id, PROTOCOLS_S)
+        found = await source.group_protocols(client_id)
     except ClusterUnreachable as why:
         return {}, f"share and Streams groups are not known: {why}"
     return {group: protocol for group, protocol in found.items() if protocol in OTHER_PROTOCOLS}, ""

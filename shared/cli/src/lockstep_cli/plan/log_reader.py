@@ -12,16 +12,14 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lockstep_cli.plan.copy_forecast import CopyRate
 from lockstep_cli.plan.flow_facts import LogFacts
+from lockstep_cli.plan.shared_cluster import SharedCluster
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_protocol import offsets
-from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.client_factory import create_client
-from lockstep_runtime.kafka.log_sizes import read_log_sizes
 from lockstep_runtime.util.errors import ClusterError
 
-SIZES_WITHIN_S = 30.0
 SAMPLED_TOPICS = 100
 """Of more topics the average of these is taken."""
 
@@ -43,7 +41,7 @@ BATCH_FRAME = 12
 
 
 async def read_logs(
-    settings: FlowSettings, source: Admin, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
+    settings: FlowSettings, source: SharedCluster, partitions: Iterable[offsets.TopicPartition], steps: WorkProgress
 ) -> tuple[dict[offsets.TopicPartition, LogFacts], str, str]:
     """The logs, how their bytes are known (`CopyForecast.bytes_basis`), and a remark about that. Raises
     ClusterError."""
@@ -64,9 +62,8 @@ async def read_logs(
     }
     steps.text = f"{settings.flow}: reading sizes"
     try:
-        properties = settings.clients.source_admin
-        client_id = client_settings.client_id(settings, "plan", properties)
-        sizes = await read_log_sizes(source.alias, properties, client_id, held, SIZES_WITHIN_S)
+        client_id = client_settings.client_id(settings, "plan", settings.clients.source_admin)
+        sizes = await source.log_sizes(held, client_id)
     except ClusterError as why:
         logs, basis = await asyncio.to_thread(_sampled, settings, logs)
         remark = f"bytes are {'estimated from a sample' if basis == 'sampled' else 'not known'}: {why}"

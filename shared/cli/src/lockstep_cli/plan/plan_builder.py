@@ -18,6 +18,7 @@ def build_flow_plan(facts: FlowFacts, rate: CopyRate | None, settings: Mapping[s
         changes=planned_changes(facts),
         copy=copy,
         groups=facts.groups,
+        held_back=facts.held_back,
         hazards=found_hazards(facts, copy),
         rights=facts.rights,
         remarks=facts.remarks,
@@ -46,5 +47,6 @@ def cluster_basis(facts: ClusterState) -> ClusterBasis:
                 configs=dict(sorted({**topic.configs, **topic.own}.items())),
             )
             for name, topic in sorted(facts.topics.items())
+            if topic.is_there
         },
     )

@@ -26,6 +26,7 @@ from lockstep_cli.plan.flow_plan import (
     TopicForecast,
 )
 from lockstep_cli.plan.rate import rate_text, size_text
+from lockstep_cli.report import PausedPart
 
 SHOWN = 40
 """Lines of a section on a terminal; elsewhere all of them are written."""
@@ -117,6 +118,7 @@ def _flow_parts(flow: FlowPlan, *, terminal: bool) -> Parts:
     yield from _changes(flow, terminal=terminal)
     if flow.enabled:
         yield from _copy(flow.copy, terminal=terminal)
+    yield from _held_back(flow.held_back, terminal=terminal)
     yield from _hazards(flow.hazards, terminal=terminal)
     if flow.rights:
         yield Text("Missing rights", "bold")
@@ -224,6 +226,18 @@ def _retention(topic: TopicForecast) -> str:
     limits = [] if topic.retention_ms is None else [in_time(topic.retention_ms)]
     limits += [] if topic.retention_bytes is None else [size_text(topic.retention_bytes)]
     return ", ".join(limits) or "without limit"
+
+
+def _held_back(parts: Sequence[PausedPart], *, terminal: bool) -> Parts:
+    if not parts:
+        return
+    line = partial(_line, terminal=terminal)
+    yield Text("Paused or stopped", "bold")
+    yield from _cut(
+        [line(f"{one.scope} is {one.wanted}", style="yellow") for one in parts], len(parts), terminal=terminal
+    )
+    yield line("It stays so until lockstep resume, or until lockstep.state in the file allows it", style="dim")
+    yield Text("")
 
 
 def _hazards(hazards: Sequence[PlanHazard], *, terminal: bool) -> Parts:

@@ -55,6 +55,8 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     from lockstep_cli.plan.effective_settings import read_effective
     from lockstep_cli.plan.flow_reader import FlowReader
     from lockstep_cli.plan.plan_builder import cluster_basis
+    from lockstep_cli.plan.shared_cluster import SharedClusters
+    from lockstep_cli.plan.topic_reader import coming_topics
     from lockstep_cli.services import served_flows
     from lockstep_cli.work_progress import WorkProgress
     from lockstep_runtime.util.errors import ClusterError
@@ -71,10 +73,11 @@ async def require_unchanged(plan: Path, file: Path, timeout: float = REACHED_WIT
     for name, one in planned.items():
         changes += setting_changes(name, one.get("settings", {}), effective.flows[name])
     if not changes:
+        clusters, coming = SharedClusters(flows.values()), coming_topics(flows.values())
         for name, one in planned.items():
             then = read_basis(plan, one.get("source")), read_basis(plan, one.get("target"))
             try:
-                topics = await FlowReader(flows[name], WorkProgress(), timeout).topics()
+                topics = await FlowReader(flows[name], clusters, coming, WorkProgress(), timeout).topics()
             except ClusterError as why:
                 raise CannotUse(f"{plan} cannot be checked: {why}") from why
             changes += basis_changes(then[0], cluster_basis(topics.source))

@@ -29,6 +29,9 @@ from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics, ser
 from lockstep_runtime.kafka.topic_requests import CHANGED_AT_ONCE
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
 
+ComingTopics = Mapping[str, Mapping[str, ControlTopic]]
+"""Topics by their name, by the alias of their cluster."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicReading:
@@ -53,8 +56,11 @@ class CreationCheck:
     rights: list[MissingRight] = field(default_factory=list)
 
 
-async def read_topics(settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress) -> TopicReading:
-    """Raises ClusterError."""
+async def read_topics(
+    settings: FlowSettings, source: Admin, target: Admin, steps: WorkProgress, coming: Mapping[str, ControlTopic]
+) -> TopicReading:
+    """`coming`: topics that the flows of the file create on the source, by name. Those that are not there yet count as
+    if they were. Raises ClusterError."""
     steps.begin(f"{settings.flow}: listing topics", 4)
     ids = await asyncio.gather(source.cluster_id(), target.cluster_id())
     brokers = await asyncio.gather(source.broker_count(), target.broker_count())
@@ -62,7 +68,9 @@ async def read_topics(settings: FlowSettings, source: Admin, target: Admin, step
     steps.advance(2)
     rules = topic_rules(settings, one_cluster=ids[0] == ids[1])
     copies = settings.enabled and settings.data_plane.enabled
-    selection = selected(rules, names, target=there) if copies else Selection({})
+    coming = {name: topic for name, topic in coming.items() if name not in names}
+    to_be = {**names, **{name: topic.partitions for name, topic in coming.items()}}
+    selection = selected(rules, to_be, target=there) if copies else Selection({})
     described, remotes = await asyncio.gather(
         source.topics(selection.topics),
         target.topics(remote for remote in selection.topics.values() if remote in there),
@@ -73,13 +81,14 @@ async def read_topics(settings: FlowSettings, source: Admin, target: Admin, step
     unreadable |= {name: str(hidden[remote]) for name, remote in selection.topics.items() if remote in hidden}
     plan = partition_plan(
         selection.topics,
-        names,
+        to_be,
         there,
         not_now=frozenset(unreadable),
         keeps_counts=settings.topic_sync.keeps_counts,
     )
     configs = _ConfigReading(rules, selection.topics, described, remotes, sync=settings.topic_sync.sync_configs)
     await configs.read(source, target, steps, str(settings.flow))
+    configs.expect(coming)
     creations = {new.source for new in plan.create}
     unreadable |= {name: why for name, why in configs.failed.items() if name in creations}
     limit = await target.broker_config("message.max.bytes")
@@ -144,6 +153,16 @@ class _ConfigReading:
                 self._compare(name, configs, there.done.get(self._topics[name]))
             steps.advance()
 
+    def expect(self, coming: Mapping[str, ControlTopic]) -> None:
+        """Those of `coming` that are mirrored, as they will be created."""
+        for name in self._topics.keys() & coming.keys():
+            configs = [
+                TopicConfig(key, value, is_default=False, is_topics=True)
+                for key, value in coming[name].creation_configs.items()
+            ]
+            own = creation_configs(self._rules, configs)
+            self.source[name] = TopicFacts("", coming[name].partitions, _relied_on(configs), own, is_there=False)
+
     def _compare(self, name: str, configs: Sequence[TopicConfig], there: Sequence[TopicConfig] | None) -> None:
         known, remote = self._described[name], self._topics[name]
         own = creation_configs(self._rules, configs)
@@ -173,6 +192,15 @@ def needed_topics(settings: FlowSettings) -> tuple[tuple[str, ControlTopic], ...
         if is_needed(settings):
             needed += [one for one in service_topics(settings, service) if one not in needed]
     return tuple(needed)
+
+
+def coming_topics(flows: Iterable[FlowSettings]) -> ComingTopics:
+    """What the services of these flows create, whether it is there already or not."""
+    found: dict[str, dict[str, ControlTopic]] = {}
+    for settings in flows:
+        for alias, topic in needed_topics(settings):
+            found.setdefault(alias, {}).setdefault(topic.name, topic)
+    return found
 
 
 def missing_control_topics(settings: FlowSettings, names: Mapping[str, Mapping[str, int]]) -> list[ControlTopicFacts]:
