@@ -133,6 +133,21 @@ def test_one_bootstrap_server_of_two_that_is_away_is_a_warning(file: Path, tmp_p
     assert run.one("LD302", B)["result"] == "ok"
 
 
+def test_client_with_settings_of_its_own_is_checked_apart(file: Path, tmp_path: Path) -> None:
+    run = run_doctor(changed(file, tmp_path, f"{A}.consumer.bootstrap.servers = 127.0.0.1:1"), code=1)
+    other = f"{A} (consumer)"
+    assert run.one("LD301", other)["detail"] == "127.0.0.1:1: 127.0.0.1: connection refused"
+    assert run.results(other)["LD601"] == "unknown"
+    assert set(run.results(A).values()) <= {"ok", "skipped"}
+    assert run.one("LD701", FLOW, A)["result"] == "ok"
+
+
+def test_client_that_is_led_to_another_cluster_fails(file: Path, tmp_path: Path, pair: Pair) -> None:
+    run = run_doctor(changed(file, tmp_path, f"{A}.consumer.bootstrap.servers = {pair.b.bootstrap}"), code=1)
+    assert run.not_ok() == {("LD601", f"{A} (consumer)"): "failed"}
+    assert run.one("LD601", f"{A} (consumer)")["detail"].startswith("leads to cluster ")
+
+
 def test_one_cluster_under_two_aliases_fails(file: Path, tmp_path: Path, pair: Pair) -> None:
     run = run_doctor(changed(file, tmp_path, f"{B}.bootstrap.servers = {pair.a.bootstrap}"), code=1)
     assert run.not_ok() == {("LD605", FLOW): "failed"}

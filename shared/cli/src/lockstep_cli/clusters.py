@@ -1,7 +1,9 @@
 """The clusters of a flow, as commands reach them."""
 
+from collections.abc import Mapping
+
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import needed_access
+from lockstep_config.credentials.permissions import Access, needed_access
 from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.admin import Admin
 
@@ -21,3 +23,10 @@ def target_client(settings: FlowSettings) -> Admin:
         client_settings.target_admin(settings),
         access=needed_access(settings, settings.flow.target),
     )
+
+
+def connection_client(settings: FlowSettings, alias: str, properties: Mapping[str, str]) -> Admin:
+    """Asks that cluster of the flow over a connection with these properties."""
+    grants = needed_access(settings, alias).grants
+    access = Access(properties, properties.get("bootstrap.servers", ""), grants)
+    return Admin(alias, client_settings.connection_admin(settings, properties), access=access)

@@ -5,7 +5,7 @@ import contextlib
 import ipaddress
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,9 +23,8 @@ from lockstep_config.clients.librdkafka import read_protocol, uses_sasl, uses_tl
 from lockstep_config.clients.principal import find_principal
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import read_tls
-from lockstep_config.credentials.certificate_expiry import certificate_ends, first_end
+from lockstep_config.credentials.certificate_expiry import connection_ends, first_end
 from lockstep_config.flow.client_settings import OURS, aiokafka_connection
-from lockstep_config.flow.model import Cluster, FlowSettings
 from lockstep_protocol.opening_step import OpeningStep
 from lockstep_runtime.kafka.admin import PROBE, connects
 from lockstep_runtime.kafka.auth_errors import login_name, refused_login
@@ -42,19 +41,18 @@ CLIENT_ID = f"{OURS}|doctor"
 
 
 class AccessReader:
-    """Reads the way to one cluster of a flow, each attempt within `within_s`. `session` is open after `read` if the
-    login succeeded: close it."""
+    """Reads the way to one cluster as clients with these connection properties go, each attempt within `within_s`.
+    `subject` is what findings call it. `session` is open after `read` if the login succeeded: close it."""
 
-    def __init__(self, settings: FlowSettings, cluster: Cluster, within_s: float) -> None:
-        self._settings = settings
-        self._cluster = cluster
+    def __init__(self, subject: str, properties: Mapping[str, str], within_s: float) -> None:
+        self._properties = properties
         self._within = min(PROBE.total_seconds(), within_s)
-        self.facts = AccessFacts(cluster.alias, read_protocol(cluster.properties))
+        self.facts = AccessFacts(subject, read_protocol(properties))
         self.session: BrokerSession | None = None
 
     async def read_names(self) -> None:
         """Resolves the bootstrap servers."""
-        servers = [_server(entry) for entry in self._cluster.bootstrap.split(",") if entry.strip()]
+        servers = [_server(entry) for entry in self._properties["bootstrap.servers"].split(",") if entry.strip()]
         hosts = await asyncio.gather(*(self._resolve(host, port) for host, port in servers))
         self.facts = replace(self.facts, hosts=tuple(hosts))
 
@@ -99,23 +97,22 @@ class AccessReader:
     async def _read_tls(self, places: Sequence[tuple[str, int]]) -> bool:
         """Whether a login can be tried: the stores serve, and some port speaks TLS."""
         try:
-            ends = await asyncio.to_thread(certificate_ends, self._settings)
+            ends = await asyncio.to_thread(connection_ends, self.facts.alias, [self._properties])
         except OSError as exc:
             self.facts = replace(self.facts, store_trouble=str(exc))
             return False
-        own = [one for one in ends if one.cluster == self._cluster.alias]
-        tls = read_tls(self._cluster.properties)
+        tls = read_tls(self._properties)
         self.facts = replace(
             self.facts,
             checks_name=tls.check_hostname,
-            store_ends=tuple(StoreEnd(one.use, first_end(one, time.time())) for one in own),
+            store_ends=tuple(StoreEnd(one.use, first_end(one, time.time())) for one in ends),
         )
         await self._read_certificates(places)
         return any(not one.fault for one in self.facts.certificates)
 
     async def _read_certificates(self, places: Iterable[tuple[str, int]]) -> None:
         """Adds what these ports serve."""
-        tls, bound = read_tls(self._cluster.properties), asyncio.Semaphore(AT_ONCE)
+        tls, bound = read_tls(self._properties), asyncio.Semaphore(AT_ONCE)
 
         async def one(host: str, port: int) -> Any:
             async with bound:
@@ -125,7 +122,7 @@ class AccessReader:
         self.facts = replace(self.facts, certificates=(*self.facts.certificates, *found))
 
     async def _log_in(self, host: str, port: int) -> None:
-        properties = self._cluster.properties
+        properties = self._properties
         mechanism = properties.get("sasl.mechanism", "").strip().upper() if uses_sasl(properties) else ""
         has_tokens = bool(mechanism) and read_login(properties).tokens is not None
         outcome = LoginOutcome(
@@ -153,7 +150,7 @@ class AccessReader:
 
     async def _open(self, host: str, port: int) -> BrokerSession:
         try:
-            security = aiokafka_connection(self._cluster)
+            security = aiokafka_connection(self._properties)
         except OSError as exc:
             raise SessionRefused(OpeningStep.CONNECTION, str(exc)) from exc
         timeout_ms = round(self._within * 1e3)
@@ -172,7 +169,7 @@ class AccessReader:
         bound = asyncio.Semaphore(AT_ONCE)
         found = await asyncio.gather(*(self._read_broker(broker, bound) for broker in brokers))
         self.facts = replace(self.facts, cluster_id=cluster_id, brokers=tuple(found))
-        if uses_tls(self._cluster.properties):
+        if uses_tls(self._properties):
             others = [(one.host, one.port) for one in found if not one.why and (one.host, one.port) not in tried]
             await self._read_certificates(others)
 

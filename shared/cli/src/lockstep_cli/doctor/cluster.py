@@ -37,13 +37,14 @@ class ClockFacts:
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """What Lockstep's own client says: `reached` is its answer, `trouble` what is wrong with it. `is_out_of_reach`:
-    there is no answer at all."""
+    there is no answer at all. `other_id`: the cluster id that other clients of the alias see, where it differs."""
 
     access: AccessFacts
     reached: str
     trouble: str
     is_out_of_reach: bool
     clock: ClockFacts
+    other_id: str = ""
 
 
 def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
@@ -51,6 +52,11 @@ def judge_cluster(facts: ClusterFacts) -> Iterator[CheckFinding]:
     alias = facts.access.alias
     if facts.trouble:
         yield registry.REACHED.failed(alias, facts.trouble, is_fatal=facts.is_out_of_reach)
+    elif facts.other_id:
+        text = (
+            f"leads to cluster {facts.access.cluster_id}, and other clients of this alias are led to {facts.other_id}"
+        )
+        yield registry.REACHED.failed(alias, text)
     else:
         brokers = count_text(len(facts.access.brokers), "broker")
         yield registry.REACHED.ok(alias, f"{brokers}, cluster id {facts.access.cluster_id} ({facts.reached})")

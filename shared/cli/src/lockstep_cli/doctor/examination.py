@@ -8,15 +8,16 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lockstep_cli.clusters import source_client, target_client
+from lockstep_cli.clusters import connection_client, source_client, target_client
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.access import judge_connection, judge_login, judge_names
 from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.certificates import judge_tls
 from lockstep_cli.doctor.check import Category, CheckFinding, DoctorCheck, until_fatal
 from lockstep_cli.doctor.cluster import judge_cluster
+from lockstep_cli.doctor.cluster_connections import ClusterConnection, ConnectionKey, cluster_connections, main_key
 from lockstep_cli.doctor.cluster_reader import compare_two_clusters, read_cluster
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.flow_examination import examine_flow, examine_rights
@@ -27,6 +28,7 @@ from lockstep_cli.doctor.machine_reader import read_machine, read_pod
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.report import CategoryFindings, DoctorReport
 from lockstep_config import Configuration, FlowSettings
+from lockstep_config.resolve.precedence import SIDES, Side
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
@@ -36,11 +38,11 @@ WAY = (Category.NAMES, Category.CONNECTION, Category.TLS, Category.LOGIN, Catego
 
 @dataclass(slots=True)
 class _Cluster:
-    """A cluster as one of its flows reaches it, and the finding that ended its checks."""
+    """A cluster as some clients reach it, and the finding that ended its checks."""
 
+    connection: ClusterConnection
     reading: AccessReader
     admin: Admin
-    is_target: bool = False
     ended_by: CheckFinding | None = None
 
 
@@ -61,7 +63,8 @@ class Examination:
         self._options = options
         self._on_category = on_category
         self._on_step = on_step
-        self._clusters: dict[str, _Cluster] = {}
+        self._clusters: dict[ConnectionKey, _Cluster] = {}
+        self._targets = {settings.flow.target for settings in flows}
 
     async def run(self) -> DoctorReport:
         """All categories that were asked for, in their order. What they need is read too, and not shown."""
@@ -86,13 +89,10 @@ class Examination:
 
     async def _read_access(self, stack: AsyncExitStack) -> None:
         """Goes the way to each cluster, all of them at once."""
-        for settings in self._flows:
-            for cluster, client in ((settings.source, source_client), (settings.target, target_client)):
-                if cluster.alias not in self._clusters:
-                    reading = AccessReader(settings, cluster, self._options.within_s)
-                    self._clusters[cluster.alias] = _Cluster(reading, client(settings))
-                    stack.push_async_callback(reading.close)
-            self._clusters[settings.flow.target].is_target = True
+        for key, connection in cluster_connections(self._flows).items():
+            reading = AccessReader(connection.subject, connection.properties, self._options.within_s)
+            self._clusters[key] = _Cluster(connection, reading, _admin(connection))
+            stack.push_async_callback(reading.close)
         names_only = set(self._options.categories) <= {Category.MACHINE, Category.NAMES}
         readings = [one.reading for one in self._clusters.values()]
         await asyncio.gather(*((one.read_names() if names_only else one.read()) for one in readings))
@@ -113,7 +113,10 @@ class Examination:
         """About each cluster in the order of the flows; then about each flow, where the category has such a check."""
         checks = [one for one in registry.checks_in(category) if one is not registry.TWO_CLUSTERS]
         found: list[CheckFinding] = []
-        for alias, cluster in self._clusters.items():
+        for cluster in self._clusters.values():
+            alias = cluster.connection.subject
+            if category is Category.NAMES and self._has_names_of_main(cluster):
+                continue
             if cluster.ended_by is not None:
                 found += [check.not_reached(alias, cluster.ended_by) for check in checks]
                 continue
@@ -135,26 +138,41 @@ class Examination:
                 return judge_tls(facts, time.time())
             case Category.LOGIN:
                 return judge_login(facts)
-        is_measured_later = self._options.bandwidth and cluster.is_target
+        is_measured_later = self._options.bandwidth and cluster.connection.alias in self._targets
         read = read_cluster(cluster.reading, cluster.admin, self._options.within_s, is_measured_later=is_measured_later)
-        return judge_cluster(await read)
+        main, mine = self._main(cluster).reading.facts.cluster_id, facts.cluster_id
+        return judge_cluster(replace(await read, other_id=main if main and mine and main != mine else ""))
+
+    def _main(self, cluster: _Cluster) -> _Cluster:
+        """The same cluster as its main clients reach it."""
+        alias = cluster.connection.alias
+        return next(one for one in self._clusters.values() if one.connection.is_main and one.connection.alias == alias)
+
+    def _has_names_of_main(self, cluster: _Cluster) -> bool:
+        """Nothing more would be said of its names."""
+        main = self._main(cluster)
+        return cluster is not main and cluster.connection.bootstrap == main.connection.bootstrap
+
+    def _side(self, settings: FlowSettings, side: Side) -> _Cluster:
+        """A cluster of a flow, as the flow asks it."""
+        return self._clusters[main_key(settings, side)]
 
     async def _compare(self, settings: FlowSettings) -> CheckFinding:
         if cause := self._ended(settings):
             return registry.TWO_CLUSTERS.not_reached(str(settings.flow), cause)
-        source, target = (self._clusters[one].admin for one in (settings.flow.source, settings.flow.target))
+        source, target = (self._side(settings, side).admin for side in SIDES)
         return await compare_two_clusters(str(settings.flow), source, target)
 
     def _ended(self, settings: FlowSettings) -> CheckFinding | None:
         """The finding that ended the checks of one of the flow's clusters."""
-        both = (self._clusters[alias].ended_by for alias in (settings.flow.source, settings.flow.target))
+        both = (self._side(settings, side).ended_by for side in SIDES)
         return next((one for one in both if one is not None), None)
 
     async def _examine_flow(self, category: Category, settings: FlowSettings) -> Sequence[CheckFinding]:
         flow, checks = str(settings.flow), self._flow_checks(category)
         if cause := self._ended(settings):
             return [check.not_reached(flow, cause) for check in checks]
-        source, target = (self._clusters[one] for one in (settings.flow.source, settings.flow.target))
+        source, target = (self._side(settings, side) for side in SIDES)
         clusters = FlowClusters(settings, source.admin, target.admin, source.reading, target.reading)
         try:
             if category is Category.FLOW:
@@ -177,3 +195,9 @@ class Examination:
         if self._options.canary_topic is not None:
             wanted.append(registry.CANARY)
         return [one for one in checks if one in wanted or (self._options.bandwidth and one in registry.BANDWIDTH)]
+
+
+def _admin(connection: ClusterConnection) -> Admin:
+    if connection.is_main:
+        return (source_client if connection.side == "source" else target_client)(connection.settings)
+    return connection_client(connection.settings, connection.alias, connection.properties)

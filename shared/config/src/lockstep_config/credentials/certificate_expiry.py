@@ -29,12 +29,20 @@ class CertificateEnds:
 def certificate_ends(settings: FlowSettings) -> tuple[CertificateEnds, ...]:
     """Of both clusters of a flow, as the stores hold them now. Nothing for a use without certificates of its own (the
     system's are its own matter). Raises OSError, whose text names the file (`tls.load_material`)."""
-    found: dict[tuple[str, str], set[float]] = {}
-    for side in SIDES:
-        alias = settings.flow.source if side == "source" else settings.flow.target
-        for use, pem in _in_use(by_client(settings, side).values()):
-            found.setdefault((alias, use), set()).update(_ends_in(pem))
-    return tuple(CertificateEnds(alias, use, tuple(sorted(at))) for (alias, use), at in found.items() if at)
+    source, target = settings.flow.source, settings.flow.target
+    return tuple(
+        one
+        for side, alias in zip(SIDES, (source, target), strict=True)
+        for one in connection_ends(alias, by_client(settings, side).values())
+    )
+
+
+def connection_ends(cluster: str, clients: Iterable[Mapping[str, str]]) -> tuple[CertificateEnds, ...]:
+    """As `certificate_ends`, of clients with these properties."""
+    found: dict[str, set[float]] = {}
+    for use, pem in _in_use(clients):
+        found.setdefault(use, set()).update(_ends_in(pem))
+    return tuple(CertificateEnds(cluster, use, tuple(sorted(at))) for use, at in found.items() if at)
 
 
 def first_end(ends: CertificateEnds, now: float) -> float:

@@ -89,7 +89,17 @@ def offset_syncs_consumer(settings: FlowSettings, role: str = "") -> dict[str, A
 def connections(settings: FlowSettings, side: Side) -> list[dict[str, Any]]:
     """Settings of admin clients that connect to one side in each of the ways in which the flow does, once for those
     that are alike."""
-    return [_client(settings, connection, "admin", "connection") for connection in _ways(settings, side)]
+    return [connection_admin(settings, connection) for connection in _ways(settings, side)]
+
+
+def connection_admin(settings: FlowSettings, properties: Mapping[str, str]) -> dict[str, Any]:
+    """An admin client that connects as a client with these properties does."""
+    return _client(settings, connection_properties(properties), "admin", "connection")
+
+
+def connection_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of a client's properties by which it connects and logs in."""
+    return {key: properties[key] for key in properties if key in CONNECTION}
 
 
 def connects_in_one_way(settings: FlowSettings, side: Side) -> bool:
@@ -106,7 +116,7 @@ def _ways(settings: FlowSettings, side: Side) -> list[Mapping[str, str]]:
     )
     found: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
     for properties in every:
-        connection = {key: properties[key] for key in properties if key in CONNECTION}
+        connection = connection_properties(properties)
         found.setdefault(tuple(sorted(connection.items())), connection)
     return list(found.values())
 
