@@ -130,7 +130,7 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)
-    yield "watch", json.loads(watch._as_json("A->B", "events", record, decode("events", key, value)))
+    yield "watch", json.loads(json.dumps(watch._body("A->B", "events", record, decode("events", key, value))))
     strimzi, own = (offset_location(origin, AB, None, "mm2-offsets.A.internal") for origin in ("strimzi", "dedicated"))
     theirs = TakeoverState(
         flow=AB,

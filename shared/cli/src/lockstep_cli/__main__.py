@@ -80,6 +80,11 @@ async def run(file: Path, access: AccessPolicy, log_level: str | None, log_forma
     Each service takes a free port for its pages and says which. No file is written: all state lives in Kafka.
 
     \b
+    Examples:
+      lockstep run mm2.properties
+      lockstep run mm2.properties --plan plan.json
+
+    \b
     Exit codes:
       0    a clean end
       1    a service had to be killed

@@ -8,7 +8,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import CannotUse, Exit
-from lockstep_cli.options import Given, configuration_argument, echo_json, output_option
+from lockstep_cli.options import Given, configuration_argument, echo_body, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +74,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
     else:
         notes, unused = loaded.notes, loaded.unused
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
-    if output == "json":
+    if output != "text":
         body = {
             "file": str(file),
             "usable": not mistakes,
@@ -83,7 +83,7 @@ async def check(given: Given, alone: bool, output: str) -> int:
             "notes": _as_json(notes),
             "without_effect": _as_json(unused),
         }
-        echo_json(body)
+        echo_body(body, output)
     else:
         for problem in mistakes:
             click.echo(str(problem), err=True)
@@ -122,8 +122,8 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     enabled = [settings for settings in loaded.flows if settings.enabled]
     flows = chosen(loaded, [flow]) if flow else enabled or loaded.flows
     found = view(text, build_layers(text, file, os.environ), file, flows)
-    if output == "json":
-        echo_json(_view_as_json(file, found))
+    if output != "text":
+        echo_body(_view_as_json(file, found), output)
         return Exit.FINE
     from rich.console import Console
 

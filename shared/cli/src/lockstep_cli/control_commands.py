@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lockstep_cli.command_runner import asynchronous
-from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_options, output_option
+from lockstep_cli.options import answer_timeout_option, echo_body, file_argument, flow_options, output_option
 from lockstep_protocol.commands.command_vocabulary import SCOPE_FORMS, VERBS, ControlCommand
 
 EXIT_CODES = """\b
@@ -21,7 +21,7 @@ Exit codes:
 
 
 def _show_questions(replies: Sequence[Any], output: str) -> None:
-    if output == "json":
+    if output != "text":
         bodies = [
             {
                 "flow": str(r.question.flow),
@@ -30,7 +30,7 @@ def _show_questions(replies: Sequence[Any], output: str) -> None:
             }
             for r in replies
         ]
-        echo_json({"dry_run": True, "flows": bodies})
+        echo_body({"dry_run": True, "flows": bodies}, output)
         return
     for reply in replies:
         asked = reply.question
@@ -78,8 +78,8 @@ def _command(verb: ControlCommand) -> click.Command:
             return Exit.FINE
         with progress_display(replies):
             await asyncio.gather(*(ask(settings, one, timeout) for settings, one in zip(meant, replies, strict=True)))
-        if output == "json":
-            echo_json({"flows": [reply.as_json() for reply in replies]})
+        if output != "text":
+            echo_body({"flows": [reply.as_json() for reply in replies]}, output)
         else:
             for reply in replies:
                 for line in reply.as_lines():

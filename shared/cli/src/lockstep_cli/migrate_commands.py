@@ -10,7 +10,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import CannotUse, Exit
-from lockstep_cli.options import echo_json, file_argument, flow_option, gathered, output_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, flow_option, gathered, output_option, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +98,7 @@ class Consent:
 
     def check(self) -> None:
         """Raises CannotUse at once, not below a long plan, if an answer is needed and the terminal cannot give one."""
-        if not (self.dry_run or self.yes) and (self.output == "json" or not sys.stdin.isatty()):
+        if not (self.dry_run or self.yes) and (self.output != "text" or not sys.stdin.isatty()):
             raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
 
     def confirm(self, question: str) -> None:
@@ -121,8 +121,8 @@ class Consent:
 
     def end(self, plan: "TakeoverPlan | HandBack", done_text: str = "") -> int:
         """`done_text`: the message when it is done."""
-        if self.output == "json":
-            echo_json({**plan.as_json(), "done": bool(done_text)})
+        if self.output != "text":
+            echo_body({**plan.as_json(), "done": bool(done_text)}, self.output)
         for refusal in plan.refusals:
             click.echo(f"refused: {refusal}", err=True)
         if self.output == "text" and done_text:

@@ -9,7 +9,15 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.control_commands import EXIT_CODES
-from lockstep_cli.options import answer_timeout_option, echo_json, file_argument, flow_option, gathered, output_option
+from lockstep_cli.options import (
+    answer_timeout_option,
+    echo_body,
+    echo_json,
+    file_argument,
+    flow_option,
+    gathered,
+    output_option,
+)
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS
 
 if TYPE_CHECKING:
@@ -56,8 +64,8 @@ class OffsetsOptions:
         """Print what came, and return the exit code."""
         from lockstep_cli.command_request import exit_code
 
-        if self.output == "json":
-            echo_json(reply.as_json())
+        if self.output != "text":
+            echo_body(reply.as_json(), self.output)
         else:
             for line in reply.as_lines():
                 click.echo(line)
@@ -111,8 +119,8 @@ async def list_(given: OffsetsOptions) -> int:
         return given.show(reply)
     detail = answers[0].detail
     entries: list[dict[str, Any]] = detail.get("offsets", [])
-    if given.output == "json":
-        echo_json({"offsets": entries})
+    if given.output != "text":
+        echo_body({"offsets": entries}, given.output)
     else:
         for entry in entries:
             fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
@@ -214,6 +222,10 @@ async def _change(
     request = build_request(connector, settings.aliases.source, body, *one)
     verb = OFFSETS_RESET if request is None else OFFSETS_ALTER
     if dry_run:
-        echo_json({"dry_run": True, "verb": verb, "connector": connector.value, "request": request})
+        asked = {"dry_run": True, "verb": verb, "connector": connector.value, "request": request}
+        if given.output == "text":
+            echo_json(asked)
+        else:
+            echo_body(asked, given.output)
         return 0
     return given.show(await given.ask(settings, verb, request))

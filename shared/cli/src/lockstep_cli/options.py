@@ -61,25 +61,16 @@ def configuration_argument(command: F) -> Callable[..., Any]:
 
 output_option = click.option(
     "--output",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="For people, or JSON for programs.",
+    help="For people, or JSON or YAML for programs.",
 )
 
 
 def echo_json(body: Any) -> None:
     """What `--output json` prints."""
     click.echo(json.dumps(body, indent=2, ensure_ascii=False))
-
-
-formats_option = click.option(
-    "--output",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON or YAML for programs.",
-)
 
 
 def echo_body(body: Any, output: str) -> None:
@@ -89,7 +80,7 @@ def echo_body(body: Any, output: str) -> None:
         return
     from lockstep_config.strimzi.printing import plain_yaml
 
-    click.echo(plain_yaml(body), nl=False)
+    click.echo(plain_yaml(json.loads(json.dumps(body))), nl=False)
 
 
 def gathered(name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Any]:

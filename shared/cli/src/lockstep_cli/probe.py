@@ -10,7 +10,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.options import echo_json, file_argument, output_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_config import FlowSettings
@@ -66,8 +66,8 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
 
     for settings in choose_flows(file, flows, every=not flows):
         await _probe_flow(settings, canary_topic, timeout, report_finding)
-    if output == "json":
-        echo_json([asdict(one) for one in findings])
+    if output != "text":
+        echo_body([asdict(one) for one in findings], output)
     return int(Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE)
 
 

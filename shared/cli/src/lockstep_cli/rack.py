@@ -18,7 +18,14 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 WITHIN_S = 20.0
 
 
-@click.command(name="rack", short_help="In a pod: write down the rack of its node.")
+EXIT_CODES = """\b
+Exit codes:
+  0  the file is written
+  1  the API server does not say it, or the file cannot be written; the line says why
+  2  the arguments cannot be used, or this is no pod"""
+
+
+@click.command(name="rack", short_help="In a pod: write down the rack of its node.", epilog=EXIT_CODES)
 @click.option("--topology-key", required=True, help="The label of nodes that names their rack.")
 @click.option("--node", required=True, envvar="NODE_NAME", show_envvar=True, help="The node that the pod runs on.")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The file to write: one line, rack=RACK.")

@@ -11,7 +11,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,7 +69,7 @@ Exit codes:
 @click.option("--groups", is_flag=True, help="Every consumer group, and how ready it is to move.")
 @click.option("--only", type=click.Choice(["trouble"]), help="Of everything only what is in trouble.")
 @timeout_option(10.0, "to reach a cluster")
-@formats_option
+@output_option
 @asynchronous
 async def command(
     file: Path, flows: tuple[str, ...], only: str | None, timeout: float, output: str, **asked: bool
@@ -173,7 +173,8 @@ async def _read_members(target: "Admin", rows: "Mapping[str, Row]") -> dict[str,
 
 async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
-    ClusterError and NewerVersion."""
+    ClusterError and NewerVersion. A target that does not answer is not waited for."""
+    from lockstep_cli.clusters import target_client
     from lockstep_protocol.names import state_topic
     from lockstep_protocol.rows.state_rows import MalformedRow
     from lockstep_runtime.kafka.topic_follower import target_follower
@@ -193,5 +194,6 @@ async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list
                 unreadable.pop(record.key or b"", None)
 
     topic = state_topic(settings.flow, settings.group_id)
+    await target_client(settings).probe()
     await target_follower(settings, "status", topic, apply, partitions=[0]).replay()
     return fold.rows, list(unreadable.values())

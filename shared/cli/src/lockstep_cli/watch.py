@@ -15,7 +15,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import Exit
-from lockstep_cli.options import file_argument, output_option
+from lockstep_cli.options import echo_body, file_argument, output_option
 
 if TYPE_CHECKING:
     from lockstep_cli.record_decoder import DecodedRecord, RowChanges
@@ -48,12 +48,24 @@ TOPIC is one of
   offsets       how far Connect's connectors have copied  (MirrorMaker 2's)
   quarantine    records that the target refused
 
+With --output json each record is one line, with --output yaml one document.
+
 A record that is not what its topic should hold is shown as `undecoded`. Records of one partition are in order, those
 of several topics as they arrive.
 """
 
 
-@click.command(name="watch", short_help="Show every control topic, decoded as it happens.", help=HELP)
+EXIT_CODES = """\b
+Exit codes:
+  0  ended by Ctrl-C or SIGTERM; with --no-follow: all is shown
+  1  a cluster does not permit it
+  2  FILE or the arguments cannot be used
+  3  the target cannot be reached when it begins"""
+
+
+@click.command(
+    name="watch", short_help="Show every control topic, decoded as it happens.", help=HELP, epilog=EXIT_CODES
+)
 @file_argument
 @click.option("--flow", "flows", multiple=True, help="Only this flow, 'A->B' with the quotes; repeat for more.")
 @click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Only this; repeat for more.")
@@ -202,9 +214,14 @@ class _Screen:
     def show(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> None:
         if (self.kinds and seen.kind.lower() not in self.kinds) or self.closed.is_set():
             return
-        text = _as_json(flow, role, record, seen) if self.output == "json" else self._as_text(flow, role, record, seen)
         try:
-            click.echo(text)
+            if self.output == "text":
+                click.echo(self._as_text(flow, role, record, seen))
+            elif self.output == "json":
+                click.echo(json.dumps(_body(flow, role, record, seen), ensure_ascii=False))
+            else:
+                click.echo("---")
+                echo_body(_body(flow, role, record, seen), self.output)
         except BrokenPipeError:
             # Python would write the rest of its buffer at exit and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -224,8 +241,8 @@ class _Screen:
         return "  ".join(column for column in columns if column)
 
 
-def _as_json(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
-    body: dict[str, Any] = {
+def _body(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> dict[str, Any]:
+    return {
         "flow": flow,
         "topic": record.topic,
         "partition": record.partition,
@@ -234,4 +251,3 @@ def _as_json(flow: str, role: str, record: "Record", seen: "DecodedRecord") -> s
         "role": role,
         **asdict(seen),
     }
-    return json.dumps(body, ensure_ascii=False)

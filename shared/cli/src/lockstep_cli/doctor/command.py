@@ -15,7 +15,7 @@ from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor.check import Category
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.exit_codes import TERMINATED, CannotUse
-from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_cli.doctor.report import CategoryFindings
@@ -66,7 +66,7 @@ Exit codes:
     " target, which it removes.",
 )
 @timeout_option(10.0, "to wait for each answer, and for what is to arrive")
-@formats_option
+@output_option
 @asynchronous
 async def command(
     file: Path,

@@ -9,7 +9,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import CHANGES, CannotUse, Exit
-from lockstep_cli.options import echo_body, file_argument, formats_option, timeout_option
+from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
     from lockstep_cli.plan.copy_forecast import CopyRate
@@ -69,7 +69,7 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
     "-o", "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
 )
 @timeout_option(10.0, "to reach a cluster")
-@formats_option
+@output_option
 @asynchronous
 async def command(
     file: Path,
