@@ -26,6 +26,7 @@ async def fail(trouble: BaseException) -> int:
         (TopicMissing("B", "orders"), Exit.NO_ANSWER),
         (NotPermitted("B", "describe", "the cluster"), Exit.TROUBLE),
         (NewerVersion("partition/t/0", 9, 1), Exit.TROUBLE),
+        (NewerVersion("partition/t/0", 9, 1).within("topic state on cluster B"), Exit.TROUBLE),
     ],
 )
 def test_trouble_of_a_command_is_one_sentence_and_a_code(
@@ -56,3 +57,10 @@ def test_client_library_logs_nothing_to_the_terminal(capsys: pytest.CaptureFixtu
         assert capsys.readouterr().err == ""
     finally:
         library.setLevel(level)
+
+
+def test_row_of_a_newer_release_is_named_with_its_place() -> None:
+    text = str(NewerVersion("partition/t/0", 9, 1).within("topic state on cluster B"))
+    assert text.startswith(
+        "'partition/t/0' in topic state on cluster B was written in version 9, this release reads up "
+    )

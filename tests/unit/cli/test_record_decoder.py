@@ -130,6 +130,14 @@ def test_record_of_a_newer_release_is_undecoded_with_a_remedy() -> None:
     assert "run the newer release everywhere" in seen.text
 
 
+def test_row_of_a_newer_release_is_undecoded_and_an_unknown_kind_is_not() -> None:
+    key, value = PartitionProgress(topic="t", partition=0).encode()
+    newer = decode("state", key, value.replace(b'"version":1', b'"version":9'))
+    assert newer.kind == UNDECODED
+    assert "version 9" in newer.text
+    assert decode("state", b"novelty/x", b'{"version":9,"a":1}').kind == "novelty"
+
+
 def test_decoder_removes_terminal_escapes() -> None:
     event = Event(kind="X", service="s", flow="A->B", detail={"a": "\x1b[31m\n"})
     assert decode("events", *event.encode()).text == "by s  a ?[31m?"

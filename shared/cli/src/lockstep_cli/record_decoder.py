@@ -13,6 +13,7 @@ from lockstep_protocol.commands.command import decode_command
 from lockstep_protocol.connect_offsets import OffsetChange
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
+from lockstep_protocol.rows.state_rows import decode_row
 
 UNDECODED = "undecoded"
 """The kind of a record that is not what its topic should hold."""
@@ -75,6 +76,7 @@ def _state(key: bytes | None, value: bytes | None) -> DecodedRecord:
         raise ValueError("the key of a row is KIND/...")
     if value is None:
         return DecodedRecord(kind, about, "deleted")
+    decode_row(key or b"", value)  # a row that this release would misread is none
     body = _object(value)
     said = {name: now for name, now in body.items() if name not in UNSAID and now not in ("", [], None)}
     return DecodedRecord(kind, about, _fields(said), body)

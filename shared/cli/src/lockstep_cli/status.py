@@ -176,6 +176,7 @@ async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list
     ClusterError and NewerVersion. A target that does not answer is not waited for."""
     from lockstep_cli.clusters import target_client
     from lockstep_protocol.names import state_topic
+    from lockstep_protocol.rows.row import NewerVersion
     from lockstep_protocol.rows.state_rows import MalformedRow
     from lockstep_runtime.kafka.topic_follower import target_follower
     from lockstep_runtime.kafka.topic_reader import Record
@@ -195,5 +196,8 @@ async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list
 
     topic = state_topic(settings.flow, settings.group_id)
     await target_client(settings).probe()
-    await target_follower(settings, "status", topic, apply, partitions=[0]).replay()
+    try:
+        await target_follower(settings, "status", topic, apply, partitions=[0]).replay()
+    except NewerVersion as exc:
+        raise exc.within(f"topic {topic} on cluster {settings.flow.target}") from exc
     return fold.rows, list(unreadable.values())

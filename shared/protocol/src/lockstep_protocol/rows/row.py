@@ -19,15 +19,21 @@ class MalformedRow(ValueError):
 
 class NewerVersion(ValueError):
     """A row, event or command written by a newer release; going on could misread it, so the reader stops with this
-    sentence. `key`: the record's, or what it is."""
+    sentence. `key`: the record's, or what it is. `place`: the topic and its cluster, where the reader knows them."""
 
-    def __init__(self, key: str, version: int, read: int) -> None:
+    def __init__(self, key: str, version: int, read: int, place: str = "") -> None:
+        where = f" in {place}" if place else ""
         super().__init__(
-            f"{key!r} was written in version {version}, this release reads up to {read}:"
+            f"{key!r}{where} was written in version {version}, this release reads up to {read}:"
             " run the newer release everywhere"
         )
         self.key = key
         self.version = version
+        self.read = read
+
+    def within(self, place: str) -> "NewerVersion":
+        """The same, with its place."""
+        return NewerVersion(self.key, self.version, self.read, place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
