@@ -89,7 +89,8 @@ def test_every_kind_of_row_has_its_writer() -> None:
     assert {kind: row.owned_by for kind, row in KINDS.items()} == {
         **{"topic": "topic-sync", "acl": "acl-sync", "acl-binding": "acl-sync", "group": "checkpoint"},
         **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
-        **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot")),
+        **{"verification": "data-plane"},
+        **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
     }
     assert all(kind.owned_by is None for kind in BY_ROW)
     assert all(kind.owned_by for kind in DIVIDED)

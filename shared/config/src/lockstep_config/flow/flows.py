@@ -36,7 +36,7 @@ from lockstep_config.flow.model import (
 from lockstep_config.flow.reader import Reader, texts
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.connector_keys import CONNECTORS, ConnectorName, client_kind, connector_prefix
-from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING, SwitchSettings
+from lockstep_config.keys.lockstep_keys import CYCLES, MM2_VERSION, STATE, TRACING, SwitchSettings, VerifySettings
 from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, SparkSettings
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
@@ -163,6 +163,7 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         transaction_timeout=_transaction_timeout(producer),
         spark=_spark(layers),
         legacy=legacy,
+        verify=reader.settings(VerifySettings),
     )
 
 

@@ -28,6 +28,7 @@ from lockstep_config.keys.lockstep_keys import (
     LEGACY_PARTITIONING,
     CopySettings,
     SwitchSettings,
+    VerifySettings,
 )
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.mm2_keys import KEYS
@@ -70,6 +71,7 @@ class FetchSettings:
 
 
 LOCAL_SPARK = SparkSettings()
+NOT_VERIFIED = VerifySettings()
 RULES = find_rules()
 DEFAULT_RESTARTS = AutoRestarts()
 DEFAULT_SWITCH = SwitchSettings()
@@ -133,6 +135,7 @@ class DataPlaneSettings(CopySettings):
     transaction_timeout: timedelta = timedelta(seconds=60)
     spark: SparkSettings = LOCAL_SPARK
     legacy: LegacySettings | None = None
+    verify: VerifySettings = NOT_VERIFIED
 
     @property
     def by_key(self) -> bool:

@@ -109,6 +109,44 @@ class SwitchSettings:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySettings:
+    """How copies are compared with their source (`docs/guides/verify.md`): a field for each key."""
+
+    enabled: bool = keyed(
+        flag("lockstep.verify.enabled", "false", "compare each copy with its source all the time, as it grows")
+    )
+    depth: str = keyed(
+        Key(
+            name="lockstep.verify.depth",
+            default="bytes",
+            choices=("count", "crc", "bytes", "record"),
+            meaning="how closely. count: the offset runs and ends. crc: the CRC of each batch. bytes: all of a batch "
+            "but what Lockstep changes. record: each record. Batches that are not equal are compared by record",
+        )
+    )
+    tasks_max: int = keyed(
+        Key(
+            name="lockstep.verify.tasks.max",
+            kind=Kind.INTEGER,
+            default="1",
+            minimum=1,
+            maximum=1000,
+            meaning="slots that compare, beside the slots that copy",
+        )
+    )
+    max_bytes_per_s: int = keyed(
+        Key(
+            name="lockstep.verify.max.bytes.per.second",
+            kind=Kind.INTEGER,
+            default="20000000",
+            minimum=1,
+            meaning="most bytes a second that each of these slots reads, of source and target together, while "
+            "lockstep.verify.enabled compares",
+        )
+    )
+
+
 def _group(text: str) -> str:
     if not text.strip():
         raise BadValue("is missing: name the consumer group whose positions on the source count, MirrorMaker 1's")
@@ -193,6 +231,7 @@ OUR_KEYS = (
     ),
     *field_keys(CopySettings).values(),
     *field_keys(SwitchSettings).values(),
+    *field_keys(VerifySettings).values(),
     flag(
         "lockstep.recompress",
         "false",

@@ -15,6 +15,8 @@ from lockstep_protocol.rows.data_plane_rows import (
     Origin,
     PartitionProgress,
     SlotStatus,
+    Verification,
+    VerifiedPartition,
 )
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 
@@ -38,6 +40,8 @@ __all__ = [
     "Restarts",
     "Row",
     "SlotStatus",
+    "Verification",
+    "VerifiedPartition",
     "Wanted",
     "decode_row",
 ]
