@@ -241,15 +241,17 @@ class ClusterClient:
             if done is not None:
                 await done
 
-    async def end_offset(self, tp: TopicPartition, *, timestamp: int = -1, replica_id: int = CONSUMER) -> int:
+    async def end_offset(
+        self, tp: TopicPartition, *, timestamp: int = -1, replica_id: int = CONSUMER, committed: bool = False
+    ) -> int:
         """The partition's log end (-1), log start (-2) or the first offset at a timestamp in ms, as its leader says.
-        The log end is the high watermark; for a DEBUGGING replica it is where the leader's own log ends. Raises
-        KafkaProtocolError, BrokerUnreachable."""
+        The log end is the high watermark; for `committed` it is the last stable offset. For a DEBUGGING replica it is
+        where the leader's own log ends. Raises KafkaProtocolError, BrokerUnreachable."""
 
         def request(m: Any, _: PartitionLeader) -> Any:
             partition = m.ListOffsetsPartition(partition_index=tp[1], current_leader_epoch=-1, timestamp=timestamp)
             topic = m.ListOffsetsTopic(name=tp[0], partitions=(partition,))
-            return m.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=(topic,))
+            return m.ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=(topic,))
 
         return int((await self.ask_leader(tp, "list_offsets", request, "offsets")).offset)
 

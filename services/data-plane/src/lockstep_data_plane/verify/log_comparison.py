@@ -1,0 +1,82 @@
+"""Fetches both logs of a partition, in step, and has them compared."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import NamedTuple
+
+from lockstep_data_plane.fetch.fetch_schedule import TokenBucket
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_protocol.offsets import TopicPartition
+
+Fetched = tuple[list[Batch], AbortedTransactions]
+
+
+class LogStretch(NamedTuple):
+    """A partition of a cluster, and the offsets that are to be read of it: the first one, and that behind the last."""
+
+    cluster: ClusterClient
+    tp: TopicPartition
+    begin: int
+    end: int
+    isolation: str = "read_uncommitted"
+
+    def read(self) -> AsyncIterator[Fetched]:
+        """As `log_between`."""
+        return log_between(self.cluster, self.tp, self.begin, self.end, self.isolation)
+
+
+class ReadLimit:
+    """Bytes a second that one slot may read of both clusters together; None: as many as come."""
+
+    def __init__(self, bytes_per_s: int | None) -> None:
+        self._bytes_per_s: int | None = None
+        self._bucket: TokenBucket | None = None
+        self.change(bytes_per_s)
+
+    def change(self, bytes_per_s: int | None) -> None:
+        """Another limit from now on. What was read under the same one still counts."""
+        if bytes_per_s != self._bytes_per_s:
+            self._bytes_per_s = bytes_per_s
+            self._bucket = TokenBucket(bytes_per_s) if bytes_per_s else None
+
+    async def count(self, size: int) -> None:
+        """Wait as long as so many bytes take."""
+        if self._bucket is not None:
+            self._bucket.consume(size, time.monotonic())
+            while (wait_s := self._bucket.wait_s(time.monotonic())) > 0:
+                await asyncio.sleep(wait_s)
+
+
+async def compare_logs(
+    verifier: PartitionVerifier, source: LogStretch, target: LogStretch, limit: ReadLimit, goes_on: Callable[[], bool]
+) -> None:
+    """Read both to their ends and have them compared. `goes_on` is asked whenever something was; it ends if not. Each
+    log is read only as far as the comparison needs it, so neither is far ahead in memory. Raises KafkaProtocolError and
+    BrokerUnreachable; what was compared until then is in the verifier."""
+    reading = {source: source.read(), target: target.read()}
+    while reading:
+        needed = [log for log in reading if (verifier.needs_source if log is source else verifier.needs_target)]
+        asked = needed or list(reading)  # none is needed where the log that has ended is the one that waits
+        size = 0
+        for log, answer in zip(asked, await asyncio.gather(*(anext(reading[log], None) for log in asked)), strict=True):
+            if answer is None:
+                del reading[log]
+                continue
+            batches, aborted = answer
+            size += sum(len(batch.data) for batch in batches)
+            if log is source:
+                verifier.add_source(batches, aborted)
+            else:
+                verifier.add_target(batches)
+        verifier.compare()
+        if (source not in reading and verifier.lacks_source) or (target not in reading and verifier.lacks_target):
+            verifier.drain()
+        if not goes_on():
+            return
+        await limit.count(size)
+    verifier.finish()

@@ -1,0 +1,63 @@
+"""Which offset of the target a record of the source has, by the offset runs of one partition (no I/O).
+
+Other than `offset_runs.translate`, which serves consumer groups, this never rounds: a record is in a run or it is not.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+
+from lockstep_data_plane.verify.finding import NotComparedReason
+from lockstep_protocol.offset_runs import Run
+
+
+class OffsetMap:
+    """The runs that are known of a partition, ascending, and up to where the source is decided."""
+
+    def __init__(self, runs: Sequence[Run] = (), decided: int = -1, generation: int = 0) -> None:
+        """`decided`: everything up to this source offset is in the runs or was passed over. `generation`: of the runs;
+        it grows with each decision about what is copied next."""
+        self.runs = tuple(run for run in runs if run.length)
+        self.decided = decided
+        self.generation = generation
+
+    def find_target(self, source_offset: int) -> int | None:
+        """The target's offset of the record; None: it is in no run."""
+        index = bisect_right(self.runs, source_offset, key=attrgetter("upstream")) - 1
+        if index < 0 or source_offset >= self.runs[index].upstream_end:
+            return None
+        return self.runs[index].downstream + source_offset - self.runs[index].upstream
+
+    def find_source(self, target_offset: int) -> int | None:
+        """The source's offset of the record; None: it is in no run."""
+        index = bisect_right(self.runs, target_offset, key=attrgetter("downstream")) - 1
+        if index < 0 or target_offset >= self.runs[index].downstream_end:
+            return None
+        return self.runs[index].upstream + target_offset - self.runs[index].downstream
+
+    def absence(self, source_offset: int) -> NotComparedReason | None:
+        """Why the copy may lack a record that is in no run; None: nothing says that it may. It was passed over if the
+        runs on both sides of it follow each other on the target. Behind the last run, it was if it is decided."""
+        index = bisect_right(self.runs, source_offset, key=attrgetter("upstream")) - 1
+        if index < 0 or source_offset < self.runs[index].upstream_end:
+            return None
+        if index + 1 == len(self.runs):
+            return NotComparedReason.PASSED_OVER if source_offset <= self.decided else None
+        thinned = self.runs[index + 1].downstream > self.runs[index].downstream_end
+        return NotComparedReason.NO_RUN if thinned else NotComparedReason.PASSED_OVER
+
+    def find_start(self, source_start: int, target_start: int) -> tuple[int, int] | None:
+        """The first pair of offsets, of one record each, that both logs may still have; None: no run has one."""
+        for run in self.runs:
+            skipped = max(0, source_start - run.upstream, target_start - run.downstream)
+            if skipped < run.length:
+                return run.upstream + skipped, run.downstream + skipped
+        return None
+
+    def has_gone_back(self, upstream: int, downstream: int) -> bool:
+        """Whether a record up to the source offset has its place behind the target offset: the copy was begun again."""
+        return any(
+            run.downstream + min(run.upstream_end - 1, upstream) - run.upstream > downstream
+            for run in self.runs
+            if run.upstream <= upstream
+        )

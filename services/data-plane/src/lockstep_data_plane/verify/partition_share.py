@@ -1,0 +1,23 @@
+"""Which slot compares which partition (no I/O)."""
+
+from collections.abc import Iterable
+from zlib import crc32
+
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic
+
+
+def comparing_slot(tp: TopicPartition, slots: int) -> int:
+    """The slot that compares the partition. It depends on nothing else, so no two slots ever compare the same one. The
+    partitions of a topic are shared evenly."""
+    return (crc32(tp[0].encode()) + tp[1]) % slots
+
+
+def copied_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
+    """The partitions of the source that have a copy, in order."""
+    return sorted(
+        (topic.source_topic, number)
+        for topic in topics
+        if topic.phase == "mirrored"
+        for number in range(topic.copied(by_key=by_key))
+    )

@@ -1,0 +1,237 @@
+"""Compares one partition of the source with its copy (no I/O, no clock). As far as batches are equal it goes batch by
+batch, else record by record."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
+from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty
+from lockstep_data_plane.verify.finding import Difference, DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.record_alignment import AHEAD, Findings, RecordAlignment, TargetRules, as_aligned
+
+LISTED = 100
+"""Differences, and stretches that are not compared, of a partition that are kept one by one; the rest is counted."""
+
+
+class PartitionVerifier:
+    """Of one partition, between two pairs of offsets that belong together. Feed what is fetched of both logs, in order,
+    then `finish`."""
+
+    def __init__(
+        self,
+        begin: tuple[int, int],
+        end: tuple[int, int],
+        depth: Depth,
+        rules: TargetRules,
+        offsets: OffsetMap,
+        is_our_producer: Callable[[int], bool],
+        shift: int = 0,
+    ) -> None:
+        """`begin` and `end`: offsets of the source and of the target, the first to compare and those behind the last.
+        `is_our_producer`: whether the flow appends under this producer id. `shift`: as the comparison up to `begin`
+        left it."""
+        self._depth = depth
+        self._rules = rules
+        self._is_our_producer = is_our_producer
+        findings = Findings(self._differs, self._not_compared, self._add_pair)
+        self._alignment = RecordAlignment(rules, offsets, findings, begin, shift)
+        self._end = end
+        self._source: deque[Batch] = deque()
+        self._target: deque[Batch] = deque()
+        self._read_bytes: deque[tuple[int, int]] = deque()
+        """Last offset and size of each batch of the target whose records are being compared."""
+        self._read_to = list(begin)
+        """Offsets behind what has been compared or waits in the alignment."""
+        self._unreadable_to = list(begin)
+        """Offsets behind the last batch that could not be read."""
+        self.position = begin
+        """Up to here both logs are compared, and all that was found is reported."""
+        self.is_settled = True
+        """Whether all that was found is about what is before `position`."""
+        self.records = 0
+        """Pairs of records that were compared."""
+        self.bytes = 0
+        """Of the target's batches that were compared."""
+        self.differences: Counter[str] = Counter()
+        self.listed: list[Difference] = []
+        """The first differences, at most `LISTED`."""
+        self.not_compared: Counter[NotComparedReason] = Counter()
+        self.stretches: list[NotCompared] = []
+
+    @property
+    def shift(self) -> int:
+        """How far the last record is from the place on the target that the offset runs name."""
+        return self._alignment.shift
+
+    # -- what is fetched -----------------------------------------------------------------------------------------------
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether no batch of the source waits to be compared."""
+        return not self._source
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether no batch of the target waits to be compared."""
+        return not self._target
+
+    @property
+    def lacks_source(self) -> bool:
+        """Whether neither a batch nor a record of the source waits."""
+        return not (self._source or self._alignment.source)
+
+    @property
+    def lacks_target(self) -> bool:
+        """Whether neither a batch nor a record of the target waits."""
+        return not (self._target or self._alignment.target)
+
+    def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
+        """More of the source's log. Control batches and aborted transactions have no copy."""
+        for batch in batches:
+            is_aborted = aborted.holds(batch)
+            is_old = batch.magic < 2  # its header does not say where it ends
+            wanted = is_old or batch.last_offset >= self._read_to[0]
+            if wanted and batch.base_offset < self._end[0] and not (is_aborted or is_empty(batch)):
+                self._source.append(batch)
+
+    def add_target(self, batches: Iterable[Batch]) -> None:
+        """More of the target's log. Batches of other clients are left out where they are expected."""
+        for batch in batches:
+            expected = self._rules.has_foreign_writers and not self._is_our_producer(batch.producer_id)
+            wanted = batch.last_offset >= self._read_to[1] and batch.base_offset < self._end[1]
+            if wanted and not (is_empty(batch) or expected):
+                self._target.append(batch)
+
+    # -- comparison ----------------------------------------------------------------------------------------------------
+
+    def compare(self) -> None:
+        """Compare what was fetched, as far as both logs have it."""
+        while self._compare_batches() or self._read_records():
+            pass
+        source, target = self._alignment.source, self._alignment.target
+        place = (source[0].offset if source else self._read_to[0], target[0].offset if target else self._read_to[1])
+        known = place[0] >= self._unreadable_to[0] and place[1] >= self._unreadable_to[1]
+        self.is_settled = known and self._alignment.is_settled
+        if self.is_settled:
+            self.position = place
+        self._count_read_bytes(place[1])
+
+    def drain(self) -> None:
+        """One of the logs has ended and nothing of it waits. So what waits of the other one has no counterpart."""
+        while self._compare_batches() or self._read_records():
+            pass
+        while self._source:
+            self._read_source()
+        while self._target:
+            self._read_target()
+        self._alignment.align(at_end=True)
+        self.compare()
+
+    def finish(self) -> None:
+        """Both logs were fetched up to their ends."""
+        self.drain()
+        self.position = self._end
+        self._count_read_bytes(self._read_to[1] + 1)
+
+    def _compare_batches(self) -> bool:
+        """Whether the next batch of the target is the next one of the source."""
+        if self._alignment.has_waiting or not (self._source and self._target):
+            return False
+        source, target = self._source[0], self._target[0]
+        whole = source.base_offset >= self._read_to[0] and target.base_offset >= self._read_to[1]
+        whole = whole and source.last_offset < self._end[0] and target.last_offset < self._end[1]
+        if not (whole and is_copy(source, target, self._depth)):
+            return False
+        self._source.popleft()
+        self._target.popleft()
+        self._read_to = [source.last_offset + 1, target.last_offset + 1]
+        self.records += source.record_count
+        self.bytes += len(target.data)
+        ends = (source.base_offset, source.last_offset), (target.base_offset, target.last_offset)
+        self._alignment.pair_batches(*ends, source.record_count)
+        return True
+
+    def _read_records(self) -> bool:
+        """Read the records of one more batch, or of one of each log. False: there is none that helps."""
+        source, target = self._alignment.source, self._alignment.target
+        stuck = bool(source and target)
+        read = False
+        if self._source and (not source or (stuck and len(source) <= AHEAD)):
+            self._read_source()
+            read = True
+        if self._target and (not target or (stuck and len(target) <= AHEAD)):
+            self._read_target()
+            read = True
+        if read:
+            self._alignment.align(at_end=False)
+        return read
+
+    def _read_source(self) -> None:
+        batch = self._source.popleft()
+        begin, end = self._read_to[0], self._end[0]
+        last = batch.base_offset if batch.magic < 2 else batch.last_offset
+        try:
+            _check_crc(batch)
+            found = list(read_records(batch))
+        except ValueError:
+            self._not_compared(NotComparedReason.UNREADABLE, batch.base_offset, -1, max(1, batch.record_count))
+            self._unreadable_to[0] = last + 1
+        else:
+            last = max(last, max((record.offset for record in found), default=last))
+            self._alignment.source.extend(as_aligned(record) for record in found if begin <= record.offset < end)
+        self._read_to[0] = max(begin, min(last + 1, end))
+
+    def _read_target(self) -> None:
+        batch = self._target.popleft()
+        begin, end = self._read_to[1], self._end[1]
+        is_ours = self._is_our_producer(batch.producer_id)
+        has_own_time = not batch.attributes & LOG_APPEND_TIME
+        try:
+            _check_crc(batch)
+            found = [
+                as_aligned(record, is_ours=is_ours, has_own_time=has_own_time)
+                for record in read_records(batch)
+                if begin <= record.offset < end
+            ]
+        except ValueError:
+            self._differs(Difference(DifferenceKind.UNREADABLE.value, -1, batch.base_offset))
+            self._alignment.unreadable.append((batch.base_offset, batch.last_offset))
+            self._unreadable_to[1] = batch.last_offset + 1
+        else:
+            self._alignment.target.extend(found)
+        self._read_bytes.append((batch.last_offset, len(batch.data)))
+        self._read_to[1] = max(begin, min(batch.last_offset + 1, end))
+
+    def _count_read_bytes(self, position: int) -> None:
+        """Count the batches of the target whose records all are before the position."""
+        while self._read_bytes and self._read_bytes[0][0] < position:
+            self.bytes += self._read_bytes.popleft()[1]
+
+    # -- findings ------------------------------------------------------------------------------------------------------
+
+    def _add_pair(self) -> None:
+        self.records += 1
+
+    def _differs(self, difference: Difference) -> None:
+        self.differences[difference.kind] += 1
+        if len(self.listed) < LISTED:
+            self.listed.append(difference)
+
+    def _not_compared(self, reason: NotComparedReason, source: int, target: int, records: int = 1) -> None:
+        self.not_compared[reason] += records
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and last.reason is reason and source >= 0 and last.last == source - 1:
+            self.stretches[-1] = NotCompared(reason, last.first, source + records - 1, last.records + records)
+        elif len(self.stretches) < LISTED:
+            self.stretches.append(NotCompared(reason, source, source + records - 1 if source >= 0 else -1, records))
+
+
+def _check_crc(batch: Batch) -> None:
+    """Raises ValueError if the batch's bytes are not those that its CRC was made of. Formats 0 and 1 have a CRC for
+    each message, which is checked where they are read."""
+    if batch.magic == 2 and expected_crc(batch.data) != batch.crc:
+        raise ValueError("its CRC does not match its bytes")

@@ -1,0 +1,279 @@
+"""Pairs the records of a source partition with those of its copy, in order, and finds where they differ (no I/O).
+
+Two records are a pair if their contents are equal and so are those of all before them. Where contents differ, both logs
+are searched a little ahead for the next place from which they agree again. What is before it is the difference. The
+offset runs then say what became of a record that only one log has."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.verify.finding import Content, Difference, DifferenceKind, NotComparedReason, changed_parts
+from lockstep_data_plane.verify.offset_map import OffsetMap
+
+AHEAD = 256
+"""Records of each log that are searched for the next place where both agree. So far apart may be what one log has in
+another place than the other."""
+
+CONFIRMED = 2
+"""So many pairs behind a place have to agree too, as far as records are there: equal records may follow each other."""
+
+
+class AlignedRecord(NamedTuple):
+    """A record of either log."""
+
+    offset: int
+    content: Content
+    is_ours: bool = True
+    """Our producer has appended it; of the source's, always."""
+    has_own_time: bool = True
+    """It has the timestamp of its producer; False: the target's broker has set it."""
+
+
+def as_aligned(record: PlainRecord, *, is_ours: bool = True, has_own_time: bool = True) -> AlignedRecord:
+    """A record as it is read from a batch."""
+    key = None if record.key is None else bytes(record.key)
+    value = None if record.value is None else bytes(record.value)
+    content = record.timestamp, key, value, tuple(record.headers)
+    return AlignedRecord(record.offset, content, is_ours, has_own_time)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRules:
+    """What is to be expected of the target's log. `is_compacted`: records may be missing for a later one of their key.
+    `has_foreign_writers`: records of other clients are expected."""
+
+    is_compacted: bool = False
+    has_foreign_writers: bool = False
+
+
+class Findings(NamedTuple):
+    """Where an alignment reports what it finds. `not_compared` gets the reason, the source's offset of the record, and
+    the target's; -1 where there is none. `pair`: a record that both logs have, equal or not."""
+
+    difference: Callable[[Difference], None]
+    not_compared: Callable[[NotComparedReason, int, int], None]
+    pair: Callable[[], None]
+
+
+class _Lone(NamedTuple):
+    """A record that one log alone has, as far as was searched; `since`: how many pairs there had been then."""
+
+    record: AlignedRecord
+    is_source: bool
+    since: int
+
+
+class RecordAlignment:
+    """The records of both logs that are not paired yet. Feed `source` and `target`, then `align`."""
+
+    def __init__(
+        self, rules: TargetRules, offsets: OffsetMap, findings: Findings, begin: tuple[int, int], shift: int = 0
+    ) -> None:
+        """`begin`: the offsets of the first records to compare. `shift`: as it was in front of them."""
+        self._rules = rules
+        self._offsets = offsets
+        self._findings = findings
+        self.source: deque[AlignedRecord] = deque()
+        self.target: deque[AlignedRecord] = deque()
+        self._lone: list[_Lone] = []
+        self._pairs = 0
+        self._passed = begin[0] - 1, begin[1] - 1
+        """Of each log, the offset of the last record that was paired or passed."""
+        self.shift = shift
+        """How far the last record is from the place on the target that the offset runs name."""
+        self.unreadable: list[tuple[int, int]] = []
+        """Batches of the target, by first and last offset, whose records could not be read. That is said already."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was found so far is reported."""
+        return not self._lone
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a record waits for its counterpart."""
+        return bool(self.source or self.target)
+
+    def pair_batches(self, source: tuple[int, int], target: tuple[int, int], records: int) -> None:
+        """Two whole batches were found to be equal, while no record waited: their first and last offsets."""
+        self._pairs += records
+        self._passed = source[1], target[1]
+        for one, other in zip(source, target, strict=True):
+            self._check_offset(one, other)
+        self._report_lone(at_end=False)
+
+    def align(self, *, at_end: bool) -> None:
+        """Pair as much as can be paired. `at_end`: no more records come of either log before the place up to which both
+        are compared, so that each record that waits is decided."""
+        while self.source and self.target:
+            if self._pass_removed(self.source[0], self.target[0]):
+                continue
+            if _are_equal(self.source[0], self.target[0]):
+                self._pair(self.source.popleft(), self.target.popleft())
+            elif not at_end and min(len(self.source), len(self.target)) <= AHEAD:
+                return
+            else:
+                self._differ(*self._find_agreement())
+        if at_end:
+            self._differ(len(self.source), len(self.target))
+        self._report_lone(at_end=at_end)
+
+    def _pass_removed(self, source: AlignedRecord, target: AlignedRecord) -> bool:
+        """Pass the first record of either log if the other one has, by the offset runs, no record in its place: it was
+        removed there. Contents cannot decide that, because equal records may follow each other."""
+        if source.offset - self._passed[0] == target.offset - self._passed[1]:
+            return False  # as far from the last pair in both logs
+        origin = self._offsets.find_source(target.offset - self.shift) if target.is_ours else None
+        if origin is not None and self._passed[0] < origin < source.offset:
+            self._findings.not_compared(NotComparedReason.REMOVED_ON_SOURCE, origin, target.offset)
+            self._passed = origin, self.target.popleft().offset
+            return True
+        place = self._offsets.find_target(source.offset) if self._rules.is_compacted else None
+        if place is not None and self._passed[1] < place + self.shift < target.offset:
+            self._findings.not_compared(NotComparedReason.REMOVED_ON_TARGET, source.offset, -1)
+            self._passed = self.source.popleft().offset, place + self.shift
+            return True
+        return False
+
+    def _pair(self, source: AlignedRecord, target: AlignedRecord) -> None:
+        if not target.has_own_time:
+            self._findings.not_compared(NotComparedReason.TIMESTAMP, source.offset, target.offset)
+        self._add_pair(source.offset, target.offset)
+
+    def _add_pair(self, source: int, target: int) -> None:
+        self._pairs += 1
+        self._passed = source, target
+        self._findings.pair()
+        self._check_offset(source, target)
+
+    def _check_offset(self, source: int, target: int) -> None:
+        """Whether the offset runs name the place where the record is. Reported once for each distance."""
+        named = self._offsets.find_target(source)
+        if named is None:
+            return
+        if target - named not in (0, self.shift):
+            self._findings.difference(Difference(DifferenceKind.OFFSET.value, source, target))
+        self.shift = target - named
+
+    def _find_agreement(self) -> tuple[int, int]:
+        """How many records of each log are to be passed until both agree; all that were searched where they do not."""
+        source = [record for record, _ in zip(self.source, range(AHEAD), strict=False)]
+        target = [record for record, _ in zip(self.target, range(AHEAD), strict=False)]
+        places: dict[object, list[int]] = {}
+        for index, record in enumerate(target):
+            places.setdefault(record.content[1:], []).append(index)
+        best = len(source), len(target)
+        for i, record in enumerate(source):
+            if i >= sum(best):
+                break
+            for j in places.get(record.content[1:], ()):
+                if i + j >= sum(best):
+                    break
+                there = zip(source[i : i + 1 + CONFIRMED], target[j : j + 1 + CONFIRMED], strict=False)
+                if all(_are_equal(one, other) for one, other in there):
+                    best = i, j
+                    break
+        return best
+
+    def _differ(self, sources: int, targets: int) -> None:
+        """The next so many records of each log do not follow each other in the other one."""
+        source = [self.source.popleft() for _ in range(sources)]
+        target = [self.target.popleft() for _ in range(targets)]
+        behind = self.source[0].offset if self.source else None
+        pairs = self._counterparts(source, target)
+        paired = {other.offset for other in pairs.values()}
+        present = {record.offset for record in source}
+        passed = self._passed[0]
+        for record in source:
+            other = pairs.get(record.offset)
+            if other is None:
+                self._only_source(record)
+            elif _are_equal(record, other):
+                self._pair(record, other)
+            else:
+                parts = changed_parts(record.content, other.content, timestamps=other.has_own_time)
+                self._findings.difference(Difference(parts, record.offset, other.offset))
+                self._add_pair(record.offset, other.offset)
+        for other in target:
+            if other.offset not in paired:
+                self._only_target(other, passed, present, behind)
+        self._passed = (
+            source[-1].offset if source else self._passed[0],
+            target[-1].offset if target else self._passed[1],
+        )
+
+    def _counterparts(
+        self, source: Sequence[AlignedRecord], target: Sequence[AlignedRecord]
+    ) -> dict[int, AlignedRecord]:
+        """Which record of the target is in the place of which one of the source, by the source's offset. Records whose
+        contents are in both stretches, at other places, have none: they were moved."""
+        ours = {other.offset: other for other in target if other.is_ours}
+        named = [(record.offset, self._offsets.find_target(record.offset)) for record in source]
+        if len(source) == len(target) == len(ours) and any(place is None for _, place in named):
+            found = {record.offset: other for record, other in zip(source, target, strict=True)}
+        else:
+            places = ((offset, place + self.shift) for offset, place in named if place is not None)
+            found = {offset: ours[place] for offset, place in places if place in ours}
+        contents = {record.content for record in source} & {other.content for other in target}
+        by_offset = {record.offset: record for record in source}
+        return {
+            offset: other
+            for offset, other in found.items()
+            if _are_equal(by_offset[offset], other)
+            or not (by_offset[offset].content in contents or other.content in contents)
+        }
+
+    # -- what only one log has -----------------------------------------------------------------------------------------
+
+    def _only_source(self, record: AlignedRecord) -> None:
+        place = self._offsets.find_target(record.offset)
+        absence = self._offsets.absence(record.offset)
+        if absence is not None:
+            self._findings.not_compared(absence, record.offset, -1)
+        elif place is not None and any(first <= place + self.shift <= last for first, last in self.unreadable):
+            self._findings.not_compared(NotComparedReason.UNREADABLE, record.offset, place + self.shift)
+        elif self._rules.is_compacted and place is not None:
+            self._findings.not_compared(NotComparedReason.REMOVED_ON_TARGET, record.offset, -1)
+        else:
+            self._add_lone(record, is_source=True)
+
+    def _only_target(self, record: AlignedRecord, passed: int, present: Collection[int], behind: int | None) -> None:
+        """`passed`, `behind`: the source's last offset in front of the stretch and its first one behind it; `present`:
+        those that it has between."""
+        if not record.is_ours:
+            if not self._rules.has_foreign_writers:
+                self._findings.difference(Difference(DifferenceKind.FOREIGN.value, -1, record.offset))
+            return
+        origin = self._offsets.find_source(record.offset - self.shift)
+        if origin is not None and origin not in present and passed < origin and (behind is None or origin < behind):
+            self._findings.not_compared(NotComparedReason.REMOVED_ON_SOURCE, origin, record.offset)
+        else:
+            self._add_lone(record, is_source=False)
+
+    def _add_lone(self, record: AlignedRecord, *, is_source: bool) -> None:
+        for index, lone in enumerate(self._lone):
+            if lone.is_source is not is_source and lone.record.content == record.content:
+                del self._lone[index]
+                source, target = (record, lone.record) if is_source else (lone.record, record)
+                self._findings.difference(Difference(DifferenceKind.ORDER.value, source.offset, target.offset))
+                return
+        self._lone.append(_Lone(record, is_source, self._pairs))
+
+    def _report_lone(self, *, at_end: bool) -> None:
+        """Those that are in no other place of the other log either, as far as it is searched."""
+        while self._lone and (at_end or self._pairs - self._lone[0].since > AHEAD):
+            record, is_source, _ = self._lone.pop(0)
+            if is_source:
+                self._findings.difference(Difference(DifferenceKind.MISSING.value, record.offset))
+            else:
+                self._findings.difference(Difference(DifferenceKind.EXTRA.value, -1, record.offset))
+
+
+def _are_equal(source: AlignedRecord, target: AlignedRecord) -> bool:
+    """Under any producer id of the copy: a flow may have had others before."""
+    if target.has_own_time:
+        return source.content == target.content
+    return source.content[1:] == target.content[1:]

@@ -1,0 +1,223 @@
+"""How far the copy of a partition is compared, as a row, and what there is to compare next (no I/O, no clock)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lockstep_data_plane.verify.batch_comparison import Depth
+from lockstep_data_plane.verify.finding import DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
+from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
+
+_CLOSER = {Depth.COUNT.value: 0, Depth.CRC.value: 1, Depth.BYTES.value: 2, Depth.RECORD.value: 2}
+"""Equal bytes are equal records."""
+
+
+class LogRanges(NamedTuple):
+    """Where both logs of a partition begin, and behind which record the source ends for a copy."""
+
+    source_start: int
+    target_start: int
+    source_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """What is known of a copy when it is compared."""
+
+    progress: PartitionProgress
+    offsets: OffsetMap
+    logs: LogRanges
+    at_ms: int
+
+
+class ComparisonStretch(NamedTuple):
+    """What is to be compared next: the row to go on from, and the offsets of both logs, the first and those behind the
+    last. Nothing where `begin` is `end`."""
+
+    row: VerifiedPartition
+    begin: tuple[int, int]
+    end: tuple[int, int]
+
+
+def row_to_compare(
+    known: VerifiedPartition | None, copy: CopyState, depth: str, request: Verification | None = None
+) -> VerifiedPartition:
+    """The row of a partition that is to be compared, up to where its copy is now. What is verified already, as closely
+    or closer, stays so unless a request wants everything compared again. A request's end is where the source ended when
+    it was first seen."""
+    progress = copy.progress
+    is_new = request is not None and (known is None or known.request != request.id)
+    again = is_new and request is not None and request.again
+    row = known if known is not None and not again and _goes_on(known, copy, depth) else _begun(copy, depth)
+    if request is not None:
+        source_end = copy.logs.source_end if is_new or known is None else min(known.source_end, copy.logs.source_end)
+        row = replace(row, request=request.id, done=False, source_end=source_end)
+    return replace(
+        row,
+        upstream_end=progress.upstream,
+        downstream_end=progress.downstream,
+        generation=copy.offsets.generation,
+        decisions=_decisions(progress),
+    )
+
+
+def _begun(copy: CopyState, depth: str) -> VerifiedPartition:
+    progress = copy.progress
+    return VerifiedPartition(
+        topic=progress.topic,
+        partition=progress.partition,
+        depth=depth,
+        source_topic_id=progress.source_topic_id,
+        target_topic_id=progress.target_topic_id,
+        verified_ms=copy.at_ms,
+    )
+
+
+def _goes_on(row: VerifiedPartition, copy: CopyState, depth: str) -> bool:
+    """Whether what the row says still holds: of both logs, as closely, and of records that were not copied again."""
+    if not _is_current(row, copy.progress) or _CLOSER[row.depth] < _CLOSER[depth]:
+        return False
+    same = row.generation == copy.offsets.generation
+    return same or not copy.offsets.has_gone_back(row.upstream, row.downstream)
+
+
+def _is_current(row: VerifiedPartition, progress: PartitionProgress) -> bool:
+    """Whether the row is about the same two logs, and no case was decided since that may have changed what is before
+    its position."""
+    ids = progress.source_topic_id, progress.target_topic_id
+    return (row.source_topic_id, row.target_topic_id) == ids and row.decisions == _decisions(progress)
+
+
+def _decisions(progress: PartitionProgress) -> int:
+    """How many cases were decided: the target may have lost records since, and got others in their places."""
+    return sum(times for _, times in progress.gaps)
+
+
+def needs_comparison(row: VerifiedPartition | None, progress: PartitionProgress, depth: str) -> bool:
+    """Whether a copy that is compared as it grows has something that is not compared."""
+    if row is None or not _is_current(row, progress) or _CLOSER[row.depth] < _CLOSER[depth]:
+        return True
+    return row.upstream < progress.upstream or bool(row.reason)
+
+
+def waits_for_copy(row: VerifiedPartition | None, progress: PartitionProgress, request: Verification) -> bool:
+    """Whether everything that is copied is compared for a request that wants more, and more is being copied."""
+    if row is None or row.request != request.id or row.reason or not _is_current(row, progress):
+        return False
+    return progress.upstream <= row.upstream < row.source_end - 1 and progress.phase == "copying"
+
+
+def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
+    """What is to be compared next, from where the row ends. If a log begins behind that, or nothing was compared yet,
+    it begins with the first pair of records that both logs may have. What is before that is not verified."""
+    logs, end = copy.logs, (row.upstream_end + 1, row.downstream_end + 1)
+    goes_on = row.first >= 0
+    begin = (row.upstream + 1, row.downstream + 1) if goes_on else (0, 0)
+    if goes_on and begin[0] >= logs.source_start and begin[1] >= logs.target_start:
+        return ComparisonStretch(row, begin, end)
+    least = max(begin[0], logs.source_start), max(begin[1], logs.target_start)
+    start = copy.offsets.find_start(*least) or end
+    if start[0] > end[0] or start[1] > end[1]:
+        start = end
+    missed = list(_unpaired(least, start, copy.offsets))
+    counts: Counter[NotComparedReason] = Counter()
+    for one in missed:
+        counts[one.reason] += one.records
+    row = _with_not_compared(row, counts, missed)
+    return ComparisonStretch(replace(row, first=row.first if goes_on else start[0]), start, end)
+
+
+def _unpaired(least: tuple[int, int], start: tuple[int, int], offsets: OffsetMap) -> Iterator[NotCompared]:
+    """What is between the first offsets of both logs and the first pair: records that one log alone has."""
+    known = offsets.runs[0].upstream if offsets.runs else start[0]
+    before = min(start[0], known) - least[0]
+    if before > 0:
+        yield NotCompared(NotComparedReason.BEFORE_THE_RUNS, least[0], least[0] + before - 1, before)
+    for run in offsets.runs:
+        first, last = max(run.upstream, least[0]), min(run.upstream_end, start[0]) - 1
+        if first <= last:
+            yield NotCompared(NotComparedReason.REMOVED_ON_TARGET, first, last, last - first + 1)
+    unknown = max(0, start[1] - least[1])
+    for run in offsets.runs:
+        first, last = max(run.downstream, least[1]), min(run.downstream_end, start[1]) - 1
+        if first <= last:
+            unknown -= last - first + 1
+            distance = run.upstream - run.downstream
+            yield NotCompared(NotComparedReason.REMOVED_ON_SOURCE, first + distance, last + distance, last - first + 1)
+    if unknown > 0 and before <= 0:
+        yield NotCompared(NotComparedReason.BEFORE_THE_RUNS, -1, -1, unknown)
+
+
+def compared(row: VerifiedPartition, verifier: PartitionVerifier, busy_ms: int) -> VerifiedPartition:
+    """The row with what has been compared since it. `verifier` began where the row ends."""
+    source, target = verifier.position
+    differences = Counter(dict(row.differences)) + verifier.differences
+    found = [(one.kind, one.source_offset, one.target_offset) for one in verifier.listed]
+    return replace(
+        _with_not_compared(row, verifier.not_compared, verifier.stretches),
+        upstream=max(row.upstream, source - 1),
+        downstream=max(row.downstream, target - 1),
+        shift=verifier.shift,
+        records=row.records + verifier.records,
+        bytes=row.bytes + verifier.bytes,
+        busy_ms=row.busy_ms + busy_ms,
+        differences=tuple(sorted(differences.items())),
+        found=(*row.found, *found)[:LISTED],
+    )
+
+
+def counted(stretch: ComparisonStretch, offsets: OffsetMap, target_end: int) -> VerifiedPartition:
+    """The row after a comparison of counts: the offset runs between both ends, and the target's log end. Source offsets
+    in no run were passed over: control batches, what compaction has removed, and what a policy has skipped."""
+    row, (begin, end) = stretch.row, (stretch.begin[0], stretch.end[0])
+    inside = [(max(begin, run.upstream), min(end, run.upstream_end)) for run in offsets.runs]
+    inside = [(first, behind) for first, behind in inside if first < behind]
+    differences = Counter(dict(row.differences))
+    found = list(row.found)
+    if target_end < stretch.end[1]:
+        differences[DifferenceKind.MISSING.value] += stretch.end[1] - target_end
+        found.append((DifferenceKind.MISSING.value, -1, target_end))
+    gaps, at = [], begin
+    for first, behind in (*inside, (end, end)):
+        if at < first:
+            reason = offsets.absence(at) or NotComparedReason.NO_RUN
+            gaps.append(NotCompared(reason, at, first - 1, first - at))
+        at = behind
+    counts: Counter[NotComparedReason] = Counter()
+    for one in gaps:
+        counts[one.reason] += one.records
+    return replace(
+        _with_not_compared(row, counts, gaps),
+        upstream=max(row.upstream, end - 1),
+        downstream=max(row.downstream, stretch.end[1] - 1),
+        records=row.records + sum(behind - first for first, behind in inside),
+        differences=tuple(sorted(differences.items())),
+        found=tuple(found[:LISTED]),
+    )
+
+
+def _is_reached(row: VerifiedPartition) -> bool:
+    """Whether everything up to the row's end is compared."""
+    return row.upstream >= row.upstream_end
+
+
+def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) -> VerifiedPartition:
+    """The row after a comparison that began at `at_ms`. A request is carried out once the copy is compared up to where
+    the source ended. If nothing more is copied, it is carried out at the end of the copy."""
+    if not _is_reached(row):
+        return replace(row, reason="")
+    whole = row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
+    return replace(row, reason="", done=whole, verified_ms=at_ms)
+
+
+def _with_not_compared(
+    row: VerifiedPartition, counts: Mapping[NotComparedReason, int], listed: Sequence[NotCompared]
+) -> VerifiedPartition:
+    together = Counter(dict(row.not_verified)) + Counter({reason.value: n for reason, n in counts.items()})
+    stretches: Iterable[tuple[str, int, int, int]] = (
+        (one.reason.value, one.first, one.last, one.records) for one in listed
+    )
+    return replace(row, not_verified=tuple(sorted(together.items())), stretches=(*row.stretches, *stretches)[:LISTED])

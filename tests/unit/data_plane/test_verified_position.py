@@ -1,0 +1,222 @@
+"""How far a copy is verified goes on from its row, begins with the first pair, and names what it cannot compare."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.verified_position import (
+    ComparisonStretch,
+    CopyState,
+    LogRanges,
+    compared,
+    counted,
+    finished,
+    needs_comparison,
+    next_stretch,
+    row_to_compare,
+    waits_for_copy,
+)
+from lockstep_protocol.offset_runs import Run
+from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
+from tests.support.batch_bytes import records
+from tests.unit.data_plane.verify_scene import as_copy, copied, in_batches, verified
+
+PROGRESS = PartitionProgress(
+    topic="orders", partition=3, source_topic_id="S", target_topic_id="T", upstream=199, downstream=99
+)
+REQUEST = Verification(id="one", depth="bytes")
+ROW = VerifiedPartition(
+    topic="orders",
+    partition=3,
+    source_topic_id="S",
+    target_topic_id="T",
+    first=100,
+    upstream=149,
+    downstream=49,
+    records=50,
+    differences=(("value", 1),),
+)
+RUNS = OffsetMap([Run(100, 0, 100)], decided=199)
+WHOLE = LogRanges(0, 0, 200)
+COPY = CopyState(PROGRESS, RUNS, WHOLE, 1234)
+
+
+def requested(
+    known: VerifiedPartition | None, *, copy: CopyState = COPY, request: Verification = REQUEST
+) -> VerifiedPartition:
+    return row_to_compare(known, copy, request.depth, request)
+
+
+def stretch_of(
+    known: VerifiedPartition | None, *, offsets: OffsetMap = RUNS, logs: LogRanges = WHOLE
+) -> ComparisonStretch:
+    copy = replace(COPY, offsets=offsets, logs=logs)
+    return next_stretch(requested(known, copy=copy), copy)
+
+
+# -- which row ---------------------------------------------------------------------------------------------------------
+
+
+def test_request_of_a_partition_never_compared_begins_anew() -> None:
+    row = requested(None)
+    assert (row.request, row.depth, row.upstream, row.upstream_end, row.downstream_end) == ("one", "bytes", -1, 199, 99)
+    assert (row.source_end, row.verified_ms) == (200, 1234)
+
+
+def test_request_goes_on_from_what_is_verified() -> None:
+    row = requested(ROW)
+    assert (row.upstream, row.records, row.differences) == (149, 50, ROW.differences)
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        (replace(ROW, depth="crc"), REQUEST),
+        (ROW, replace(REQUEST, again=True)),
+        (replace(ROW, target_topic_id="U"), REQUEST),
+        (replace(ROW, decisions=1), REQUEST),
+    ],
+)
+def test_request_that_is_closer_or_for_other_logs_begins_anew(known: VerifiedPartition, asked: Verification) -> None:
+    row = requested(known, request=asked)
+    assert (row.upstream, row.records, row.differences) == (-1, 0, ())
+
+
+def test_request_that_is_less_close_keeps_what_is_verified() -> None:
+    row = requested(replace(ROW, depth="record"), request=replace(REQUEST, depth="crc"))
+    assert (row.depth, row.upstream) == ("record", 149)
+
+
+def test_request_for_everything_again_goes_on_after_a_kill() -> None:
+    again = replace(REQUEST, again=True)
+    begun = replace(requested(ROW, request=again), first=100, upstream=120, downstream=20)
+    assert requested(begun, request=again).upstream == 120
+
+
+def test_end_of_a_request_is_where_the_source_was_at_first() -> None:
+    grown = replace(COPY, logs=LogRanges(0, 0, 500))
+    assert requested(requested(ROW), copy=grown).source_end == 200
+    assert requested(ROW, copy=grown).source_end == 500
+    truncated = replace(COPY, logs=LogRanges(0, 0, 180))
+    assert requested(requested(ROW), copy=truncated).source_end == 180
+
+
+def test_copy_that_grows_is_followed_to_its_present_end() -> None:
+    row = row_to_compare(ROW, COPY, "bytes")
+    assert (row.upstream, row.upstream_end, row.request) == (149, 199, "")
+    assert row_to_compare(ROW, COPY, "record").upstream == 149, "equal bytes are equal records"
+    assert row_to_compare(replace(ROW, depth="count"), COPY, "bytes").upstream == -1
+
+
+def test_copy_that_was_begun_again_is_compared_again() -> None:
+    """The copy was put back to source offset 120, so the target has those records a second time."""
+    again = OffsetMap([Run(100, 0, 20), Run(120, 60, 40)], generation=1)
+    assert requested(ROW, copy=replace(COPY, offsets=again)).upstream == -1
+    onward = OffsetMap([Run(100, 0, 100)], generation=1)
+    assert requested(ROW, copy=replace(COPY, offsets=onward)).upstream == 149
+
+
+def test_followed_copy_needs_comparison_only_if_something_is_new() -> None:
+    whole = replace(ROW, upstream=199)
+    assert not needs_comparison(whole, PROGRESS, "bytes")
+    for known in (
+        *(None, ROW, replace(whole, depth="crc"), replace(whole, reason="cluster B does not answer")),
+        replace(whole, source_topic_id="U"),
+    ):
+        assert needs_comparison(known, PROGRESS, "bytes")
+    assert needs_comparison(whole, replace(PROGRESS, gaps=(("target-truncated", 1),)), "bytes")
+
+
+# -- the next stretch --------------------------------------------------------------------------------------------------
+
+
+def test_stretch_of_a_known_row_goes_on_behind_it() -> None:
+    stretch = stretch_of(ROW)
+    assert (stretch.begin, stretch.end) == ((150, 50), (200, 100))
+    assert stretch.row.not_verified == ()
+
+
+def test_first_stretch_begins_with_the_first_pair_and_names_what_is_before() -> None:
+    stretch = stretch_of(None, logs=LogRanges(40, 0, 200))
+    assert (stretch.begin, stretch.end) == ((100, 0), (200, 100))
+    assert stretch.row.not_verified == (("before-the-offset-runs", 60),)
+    assert stretch.row.stretches == (("before-the-offset-runs", 40, 99, 60),)
+    assert stretch.row.first == 100
+
+
+@pytest.mark.parametrize("known", [ROW, None])
+def test_what_retention_removed_from_one_log_is_not_verified(known: VerifiedPartition | None) -> None:
+    at = 150 if known else 100
+    source_gone = stretch_of(known, logs=LogRanges(170, 0, 200))
+    assert source_gone.begin == (170, 70)
+    assert source_gone.row.stretches == (("removed-on-source", at, 169, 170 - at),)
+    target_gone = stretch_of(known, logs=LogRanges(100, 80, 200))
+    assert target_gone.begin == (180, 80)
+    assert target_gone.row.stretches == (("removed-on-target", at, 179, 180 - at),)
+
+
+def test_records_that_both_logs_have_removed_are_no_concern() -> None:
+    stretch = stretch_of(None, logs=LogRanges(150, 50, 200))
+    assert (stretch.begin, stretch.row.not_verified) == ((150, 50), ())
+
+
+def test_records_of_the_target_before_the_runs_are_not_verified() -> None:
+    stretch = stretch_of(None, offsets=OffsetMap([Run(0, 30, 200)]), logs=WHOLE)
+    assert stretch.row.stretches == (("before-the-offset-runs", -1, -1, 30),)
+
+
+def test_stretch_without_any_pair_is_empty_and_not_verified() -> None:
+    stretch = stretch_of(None, offsets=OffsetMap())
+    assert stretch.begin == stretch.end == (200, 100)
+    assert stretch.row.not_verified == (("before-the-offset-runs", 200),)
+
+
+def test_stretch_of_a_source_that_lost_everything_names_all_of_it() -> None:
+    stretch = stretch_of(None, logs=LogRanges(200, 0, 200))
+    assert stretch.begin == stretch.end == (200, 100)
+    assert stretch.row.not_verified == (("removed-on-source", 100),)
+
+
+# -- what was compared -------------------------------------------------------------------------------------------------
+
+
+def test_what_was_compared_adds_up_in_the_row() -> None:
+    source = records(100, 60)
+    row = replace(requested(None), first=100)
+    once = compared(row, verified(in_batches(source, 10), as_copy(copied(source), 10)), 7)
+    assert (once.upstream, once.downstream, once.records, once.busy_ms) == (159, 59, 60, 7)
+    more = records(160, 40)
+    twice = compared(once, verified(in_batches(more, 10), as_copy(copied(more[:-1], 60), 10)), 5)
+    assert (twice.upstream, twice.records, twice.busy_ms) == (199, 99, 12)
+    assert twice.differences == (("missing", 1),)
+    assert twice.found == (("missing", 199, -1),)
+    assert finished(twice, PROGRESS, 5).done
+
+
+def test_request_is_carried_out_once_what_the_source_had_is_compared() -> None:
+    row = replace(requested(ROW), upstream=199, reason="cluster B does not answer")
+    done = finished(row, PROGRESS, 5000)
+    assert (done.done, done.verified_ms, done.reason) == (True, 5000, "")
+    assert not finished(replace(row, upstream=180), PROGRESS, 5000).done, "a part of it"
+    assert not finished(replace(row, source_end=300), PROGRESS, 5000).done, "the copy is not there yet"
+    assert finished(replace(row, source_end=300), replace(PROGRESS, phase="stopped"), 5000).done
+
+
+def test_counts_compare_runs_and_the_end_of_the_target() -> None:
+    offsets = OffsetMap([Run(100, 0, 60), Run(170, 60, 30)], decided=199)
+    stretch = stretch_of(None, offsets=offsets, logs=LogRanges(100, 0, 200))
+    row = counted(stretch, offsets, 100)
+    assert (row.records, row.stretches, row.differences) == (90, (("passed-over", 160, 169, 10),), ())
+    assert counted(stretch, offsets, 95).differences == (("missing", 5),)
+
+
+def test_request_waits_while_the_copy_is_behind_it() -> None:
+    row = replace(requested(ROW), upstream=199, source_end=300)
+    assert waits_for_copy(row, PROGRESS, REQUEST)
+    for known, progress in (
+        *((None, PROGRESS), (ROW, PROGRESS), (replace(row, source_end=200), PROGRESS)),
+        (row, replace(PROGRESS, upstream=250)),
+        (row, replace(PROGRESS, phase="halted")),
+    ):
+        assert not waits_for_copy(known, progress, REQUEST)

@@ -1,0 +1,74 @@
+"""A partition and its copy as batches, for the tests of verification."""
+
+from collections.abc import Iterable, Sequence
+
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.verify.batch_comparison import Depth
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
+from lockstep_data_plane.verify.record_alignment import TargetRules
+from lockstep_protocol.offset_runs import Run
+from tests.support.batch_bytes import batch
+
+OURS, FOREIGN = 4711, 13
+
+
+def in_batches(records: Sequence[PlainRecord], size: int, **more: object) -> list[Batch]:
+    """So many records in each batch; offsets may have gaps."""
+    return [batch(records[at : at + size], **more) for at in range(0, len(records), size)]
+
+
+def copied(records: Iterable[PlainRecord], first: int = 0) -> list[PlainRecord]:
+    """The same records at the target's offsets, without a gap."""
+    return [one._replace(offset=first + index) for index, one in enumerate(records)]
+
+
+def as_copy(records: Sequence[PlainRecord], size: int, producer: int = OURS, **more: object) -> list[Batch]:
+    """Batches of the target that our producer has appended."""
+    return [
+        batch(records[at : at + size], producer=(producer, 0, at), leader_epoch=9, **more)
+        for at in range(0, len(records), size)
+    ]
+
+
+def runs_between(source: Sequence[PlainRecord], target: Sequence[PlainRecord]) -> list[Run]:
+    """The offset runs of a copy that has each record of the source."""
+    runs: list[Run] = []
+    for one, other in zip(source, target, strict=True):
+        last = runs[-1] if runs else None
+        if last is not None and (last.upstream_end, last.downstream_end) == (one.offset, other.offset):
+            runs[-1] = last._replace(length=last.length + 1)
+        else:
+            runs.append(Run(one.offset, other.offset, 1))
+    return runs
+
+
+def verified(
+    source: Sequence[Batch],
+    target: Sequence[Batch],
+    *,
+    depth: Depth = Depth.BYTES,
+    rules: TargetRules | None = None,
+    runs: Sequence[Run] = (),
+    decided: int = -1,
+    start: tuple[int, int] | None = None,
+    at_once: int = 1000,
+) -> PartitionVerifier:
+    """Both logs compared to their ends, so many batches of each at a time."""
+    begin = start or (source[0].base_offset if source else 0, target[0].base_offset if target else 0)
+    end = source[-1].last_offset + 1 if source else begin[0], target[-1].last_offset + 1 if target else begin[1]
+    offsets = OffsetMap(runs, decided)
+    verifier = PartitionVerifier(begin, end, depth, rules or TargetRules(), offsets, lambda producer: producer == OURS)
+    for at in range(0, max(len(source), len(target)), at_once):
+        verifier.add_source(source[at : at + at_once], AbortedTransactions())
+        verifier.add_target(target[at : at + at_once])
+        verifier.compare()
+    verifier.finish()
+    return verifier
+
+
+def found(verifier: PartitionVerifier) -> list[tuple[str, int, int]]:
+    """The differences, as (kind, source offset, target offset)."""
+    return [(one.kind, one.source_offset, one.target_offset) for one in verifier.listed]
