@@ -16,7 +16,10 @@ RECORDS = 300
 RATE, DELAY_S = 300.0, 0.5
 
 
-def test_mm2_081_179_180_data_plane_page_has_what_was_copied(mirror: Mirror, there: MirroredFlow) -> None:
+def test_mm2_081_179_180_data_plane_page_has_what_was_copied(
+    mirror: Mirror, there: MirroredFlow, committed: MirroredFlow
+) -> None:
+    create_topic(committed.source, unique_name("committed-metrics"))  # a flow that is verified as it grows
     topic = create_topic(there.source, unique_name("there-metrics"), partitions=2)
     produce(there.source, topic, [Record(value=b"%d" % n, partition=n % 2) for n in range(RECORDS)])
     there.wait_copied(topic)

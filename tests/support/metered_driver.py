@@ -5,6 +5,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from lockstep_config.keys.lockstep_keys import VerifySettings
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
@@ -39,6 +40,7 @@ LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 class Plane:
     max_in_flight_bytes: int = 1000
     by_key: bool = False
+    verify: VerifySettings = field(default_factory=VerifySettings)
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Driver:
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
         self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
+        self.log = FlowLog("data-plane", FLOW)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}
         self.collector = MetricsCollector(self, lambda: self.kept)  # type: ignore[arg-type]  # the attributes it reads
         self.replicas = ReplicaMonitor(self)  # type: ignore[arg-type]  # the attributes it reads

@@ -67,7 +67,9 @@ Spark writes it. Where the memory leaves too little beside the heap, `who` it is
 {{- $root := .root -}}{{- $w := .w -}}
 {{- $executors := int $root.Values.dataPlane.executors -}}
 {{- $slots := include "lockstep.slots" (dict "root" $root "flow" $w.flow) | int -}}
-{{- $cores := div (add $slots (sub $executors 1)) $executors | int -}}
+{{- $config := include "lockstep.connectorConfig" (dict "mirror" $w.flow.mirror "connector" "sourceConnector") | fromJson -}}
+{{- $places := add $slots (get $config "lockstep.verify.tasks.max" | default 1 | int) -}}
+{{- $cores := div (add $places (sub $executors 1)) $executors | int -}}
 {{- $resources := $root.Values.dataPlane.executorResources | default $w.settings.resources -}}
 {{- $heap := (include "lockstep.jvmSettings" . | fromJson) | default dict -}}
 {{- $heap = get $heap "lockstep.spark.conf.spark.executor.memory" | default "512m" -}}

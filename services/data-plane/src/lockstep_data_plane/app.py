@@ -31,7 +31,8 @@ def start_spark(flows: Sequence[FlowSettings]) -> None:
     except InvalidSubmission as bad:
         sys.stderr.write(f"{bad}\n")
         raise SystemExit(2) from None
-    spark = SparkSession(settings, sum(slot_count(flow) for flow in flows))
+    verifying = sum(flow.data_plane.verify.tasks_max for flow in flows)  # a request may come at any time
+    spark = SparkSession(settings, sum(slot_count(flow) for flow in flows) + verifying)
     spark.start()
     started.append(spark)
 

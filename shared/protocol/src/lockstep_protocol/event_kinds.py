@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, REFRESH, VERBS
+from lockstep_protocol.commands.command_vocabulary import (
+    OFFSETS_ALTER,
+    OFFSETS_LIST,
+    OFFSETS_RESET,
+    REFRESH,
+    VERBS,
+    VERIFY,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,13 @@ _CREATED = "target partitions replication_factor configs"
 _ACL = "principal host operation permission resource pattern topic"
 _GAP = "case wanted source_start source_end target_wanted target_end gone"
 _DECIDED = "case begin lost again gone"
-_DETAIL = {REFRESH: "", OFFSETS_LIST: "offsets left_out", OFFSETS_ALTER: "entries", OFFSETS_RESET: "entries"}
+_DETAIL = {
+    REFRESH: "",
+    OFFSETS_LIST: "offsets left_out",
+    OFFSETS_ALTER: "entries",
+    OFFSETS_RESET: "entries",
+    VERIFY: "depth topics partitions",
+}
 _ANSWERS = {verb: (declared.answer, _DETAIL.get(verb, "scope wanted")) for verb, declared in VERBS.items()}
 
 EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(

@@ -6,6 +6,7 @@ It moves no record. How far each partition is, it reads from the state topic lik
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from lockstep_config import FlowSettings
@@ -19,6 +20,7 @@ from lockstep_data_plane.driver.slot_ends import SlotEnds
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
+from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec
@@ -37,6 +39,8 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Row,
     SlotStatus,
+    Verification,
+    VerifiedPartition,
     Wanted,
 )
 from lockstep_runtime.flow.context import Answer, FlowContext
@@ -59,7 +63,7 @@ class Driver:
     """A flow's data plane, for `lockstep_runtime.service.service`. One Spark for all flows of the process."""
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
-        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus}
+        {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, Verification, VerifiedPartition}
         | {AclStatus, FlowPulse, GroupStatus}  # of other services: whether clients can move
     )
 
@@ -78,6 +82,7 @@ class Driver:
         self._replicas = ReplicaMonitor(ctx)
         SwitchMetrics(ctx, self._collector, self._replicas)
         self._placing = OffsetAdmin(ctx)
+        self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._new_spec(slot), verifies=True))
         self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
         self._balance = LoadBalancer()
@@ -91,12 +96,15 @@ class Driver:
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        async with self._placing.copying():
+        async with self._verify.running(), self._placing.copying():
             await self._copy()
 
     async def run_while_stopped(self) -> None:
-        """While it is stopped: slots that were killed find out where their copies end, and write that down. Offsets may
-        be altered in between."""
+        async with self._verify.running():
+            await self._search_ends()
+
+    async def _search_ends(self) -> None:
+        """While it is stopped: slots that were killed find out where their copies end. Offsets may be altered then."""
         await self._leaderless.stop()
         await self._drain()
         while True:
@@ -168,7 +176,7 @@ class Driver:
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
-        return await self._placing.carry_out(command)
+        return await self._placing.carry_out(command) or await self._verify.carry_out(command, scope)
 
     def status(self) -> Mapping[str, Any]:
         partitions = self.ctx.state.all(PartitionProgress)
@@ -289,6 +297,7 @@ class Driver:
     async def _watch(self) -> None:
         """Slots that do not start, slots that froze, and mistakes of ours in keeping them."""
         ctx = self.ctx
+        self._verify.check(crowded=any(running.health.late for running in self._running.values()))
         if ctx.rounds.troubles.now:
             self._troubled_at = ctx.clock.monotonic()
         for slot, running in list(self._running.items()):

@@ -163,3 +163,20 @@ SYNC_LATENCY = METRICS.gauge(
     SLOT,
     "Time until an offset sync was acknowledged, mean of the last minute; NaN: there was none",
 )
+
+TOPIC = ("flow", "topic")
+
+VERIFIED_LAG = METRICS.gauge(
+    "lockstep_verified_lag_seconds",
+    TOPIC,
+    "Seconds since everything that was copied of the topic by then is verified; 0 while that is so, absent if nothing"
+    " of it was ever compared",
+)
+VERIFY_DIFFERENCES = METRICS.gauge(
+    "lockstep_verify_differences", TOPIC, "Differences between the topic and its copy that verification has found"
+)
+NOT_VERIFIED = METRICS.gauge(
+    "lockstep_not_verified_records",
+    TOPIC,
+    "Records that verification could not compare, because one log has them no more or a policy passed them over",
+)

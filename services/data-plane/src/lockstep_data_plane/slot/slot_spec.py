@@ -24,6 +24,8 @@ class SlotSpec:
     """The driver that began this run, and its term."""
     log_level: str = "info"
     log_format: str = "text"
+    verifies: bool = False
+    """It copies nothing: it compares copies with their source. `slot` is its number among those that do."""
     beside_driver: bool = False
     """On the driver's own machine, so that it reaches what the driver does."""
 

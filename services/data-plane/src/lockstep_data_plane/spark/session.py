@@ -41,7 +41,12 @@ class SlotFailed(RuntimeError):
 
 def job_group(spec: SlotSpec) -> str:
     """Spark's name for the job of one run of a slot; what cancelling it takes."""
-    return f"{spec.settings.flow} slot {spec.slot} {spec.run}"
+    return f"{spec.settings.flow} {_slot_name(spec)} {spec.run}"
+
+
+def _slot_name(spec: SlotSpec) -> str:
+    """As pages and logs name a slot of a flow."""
+    return f"verify slot {spec.slot}" if spec.verifies else f"slot {spec.slot}"
 
 
 class SparkSession:
@@ -210,7 +215,7 @@ def _run_job(context: Any, spec: SlotSpec) -> int:
 
     group = job_group(spec)
     try:
-        context.setJobGroup(group, f"{spec.settings.flow} slot {spec.slot}", interruptOnCancel=True)
+        context.setJobGroup(group, f"{spec.settings.flow} {_slot_name(spec)}", interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", str(spec.settings.flow))
         task = context.parallelize([spec], 1).setName(group).mapPartitions(copy)
         return int(sum(task.collect()))

@@ -141,6 +141,7 @@ RESTART = "restart"
 OFFSETS_LIST = "offsets-list"
 OFFSETS_ALTER = "offsets-alter"
 OFFSETS_RESET = "offsets-reset"
+VERIFY = "verify"
 
 _CONNECTORS = tuple(connector.value for connector in Connector)
 SCOPE_FORMS: Mapping[ScopeKind, tuple[str, str]] = MappingProxyType(
@@ -269,6 +270,13 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=_OFFSETS,
                 services=_keeper,
                 summary="Begin as if nothing had been copied.",
+            ),
+            ControlCommand(
+                verb=VERIFY,
+                answer="VerificationStarted",
+                scopes=(ScopeKind.FLOW, ScopeKind.TOPIC),
+                services=_keeper,
+                summary="Compare the copies with their source, up to where they are now.",
             ),
         )
     }

@@ -1,0 +1,231 @@
+"""The slots of a flow that compare copies with their source: started while there is something to compare, and again
+when one fails. An operator's request becomes a row, so it is carried out after any end."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from lockstep_data_plane.driver import metrics as m
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.spark.session import SlotFailed, SparkSession
+from lockstep_data_plane.verify.batch_comparison import Depth
+from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import VERIFY, Scope, ScopeKind
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.telemetry.metrics import Sample
+from lockstep_runtime.util.asyncio_util import cancelled, set_within, to_next_tick
+from lockstep_runtime.util.backoff import Backoff
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+
+TICK_S = 1.0
+RESTARTS_WITHIN_S = 30.0
+TROUBLE = "ending a verification"
+
+
+class VerifySupervisor:
+    """Of one flow."""
+
+    def __init__(self, ctx: FlowContext, spark: SparkSession, new_spec: Callable[[int], SlotSpec]) -> None:
+        """`new_spec`: the next run of a verify slot, by its number."""
+        self._ctx = ctx
+        self._spark = spark
+        self._new_spec = new_spec
+        self._verify = ctx.settings.data_plane.verify
+        self._slots: dict[int, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._since_ms = ctx.clock.wall_ms()
+        self._crowded = False
+        self._task: asyncio.Task[None] | None = None
+        ctx.metrics.ask(self.samples)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the slots that are wanted running, as long as the context lasts. Ends them then."""
+        self._task = asyncio.create_task(self._run(), name="verify slots")
+        try:
+            yield
+        finally:
+            await cancelled([self._task])
+
+    def check(self, *, crowded: bool) -> None:
+        """Raises what has ended it by mistake. `crowded`: a slot that copies waits for a place in Spark, so those that
+        compare leave theirs."""
+        if crowded and not self._crowded and self._slots:
+            self._ctx.log.warn("verification waits", "a slot that copies has no place in Spark")
+        self._crowded = crowded
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def _run(self) -> None:
+        try:
+            with suppress(LeadershipLost):  # the next leader starts others
+                while True:
+                    self._changed.clear()
+                    await self._tend()
+                    await set_within(self._changed, to_next_tick(TICK_S))
+        finally:
+            slots, self._slots = list(self._slots.values()), {}
+            for task in slots:
+                task.cancel()
+            await asyncio.gather(*slots, return_exceptions=True)
+
+    async def _tend(self) -> None:
+        """Start and end slots as they are wanted, and end a request that is carried out."""
+        request = self._request()
+        left = self.left(request) if request is not None else []
+        if request is not None and not left:
+            await self._end(request)
+        for number, task in list(self._slots.items()):
+            if self._crowded:
+                task.cancel()
+            if task.done():
+                del self._slots[number]
+                if not task.cancelled():
+                    task.result()
+        for number in self._wanted(left) - self._slots.keys():
+            self._slots[number] = asyncio.create_task(self._keep(number), name=f"verify slot {number}")
+
+    async def _keep(self, number: int) -> None:
+        """One slot, until it has nothing left to compare."""
+        ctx, backoff = self._ctx, Backoff(limit=RESTARTS_WITHIN_S)
+        while True:
+            spec, began = self._new_spec(number), ctx.clock.monotonic()
+            try:
+                await self._spark.run_slot(spec)
+                return
+            except SlotFailed as exc:
+                backoff.worked(ctx.clock.monotonic() - began)
+                wait = backoff.next()
+                text = f"verify slot {number}: {exc}; starting again in {wait:.1f} s"
+                ctx.log.warn("verify slot failed", text, slot=number)
+            except asyncio.CancelledError:
+                await self._spark.cancel(spec)
+                raise
+            await asyncio.sleep(wait)
+
+    def _request(self) -> Verification | None:
+        """What is being carried out."""
+        row = self._ctx.state.get(Verification, "request")
+        return row if row is not None and row.phase == "running" else None
+
+    def _wanted(self, left: Sequence[TopicPartition]) -> set[int]:
+        """The slots that have something to compare, and a place in Spark."""
+        slots = self._verify.tasks_max
+        if self._crowded:
+            return set()
+        return set(range(slots)) if self._verify.enabled else {comparing_slot(tp, slots) for tp in left}
+
+    def left(self, request: Verification) -> list[TopicPartition]:
+        """The partitions that the request is about and that are not compared up to its end."""
+        return [
+            tp
+            for tp in self._copied()
+            if (not request.topics or tp[0] in request.topics) and not self._is_done(tp, request)
+        ]
+
+    def _copied(self) -> list[TopicPartition]:
+        """The partitions that are copied, as far as one has begun."""
+        state = self._ctx.state
+        every = copied_partitions(state.all(MirroredTopic), by_key=self._ctx.settings.data_plane.by_key)
+        return [tp for tp in every if state.get(PartitionProgress, tp[0], str(tp[1])) is not None]
+
+    def _is_done(self, tp: TopicPartition, request: Verification) -> bool:
+        row = self._ctx.state.get(VerifiedPartition, tp[0], str(tp[1]))
+        return row is not None and row.request == request.id and row.done
+
+    async def _end(self, request: Verification) -> None:
+        ctx = self._ctx
+        ctx.must_act()
+        try:
+            await ctx.state.write(replace(request, phase="ended"))
+        except ClusterError as trouble:
+            ctx.rounds.troubles.began(TROUBLE, trouble)
+            return
+        ctx.rounds.troubles.over(TROUBLE)
+        ctx.log.info("verification ended", f"request {request.id}")
+
+    # -- for /metrics --------------------------------------------------------------------------------------------------
+
+    def samples(self) -> Iterator[Sample]:
+        """What verification has found, by topic; nothing while another replica leads."""
+        ctx = self._ctx
+        if not ctx.acting:
+            return
+        found: dict[str, list[tuple[PartitionProgress, VerifiedPartition | None]]] = defaultdict(list)
+        for topic, number in self._copied():
+            progress = ctx.state.get(PartitionProgress, topic, str(number))
+            if progress is not None:
+                found[topic].append((progress, ctx.state.get(VerifiedPartition, topic, str(number))))
+        for topic, partitions in found.items():
+            labels = str(ctx.flow), topic
+            rows = [row for _, row in partitions if row is not None]
+            if self._verify.enabled:
+                yield Sample(m.VERIFIED_LAG, labels, max(self._lag_s(*one) for one in partitions))
+            if rows:
+                yield Sample(m.VERIFY_DIFFERENCES, labels, sum(n for row in rows for _, n in row.differences))
+                yield Sample(m.NOT_VERIFIED, labels, sum(n for row in rows for _, n in row.not_verified))
+
+    def _lag_s(self, progress: PartitionProgress, row: VerifiedPartition | None) -> float:
+        """0 while everything that is copied is verified; else for how long that has not been so."""
+        if row is not None and row.upstream >= progress.upstream and not row.reason:
+            return 0.0
+        since = self._since_ms if row is None else row.verified_ms
+        return max(0.0, (self._ctx.clock.wall_ms() - since) / 1000)
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+
+    async def carry_out(self, command: Command, scope: Scope) -> Answer | None:
+        """None for verbs about something else. Raises ValueError and ClusterError."""
+        if command.verb != VERIFY:
+            return None
+        ctx, arguments = self._ctx, command.arguments
+        depth = _choice(arguments.get("depth", self._verify.depth))
+        topics = self._topics(arguments.get("topics", ()), scope)
+        rate = arguments.get("max_bytes_per_s", 0)
+        if not isinstance(rate, int) or isinstance(rate, bool) or rate < 0:
+            raise ValueError(f"max_bytes_per_s is {rate!r}: it takes a number of bytes, 0 for no limit")
+        row = Verification(
+            id=command.id,
+            depth=depth,
+            topics=topics,
+            max_bytes_per_s=rate,
+            again=bool(arguments.get("again", False)),
+            since_ms=ctx.clock.wall_ms(),
+        )
+        await ctx.state.write(row)
+        self._changed.set()
+        return Answer(
+            "VerificationStarted", {"depth": depth, "topics": list(topics), "partitions": len(self.left(row))}
+        )
+
+    def _topics(self, patterns: Any, scope: Scope) -> tuple[str, ...]:
+        """The mirrored topics that are meant; () for all. Raises ValueError where none is."""
+        mirrored = [row.source_topic for row in self._ctx.state.all(MirroredTopic) if row.phase == "mirrored"]
+        if scope.kind is ScopeKind.TOPIC:
+            patterns = [re.escape(scope.name)]
+        if not patterns:
+            return ()
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            raise ValueError(f"{patterns!r} is no list of patterns")
+        try:
+            wanted = [re.compile(pattern) for pattern in patterns]
+        except re.error as exc:
+            raise ValueError(f"{patterns!r} is no list of patterns: {exc}") from exc
+        found = tuple(sorted(name for name in mirrored if any(one.fullmatch(name) for one in wanted)))
+        if not found:
+            raise ValueError(f"no topic that the flow mirrors is called {' or '.join(map(str, patterns))}")
+        return found
+
+
+def _choice(depth: Any) -> str:
+    known = [one.value for one in Depth]
+    if depth not in known:
+        raise ValueError(f"there is no depth {depth!r}: there are {', '.join(known)}")
+    return str(depth)

@@ -1,0 +1,306 @@
+"""A slot that copies nothing: it compares copies with their source (`docs/guides/verify.md`).
+
+It follows the flow's state topic. It compares its share of the partitions that are mirrored, one after the other, a
+while each. It does what an operator has requested, and follows all copies with `lockstep.verify.enabled`. How far each
+one is it writes into the partition's row. It goes on from there after any end."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lockstep_config.credentials.permissions import needed_access
+from lockstep_config.flow import client_settings
+from lockstep_config.flow.client_settings import client_id
+from lockstep_data_plane.slot.certificate_watch import CertificateWatch
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.verify.batch_comparison import Depth
+from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, compare_logs
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.partition_share import comparing_slot, copied_partitions
+from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
+from lockstep_data_plane.verify.record_alignment import TargetRules
+from lockstep_data_plane.verify.verified_position import (
+    ComparisonStretch,
+    CopyState,
+    LogRanges,
+    compared,
+    counted,
+    finished,
+    needs_comparison,
+    next_stretch,
+    row_to_compare,
+    waits_for_copy,
+)
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import (
+    Leader,
+    MirroredTopic,
+    OffsetRuns,
+    Origin,
+    PartitionProgress,
+    Verification,
+    VerifiedPartition,
+    decode_row,
+)
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_runtime.kafka.topic_follower import target_follower
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_runtime.util.clock import now_ms
+
+CHECK_INTERVAL_S = 1.0
+"""How soon what was copied since is compared."""
+
+WRITTEN_EVERY_S = 2.0
+"""How often the row of a partition is written while it is compared."""
+
+AT_ONCE_S = 10.0
+"""How long one partition is compared before the next one has its turn."""
+
+EARLIEST = -2
+
+
+class VerifySlot:
+    """One of the slots of a flow that compare. `run` returns when nothing is left to compare, unless copies are
+    followed as they grow, or when another instance leads."""
+
+    def __init__(self, spec: SlotSpec) -> None:
+        self._spec = spec
+        self._settings = spec.settings
+        self._verify = spec.settings.data_plane.verify
+        self._log = FlowLog("data-plane", spec.settings.flow)
+        self._topics: dict[str, MirroredTopic] = {}
+        self._progress: dict[TopicPartition, PartitionProgress] = {}
+        self._runs: dict[TopicPartition, dict[str, OffsetRuns]] = {}
+        self._rows: dict[TopicPartition, VerifiedPartition] = {}
+        self._request: Verification | None = None
+        self._written: set[TopicPartition] = set()
+        """Those whose rows this slot has written, so that what it reads of them is what it wrote."""
+        self._producers: set[int] = {spec.producer_id}
+        self._limit = ReadLimit(None)
+        self._succeeded = False
+        self._certificates = CertificateWatch(spec.settings, self._log)
+        self._source, self._target = self._clusters()
+
+    @property
+    def renews(self) -> bool:
+        """Whether it ends because the certificates of this host are others, and another one is to take its place."""
+        return self._certificates.renewed and not self._succeeded
+
+    @property
+    def _leaves(self) -> bool:
+        return self._succeeded or self._certificates.renewed
+
+    def _clusters(self) -> tuple[ClusterClient, ClusterClient]:
+        settings, number = self._settings, self._spec.slot
+        reading, writing = settings.clients.source_consumer, settings.clients.data_producer
+        return (
+            connect_cluster(settings.flow.source, reading, client_id(settings, f"verify-source-{number}", reading)),
+            connect_cluster(settings.flow.target, writing, client_id(settings, f"verify-target-{number}", writing)),
+        )
+
+    async def run(self) -> int:
+        """Compare until there is nothing left. Returns 0, the number of records that it appended. Raises what is our
+        own mistake, and LogTruncated when the state topic was re-created."""
+        settings = self._settings
+        topic = state_topic(settings.flow, settings.group_id)
+        conf = client_settings.target_producer(settings, f"verify-{self._spec.slot}")
+        producer = ControlProducer(settings.flow.target, conf, access=needed_access(settings, settings.flow.target))
+        state = ControlTopicLog(producer, topic)
+        await producer.start()
+        try:
+            async with target_follower(settings, f"verify-{self._spec.slot}", topic, self._fold) as follower:
+                await follower.caught_up()
+                failed = asyncio.create_task(follower.failed())
+                watching = asyncio.create_task(self._certificates.watch(asyncio.Event()))
+                while not self._leaves and not (await self._compare_all(state) and not self._verify.enabled):
+                    for task in (failed, watching):
+                        if task.done():
+                            task.result()
+                    await asyncio.sleep(CHECK_INTERVAL_S)
+                await cancelled([failed, watching])
+        finally:
+            await self._source.close()
+            await self._target.close()
+            await producer.stop()
+        return 0
+
+    async def _compare_all(self, state: ControlTopicLog) -> bool:
+        """Compare every partition of this slot for a while, until each is compared as far as it is copied. Whether
+        nothing of a request is left."""
+        while not self._leaves:
+            is_cut = False
+            for tp in self._partitions():
+                request, progress, known = self._open_request(tp), self._progress.get(tp), self._rows.get(tp)
+                if progress is None or self._leaves:
+                    continue
+                follows = self._verify.enabled and needs_comparison(known, progress, self._verify.depth)
+                if follows or (request is not None and not waits_for_copy(known, progress, request)):
+                    is_cut = await self._compare(tp, progress, request, state) or is_cut
+            if not is_cut:
+                return not any(self._open_request(tp) for tp in self._partitions() if tp in self._progress)
+        return False
+
+    def _partitions(self) -> Sequence[TopicPartition]:
+        """This slot's share of the partitions that are mirrored."""
+        every = copied_partitions(self._topics.values(), by_key=self._settings.data_plane.by_key)
+        return [tp for tp in every if comparing_slot(tp, self._verify.tasks_max) == self._spec.slot]
+
+    def _open_request(self, tp: TopicPartition) -> Verification | None:
+        """The request that is about the partition and not carried out there yet."""
+        request, known = self._request, self._rows.get(tp)
+        if request is None or request.phase != "running" or (request.topics and tp[0] not in request.topics):
+            return None
+        return None if known is not None and known.request == request.id and known.done else request
+
+    # -- one partition -------------------------------------------------------------------------------------------------
+
+    async def _compare(
+        self, tp: TopicPartition, progress: PartitionProgress, request: Verification | None, state: ControlTopicLog
+    ) -> bool:
+        """Compare the partition up to where its copy is. Whether another turn is needed at once."""
+        known, topic, began_ms = self._rows.get(tp), self._topics[tp[0]], now_ms()
+        fresh = known or VerifiedPartition(topic=tp[0], partition=tp[1], verified_ms=began_ms)
+        if why := self._not_comparable():
+            asked = request.id if request is not None else fresh.request
+            await self._write(replace(fresh, reason=why, request=asked, done=True), state)
+            return False
+        depth = self._verify.depth if request is None else request.depth
+        self._limit.change(self._verify.max_bytes_per_s if request is None else request.max_bytes_per_s or None)
+        remote = topic.target_topic, tp[1]
+        try:
+            await self._source.refresh([tp[0]])
+            await self._target.refresh([topic.target_topic])
+            if why := self._recreated(tp, remote, progress):
+                await self._write(replace(fresh, reason=why), state)
+                return False
+            copy = await self._copy_state(tp, remote, progress, began_ms)
+            stretch = next_stretch(row_to_compare(known, copy, depth, request), copy)
+            if stretch.row.depth == Depth.COUNT.value:
+                row = counted(stretch, copy.offsets, await self._target.end_offset(remote))
+            else:
+                row = await self._compare_stretch(tp, remote, stretch, copy, state)
+        except (BrokerUnreachable, KafkaProtocolError) as exc:
+            if fresh.reason != str(exc):
+                self._log.warn("verification waits", f"{tp[0]}-{tp[1]}: {exc}")
+            await self._write(replace(self._rows.get(tp, fresh), reason=str(exc)), state)
+            return False
+        done = finished(row, progress, began_ms)
+        await self._write(done, state)
+        return done.upstream < done.upstream_end
+
+    def _not_comparable(self) -> str:
+        """Why no partition of the flow can be compared; "" where it can."""
+        plane = self._settings.data_plane
+        if plane.by_key:
+            return "keys choose the partition of each record (lockstep.legacy.partitioning=key), so logs are no copies"
+        if plane.provenance is not None:
+            return "records of other origins are left out (lockstep.provenance), which is not compared yet"
+        return ""
+
+    def _recreated(self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress) -> str:
+        """Why the topics are not those of the copy; "" where they are, as far as the brokers have topic ids."""
+        for cluster, name, known in (
+            (self._source, tp, progress.source_topic_id),
+            (self._target, remote, progress.target_topic_id),
+        ):
+            if known and cluster.topic_id(name) not in ("", known):
+                return f"topic {name[0]} was created anew on cluster {cluster.alias}, and is not copied yet"
+        return ""
+
+    async def _copy_state(
+        self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress, at_ms: int
+    ) -> CopyState:
+        committed = self._settings.data_plane.isolation_level == "read_committed"
+        logs = LogRanges(
+            await self._source.end_offset(tp, timestamp=EARLIEST),
+            await self._target.end_offset(remote, timestamp=EARLIEST),
+            await self._source.end_offset(tp, committed=committed),
+        )
+        known = RunMap.build(progress, self._runs.get(tp, {}).values())
+        return CopyState(progress, OffsetMap(known.runs, progress.upstream, known.generation), logs, at_ms)
+
+    async def _compare_stretch(
+        self,
+        tp: TopicPartition,
+        remote: TopicPartition,
+        stretch: ComparisonStretch,
+        copy: CopyState,
+        state: ControlTopicLog,
+    ) -> VerifiedPartition:
+        """The row with what was compared: all of the stretch, or a part of it that took a while."""
+        row, progress = stretch.row, copy.progress
+        ours = {progress.producer_id, *(producer for producer, _ in progress.others), *self._producers} - {-1}
+        rules = TargetRules(
+            is_compacted="compact" in dict(self._topics[tp[0]].target_configs).get("cleanup.policy", "")
+        )
+        verifier = PartitionVerifier(
+            *(stretch.begin, stretch.end, Depth(row.depth), rules, copy.offsets, ours.__contains__), shift=row.shift
+        )
+        began = written = time.monotonic()
+        writes: list[asyncio.Task[None]] = []
+
+        def so_far() -> VerifiedPartition:
+            return compared(row, verifier, round((time.monotonic() - began) * 1e3))
+
+        def goes_on() -> bool:
+            nonlocal written
+            now = time.monotonic()
+            if not verifier.is_settled:
+                return True
+            if self._leaves or now - began >= AT_ONCE_S:
+                return False
+            if now - written >= WRITTEN_EVERY_S and all(one.done() for one in writes):
+                written = now
+                writes[:] = [
+                    *(one for one in writes if one.exception()),
+                    asyncio.create_task(self._write(so_far(), state)),
+                ]
+            return True
+
+        isolation = self._settings.data_plane.isolation_level
+        source = LogStretch(self._source, tp, stretch.begin[0], stretch.end[0], isolation)
+        target = LogStretch(self._target, remote, stretch.begin[1], stretch.end[1])
+        try:
+            await compare_logs(verifier, source, target, self._limit, goes_on)
+        finally:
+            await asyncio.gather(*writes)
+        return so_far()
+
+    # -- the state topic -----------------------------------------------------------------------------------------------
+
+    async def _write(self, row: VerifiedPartition, state: ControlTopicLog) -> None:
+        """Write the row, unless it says what it said before."""
+        known = self._rows.get((row.topic, row.partition))
+        if known is not None and replace(row, at_ms=known.at_ms) == known:
+            return
+        row = replace(row, at_ms=now_ms())
+        self._rows[row.topic, row.partition] = row
+        self._written.add((row.topic, row.partition))
+        await state.append(*row.encode(), partition=0)
+
+    def _fold(self, records: Sequence[Record]) -> None:
+        for record in records:
+            row = decode_row(record.key or b"", record.value)
+            if isinstance(row, MirroredTopic):
+                self._topics[row.source_topic] = row
+            elif isinstance(row, PartitionProgress):
+                known = self._progress.get((row.topic, row.partition))
+                if known is None or not row.is_outdated_by(known):
+                    self._progress[row.topic, row.partition] = row
+            elif isinstance(row, OffsetRuns):
+                self._runs.setdefault((row.topic, row.partition), {})[row.key()] = row
+            elif isinstance(row, VerifiedPartition) and (row.topic, row.partition) not in self._written:
+                self._rows[row.topic, row.partition] = row
+            elif isinstance(row, Verification):
+                self._request = row
+            elif isinstance(row, Origin):
+                self._producers.add(row.producer_id)
+            elif isinstance(row, Leader):
+                self._succeeded = self._succeeded or self._spec.is_succeeded_by(row, record.offset)
