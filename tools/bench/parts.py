@@ -15,10 +15,13 @@ from tools.bench.latency import Course, floor, latency
 from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.load import load
 from tools.bench.outcome import Failed, Scalar
+from tools.bench.readings import ReadingsPart
 from tools.bench.stage import NOTHING, PARTITIONS, Stage
 from tools.bench.starting import start
 from tools.bench.systems import System
 from tools.bench.throughput import Workload, copy, limit
+from tools.bench.verifying import SETTINGS as VERIFYING
+from tools.bench.verifying import verifying
 from tools.bench.wire import Connection, end_offsets
 
 CODECS = {"lz4": "lz4", "none": "none"}
@@ -33,6 +36,7 @@ COMPACTED = "compacted"
 TRANSACTIONS = "transactions"
 REPLICATED = "rf3"
 TLS = "tls"
+VERIFY = "verify"
 SOURCE, TARGET = "A.bootstrap.servers", "B.bootstrap.servers"
 FACTORS = (
     *("replication.factor", "checkpoints.topic.replication.factor", "heartbeats.topic.replication.factor"),
@@ -258,6 +262,14 @@ def _start(stage: Stage) -> StartPart:
     return StartPart(name=START, facts={"records": START_RECORDS, "partitions": PARTITIONS}, systems=systems)
 
 
+def _verify(stage: Stage) -> ReadingsPart:
+    work, facts = _loaded(stage, VERIFY, "lz4")
+    before = partial(stage.clusters.begin_anew, [work.topic])
+    measure = partial(verifying, work, stage.say)
+    systems = stage.each(VERIFY, work.topic, work.codec, measure, before=before, systems=stage.ours, settings=VERIFYING)
+    return ReadingsPart(name=VERIFY, facts=facts, systems=systems)
+
+
 def _log_facts(shape: LogShape) -> dict[str, Scalar]:
     return {
         "batches": shape.batches,
@@ -276,6 +288,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     TLS: _tls,
     **{name: partial(_latency, name=name, per_s=per_s) for name, per_s in RATES.items()},
     START: _start,
+    VERIFY: _verify,
     KILLS: kills,
     AWAY: away,
     **ALONE,

@@ -59,6 +59,18 @@ SHEETS: Mapping[str, Sheet] = {
             "all_copied_s": Row("start to all partitions copied, s", 1),
         },
     ),
+    "verify": Sheet(
+        "Verification of a copy, two slots",
+        {
+            "bytes_records_per_s": Row("bytes: records/s", 0, "at least 1,000,000"),
+            "bytes_cpu_s_per_million": Row("  CPU s per million", 2),
+            "crc_records_per_s": Row("crc: records/s", 0),
+            "crc_cpu_s_per_million": Row("  CPU s per million", 2),
+            "record_records_per_s": Row("record: records/s", 0),
+            "record_cpu_s_per_million": Row("  CPU s per million", 2),
+            "record_to_bytes_cpu": Row("CPU of record to bytes", 1, "at least 2"),
+        },
+    ),
     "catch_up": Sheet(
         "Catching up",
         {
