@@ -28,6 +28,7 @@ from tests.support.clusters import (
     unique_name,
 )
 from tests.support.commands import lockstep
+from tests.support.eventually import wait_until
 from tests.support.guarded import USERS, login
 from tests.support.json_schema import faults
 from tests.support.ports import free_port
@@ -465,7 +466,8 @@ def test_run_accepts_a_plan_that_holds(planned: Planned, tmp_path: Path) -> None
     produce(planned.source, topic, numbered(5))
     run = LockstepRun(planned.file, "--plan", str(plan))
     try:
-        run.until_said_by("topic-sync", "topic created", within=120)
+        remote = f"{planned.flow.source}.{topic}"
+        wait_until(lambda: remote in planned.names()[1], within=120, every=0.5, what="the remote topic")
     finally:
         run.kill()
     assert "is new on" in refused(planned, plan), "it has created what it wanted"
