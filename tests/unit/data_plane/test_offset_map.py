@@ -25,6 +25,7 @@ def test_record_where_runs_were_thinned_is_in_no_run() -> None:
 
 def test_record_without_any_run_is_not_passed_over() -> None:
     assert OffsetMap(decided=100).absence(5) is None
+    assert MAP.absence(9) is NotComparedReason.BEFORE_THE_RUNS
 
 
 def test_copy_has_gone_back_if_an_earlier_record_has_a_later_place() -> None:

@@ -234,6 +234,31 @@ def test_long_gaps_of_compaction_in_either_log_are_passed(thinned: str) -> None:
     assert sum(verifier.not_compared.values()) == len(source) + len(target) - 2 * len(offsets)
 
 
+def test_batches_of_other_origins_have_no_copy() -> None:
+    """They are left out by their producer ids; a record of the flow in front of its first run is not verified."""
+    theirs = [batch(records(at, 10), producer=(FOREIGN, 0, at)) for at in (90, 120)]
+    source = [
+        *in_batches(records(80, 10), 10),
+        theirs[0],
+        *in_batches(SOURCE[:20], 10),
+        theirs[1],
+        *in_batches(SOURCE[30:], 10),
+    ]
+    copy = copied([*SOURCE[:20], *SOURCE[30:]])
+    verifier = PartitionVerifier(
+        *((80, 0), (160, 50), Depth.BYTES, TargetRules(has_foreign_writers=True)),
+        OffsetMap([Run(100, 0, 20), Run(130, 20, 30)]),
+        lambda producer: producer == OURS,
+        is_copied=lambda batch: batch.producer_id != FOREIGN,
+    )
+    verifier.add_source(source, AbortedTransactions())
+    verifier.add_target(as_copy(copy, 10))
+    verifier.finish()
+    assert found(verifier) == []
+    assert verifier.records == 50
+    assert verifier.stretches == [NotCompared(NotComparedReason.BEFORE_THE_RUNS, 80, 89, 10)]
+
+
 def test_timestamps_that_the_target_sets_are_not_compared() -> None:
     target = as_copy(copied(SOURCE), 10, attributes=LOG_APPEND_TIME, max_timestamp=99_999)
     result = verified(in_batches(SOURCE, 10), target)

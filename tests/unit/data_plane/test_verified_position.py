@@ -38,7 +38,7 @@ ROW = VerifiedPartition(
     differences=(("value", 1),),
 )
 RUNS = OffsetMap([Run(100, 0, 100)], decided=199)
-WHOLE = LogRanges(0, 0, 200)
+WHOLE = LogRanges(0, 0, 200, 200, 100)
 COPY = CopyState(PROGRESS, RUNS, WHOLE, 1234)
 
 
@@ -95,10 +95,10 @@ def test_request_for_everything_again_goes_on_after_a_kill() -> None:
 
 
 def test_end_of_a_request_is_where_the_source_was_at_first() -> None:
-    grown = replace(COPY, logs=LogRanges(0, 0, 500))
+    grown = replace(COPY, logs=LogRanges(0, 0, 500, 500, 100))
     assert requested(requested(ROW), copy=grown).source_end == 200
     assert requested(ROW, copy=grown).source_end == 500
-    truncated = replace(COPY, logs=LogRanges(0, 0, 180))
+    truncated = replace(COPY, logs=LogRanges(0, 0, 180, 180, 100))
     assert requested(requested(ROW), copy=truncated).source_end == 180
 
 
@@ -138,7 +138,7 @@ def test_stretch_of_a_known_row_goes_on_behind_it() -> None:
 
 
 def test_first_stretch_begins_with_the_first_pair_and_names_what_is_before() -> None:
-    stretch = stretch_of(None, logs=LogRanges(40, 0, 200))
+    stretch = stretch_of(None, logs=LogRanges(40, 0, 200, 200, 100))
     assert (stretch.begin, stretch.end) == ((100, 0), (200, 100))
     assert stretch.row.not_verified == (("before-the-offset-runs", 60),)
     assert stretch.row.stretches == (("before-the-offset-runs", 40, 99, 60),)
@@ -148,16 +148,16 @@ def test_first_stretch_begins_with_the_first_pair_and_names_what_is_before() -> 
 @pytest.mark.parametrize("known", [ROW, None])
 def test_what_retention_removed_from_one_log_is_not_verified(known: VerifiedPartition | None) -> None:
     at = 150 if known else 100
-    source_gone = stretch_of(known, logs=LogRanges(170, 0, 200))
+    source_gone = stretch_of(known, logs=LogRanges(170, 0, 200, 200, 100))
     assert source_gone.begin == (170, 70)
     assert source_gone.row.stretches == (("removed-on-source", at, 169, 170 - at),)
-    target_gone = stretch_of(known, logs=LogRanges(100, 80, 200))
+    target_gone = stretch_of(known, logs=LogRanges(100, 80, 200, 200, 100))
     assert target_gone.begin == (180, 80)
     assert target_gone.row.stretches == (("removed-on-target", at, 179, 180 - at),)
 
 
 def test_records_that_both_logs_have_removed_are_no_concern() -> None:
-    stretch = stretch_of(None, logs=LogRanges(150, 50, 200))
+    stretch = stretch_of(None, logs=LogRanges(150, 50, 200, 200, 100))
     assert (stretch.begin, stretch.row.not_verified) == ((150, 50), ())
 
 
@@ -173,7 +173,7 @@ def test_stretch_without_any_pair_is_empty_and_not_verified() -> None:
 
 
 def test_stretch_of_a_source_that_lost_everything_names_all_of_it() -> None:
-    stretch = stretch_of(None, logs=LogRanges(200, 0, 200))
+    stretch = stretch_of(None, logs=LogRanges(200, 0, 200, 200, 100))
     assert stretch.begin == stretch.end == (200, 100)
     assert stretch.row.not_verified == (("removed-on-source", 100),)
 
@@ -205,7 +205,7 @@ def test_request_is_carried_out_once_what_the_source_had_is_compared() -> None:
 
 def test_counts_compare_runs_and_the_end_of_the_target() -> None:
     offsets = OffsetMap([Run(100, 0, 60), Run(170, 60, 30)], decided=199)
-    stretch = stretch_of(None, offsets=offsets, logs=LogRanges(100, 0, 200))
+    stretch = stretch_of(None, offsets=offsets, logs=LogRanges(100, 0, 200, 200, 100))
     row = counted(stretch, offsets, 100)
     assert (row.records, row.stretches, row.differences) == (90, (("passed-over", 160, 169, 10),), ())
     assert counted(stretch, offsets, 95).differences == (("missing", 5),)
@@ -220,3 +220,11 @@ def test_request_waits_while_the_copy_is_behind_it() -> None:
         (row, replace(PROGRESS, phase="halted")),
     ):
         assert not waits_for_copy(known, progress, REQUEST)
+
+
+def test_source_of_a_traced_copy_is_read_from_its_start() -> None:
+    """Batches of other origins are in front of the first run, and others write to the target."""
+    offsets = OffsetMap([Run(100, 40, 60)], decided=199)
+    copy = replace(COPY, offsets=offsets, logs=LogRanges(0, 0, 200, 200, 100), is_traced=True)
+    stretch = next_stretch(requested(None, copy=copy), copy)
+    assert (stretch.begin, stretch.row.not_verified) == ((0, 40), ())

@@ -73,7 +73,7 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
     return found
 
 
-async def _state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
+async def state_topics(cluster: ClusterClient, expected: Collection[str]) -> list[str]:
     """The state topics of all flows into the cluster, of every file and instance. Raises BrokerUnreachable, and
     KafkaProtocolError if one of `expected` cannot be described. A listing leaves out what we may not describe, and a
     flow that sees no rows copies everything back."""
@@ -121,7 +121,7 @@ class OriginLookup:
         self._deliver = deliver
         self._delivered = delivered
         self._trouble = trouble
-        self._there = OriginRows(source, lambda: _state_topics(source, settings.data_plane.feeding))
+        self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
         self._here = OriginRows(target, self._own_state)
         self._known: dict[int, int | None] = {-1: OWN}
         self._written_down = {producer_id}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import client_id
+from lockstep_data_plane.provenance.origin_filter import OriginFilter
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.verify.batch_comparison import Depth
@@ -32,7 +33,7 @@ from lockstep_data_plane.verify.verified_position import (
     row_to_compare,
     waits_for_copy,
 )
-from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, connect_cluster
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offset_runs import RunMap
@@ -87,6 +88,7 @@ class VerifySlot:
         self._succeeded = False
         self._certificates = CertificateWatch(spec.settings, self._log)
         self._source, self._target = self._clusters()
+        self._origins = OriginFilter(spec.settings, self._source, self._target)
 
     @property
     def renews(self) -> bool:
@@ -183,7 +185,7 @@ class VerifySlot:
             copy = await self._copy_state(tp, remote, progress, began_ms)
             stretch = next_stretch(row_to_compare(known, copy, depth, request), copy)
             if stretch.row.depth == Depth.COUNT.value:
-                row = counted(stretch, copy.offsets, await self._target.end_offset(remote))
+                row = counted(stretch, copy.offsets, copy.logs.target_log_end)
             else:
                 row = await self._compare_stretch(tp, remote, stretch, copy, state)
         except (BrokerUnreachable, KafkaProtocolError) as exc:
@@ -197,11 +199,8 @@ class VerifySlot:
 
     def _not_comparable(self) -> str:
         """Why no partition of the flow can be compared; "" where it can."""
-        plane = self._settings.data_plane
-        if plane.by_key:
+        if self._settings.data_plane.by_key:
             return "keys choose the partition of each record (lockstep.legacy.partitioning=key), so logs are no copies"
-        if plane.provenance is not None:
-            return "records of other origins are left out (lockstep.provenance), which is not compared yet"
         return ""
 
     def _recreated(self, tp: TopicPartition, remote: TopicPartition, progress: PartitionProgress) -> str:
@@ -222,9 +221,12 @@ class VerifySlot:
             await self._source.end_offset(tp, timestamp=EARLIEST),
             await self._target.end_offset(remote, timestamp=EARLIEST),
             await self._source.end_offset(tp, committed=committed),
+            await self._source.end_offset(tp, replica_id=DEBUGGING),
+            await self._target.end_offset(remote, replica_id=DEBUGGING),
         )
         known = RunMap.build(progress, self._runs.get(tp, {}).values())
-        return CopyState(progress, OffsetMap(known.runs, progress.upstream, known.generation), logs, at_ms)
+        offsets = OffsetMap(known.runs, progress.upstream, known.generation)
+        return CopyState(progress, offsets, logs, at_ms, self._origins.concerns(tp[0], remote[0]))
 
     async def _compare_stretch(
         self,
@@ -237,11 +239,11 @@ class VerifySlot:
         """The row with what was compared: all of the stretch, or a part of it that took a while."""
         row, progress = stretch.row, copy.progress
         ours = {progress.producer_id, *(producer for producer, _ in progress.others), *self._producers} - {-1}
-        rules = TargetRules(
-            is_compacted="compact" in dict(self._topics[tp[0]].target_configs).get("cleanup.policy", "")
-        )
+        configs, traces = dict(self._topics[tp[0]].target_configs), copy.is_traced
+        rules = TargetRules("compact" in configs.get("cleanup.policy", ""), has_foreign_writers=traces)
         verifier = PartitionVerifier(
-            *(stretch.begin, stretch.end, Depth(row.depth), rules, copy.offsets, ours.__contains__), shift=row.shift
+            *(stretch.begin, stretch.end, Depth(row.depth), rules, copy.offsets, ours.__contains__, row.shift),
+            is_copied=self._origins.copies if traces else lambda batch: True,
         )
         began = written = time.monotonic()
         writes: list[asyncio.Task[None]] = []
@@ -265,10 +267,12 @@ class VerifySlot:
             return True
 
         isolation = self._settings.data_plane.isolation_level
-        source = LogStretch(self._source, tp, stretch.begin[0], stretch.end[0], isolation)
-        target = LogStretch(self._target, remote, stretch.begin[1], stretch.end[1])
+        ends = min(stretch.end[0], copy.logs.source_log_end), min(stretch.end[1], copy.logs.target_log_end)
+        source = LogStretch(self._source, tp, stretch.begin[0], ends[0], isolation)
+        target = LogStretch(self._target, remote, stretch.begin[1], ends[1])
         try:
-            await compare_logs(verifier, source, target, self._limit, goes_on)
+            learn = self._origins.learn if traces else None
+            await compare_logs(verifier, source, target, self._limit, goes_on, learn)
         finally:
             await asyncio.gather(*writes)
         return so_far()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from lockstep_data_plane.fetch.fetch_schedule import TokenBucket
@@ -53,11 +53,17 @@ class ReadLimit:
 
 
 async def compare_logs(
-    verifier: PartitionVerifier, source: LogStretch, target: LogStretch, limit: ReadLimit, goes_on: Callable[[], bool]
+    verifier: PartitionVerifier,
+    source: LogStretch,
+    target: LogStretch,
+    limit: ReadLimit,
+    goes_on: Callable[[], bool],
+    learn: Callable[[Sequence[Batch]], Awaitable[None]] | None = None,
 ) -> None:
     """Read both to their ends and have them compared. `goes_on` is asked whenever something was; it ends if not. Each
-    log is read only as far as the comparison needs it, so neither is far ahead in memory. Raises KafkaProtocolError and
-    BrokerUnreachable; what was compared until then is in the verifier."""
+    log is read only as far as the comparison needs it, so neither is far ahead in memory. `learn` gets the batches of
+    the source before the verifier does. Raises KafkaProtocolError and BrokerUnreachable; what was compared until then
+    is in the verifier."""
     reading = {source: source.read(), target: target.read()}
     while reading:
         needed = [log for log in reading if (verifier.needs_source if log is source else verifier.needs_target)]
@@ -70,6 +76,8 @@ async def compare_logs(
             batches, aborted = answer
             size += sum(len(batch.data) for batch in batches)
             if log is source:
+                if learn is not None:
+                    await learn(batches)
                 verifier.add_source(batches, aborted)
             else:
                 verifier.add_target(batches)

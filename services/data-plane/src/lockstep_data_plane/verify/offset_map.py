@@ -39,7 +39,9 @@ class OffsetMap:
         """Why the copy may lack a record that is in no run; None: nothing says that it may. It was passed over if the
         runs on both sides of it follow each other on the target. Behind the last run, it was if it is decided."""
         index = bisect_right(self.runs, source_offset, key=attrgetter("upstream")) - 1
-        if index < 0 or source_offset < self.runs[index].upstream_end:
+        if index < 0:
+            return NotComparedReason.BEFORE_THE_RUNS if self.runs else None
+        if source_offset < self.runs[index].upstream_end:
             return None
         if index + 1 == len(self.runs):
             return NotComparedReason.PASSED_OVER if source_offset <= self.decided else None

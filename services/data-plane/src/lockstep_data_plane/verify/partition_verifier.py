@@ -30,13 +30,15 @@ class PartitionVerifier:
         offsets: OffsetMap,
         is_our_producer: Callable[[int], bool],
         shift: int = 0,
+        is_copied: Callable[[Batch], bool] = lambda batch: True,
     ) -> None:
         """`begin` and `end`: offsets of the source and of the target, the first to compare and those behind the last.
         `is_our_producer`: whether the flow appends under this producer id. `shift`: as the comparison up to `begin`
-        left it."""
+        left it. `is_copied`: whether the flow copies a batch of the source that has records."""
         self._depth = depth
         self._rules = rules
         self._is_our_producer = is_our_producer
+        self._is_copied = is_copied
         findings = Findings(self._differs, self._not_compared, self._add_pair)
         self._alignment = RecordAlignment(rules, offsets, findings, begin, shift)
         self._end = end
@@ -90,12 +92,13 @@ class PartitionVerifier:
         return not (self._target or self._alignment.target)
 
     def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """More of the source's log. Control batches and aborted transactions have no copy."""
+        """More of the source's log. Control batches, aborted transactions and what the flow leaves out have no copy."""
         for batch in batches:
             is_aborted = aborted.holds(batch)
             is_old = batch.magic < 2  # its header does not say where it ends
             wanted = is_old or batch.last_offset >= self._read_to[0]
-            if wanted and batch.base_offset < self._end[0] and not (is_aborted or is_empty(batch)):
+            has_copy = not (is_aborted or is_empty(batch)) and self._is_copied(batch)
+            if wanted and batch.base_offset < self._end[0] and has_copy:
                 self._source.append(batch)
 
     def add_target(self, batches: Iterable[Batch]) -> None:

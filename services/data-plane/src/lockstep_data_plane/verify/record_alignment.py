@@ -108,6 +108,7 @@ class RecordAlignment:
     def align(self, *, at_end: bool) -> None:
         """Pair as much as can be paired. `at_end`: no more records come of either log before the place up to which both
         are compared, so that each record that waits is decided."""
+        self._pass_first()
         while self.source and self.target:
             if self._pass_removed(self.source[0], self.target[0]):
                 continue
@@ -120,6 +121,14 @@ class RecordAlignment:
         if at_end:
             self._differ(len(self.source), len(self.target))
         self._report_lone(at_end=at_end)
+
+    def _pass_first(self) -> None:
+        """Pass the records of the source in front of the first offset run: their places are not known."""
+        known = self._offsets.runs[0].upstream if self._offsets.runs else 0
+        while self.source and self.source[0].offset < known:
+            record = self.source.popleft()
+            self._findings.not_compared(NotComparedReason.BEFORE_THE_RUNS, record.offset, -1)
+            self._passed = record.offset, self._passed[1]
 
     def _pass_removed(self, source: AlignedRecord, target: AlignedRecord) -> bool:
         """Pass the first record of either log if the other one has, by the offset runs, no record in its place: it was

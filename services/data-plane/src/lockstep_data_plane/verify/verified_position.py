@@ -16,11 +16,14 @@ _CLOSER = {Depth.COUNT.value: 0, Depth.CRC.value: 1, Depth.BYTES.value: 2, Depth
 
 
 class LogRanges(NamedTuple):
-    """Where both logs of a partition begin, and behind which record the source ends for a copy."""
+    """Where both logs of a partition begin, and behind which record the source ends for a copy. `source_log_end` and
+    `target_log_end`: where the leaders' own logs end. A log that ends before the copy has lost records."""
 
     source_start: int
     target_start: int
     source_end: int
+    source_log_end: int
+    target_log_end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class CopyState:
     offsets: OffsetMap
     logs: LogRanges
     at_ms: int
+    is_traced: bool = False
+    """Records are left out by their origin, and other clients write to the target too."""
 
 
 class ComparisonStretch(NamedTuple):
@@ -123,6 +128,10 @@ def next_stretch(row: VerifiedPartition, copy: CopyState) -> ComparisonStretch:
     if start[0] > end[0] or start[1] > end[1]:
         start = end
     missed = list(_unpaired(least, start, copy.offsets))
+    if copy.is_traced:  # what is in front of the runs need not be of this flow: reading it decides
+        missed = [one for one in missed if one.reason is not NotComparedReason.BEFORE_THE_RUNS]
+        first = copy.offsets.runs[0].upstream if copy.offsets.runs else start[0]
+        start = (least[0] if first >= start[0] else start[0], start[1])
     counts: Counter[NotComparedReason] = Counter()
     for one in missed:
         counts[one.reason] += one.records

@@ -1,0 +1,48 @@
+"""Which batches of one flow's source are copied, by their origins, for a reader that copies nothing
+(`kafka-wire.md` §4)."""
+
+from collections.abc import Iterable
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.core.provenance import ProvenanceRule, batches_with_records, origins_by_producer
+from lockstep_data_plane.provenance.origin_lookup import KNOWN_AT_MOST, OriginRows, state_topics
+from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+
+
+class OriginFilter:
+    """`learn` the batches, then ask `copies`."""
+
+    def __init__(self, settings: FlowSettings, source: ClusterClient, target: ClusterClient) -> None:
+        self._mode = settings.data_plane.provenance
+        self._clusters = source, target
+        self._rows = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
+        self._known: dict[int, bool] = {}
+
+    def concerns(self, topic: str, target_topic: str) -> bool:
+        """Whether a topic's batches are traced: those whose name says where they came from are not."""
+        return self._mode is not None and topic == target_topic
+
+    async def learn(self, batches: Iterable[Batch]) -> None:
+        """Find out about their producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
+        unknown = batches_with_records(batches) - self._known.keys() - {-1}
+        if not unknown:
+            return
+        if len(self._known) > KNOWN_AT_MOST:
+            self._known = {}
+        await self._rows.read()
+        rule = self._rule()
+        origins = origins_by_producer(self._rows.rows, rule.source)
+        self._known |= {one: rule.copies(origins.get(one, rule.source)) for one in unknown}
+
+    def copies(self, batch: Batch) -> bool:
+        """Whether the flow copies the batch. A batch without a producer id originated on the source."""
+        return batch.producer_id == -1 or self._known[batch.producer_id]
+
+    def _rule(self) -> ProvenanceRule:
+        for cluster in self._clusters:
+            if not cluster.cluster_id:
+                raise BrokerUnreachable("the cluster does not report its id", cluster.alias)
+        source, target = self._clusters
+        return ProvenanceRule(mode=self._mode or "local", source=source.cluster_id, target=target.cluster_id)
