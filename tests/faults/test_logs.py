@@ -234,7 +234,7 @@ def test_records_deleted_on_the_target_by_retention_before_their_row(
         assert (row.upstream, row.sequence, row.downstream) == (119, 119, 119)
 
         halted = flow.wait_event("PartitionHalted", f"{waits}-0", within=SOON)
-        assert "its leader has forgotten our producer" in halted.detail["reason"]
+        assert "Its leader has forgotten our producer" in halted.detail["reason"]
         wait_until(lambda: flow.progress(waits)[0].case == "in-doubt", within=SOON, every=0.25)
         assert read_topic(flow.target, flow.remote(waits)) == []
 

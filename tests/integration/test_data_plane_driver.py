@@ -82,12 +82,14 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
     topic = create_topic(flow.source, unique_name(MARK), partitions=4)
     flow.wait_mirrored(topic, partitions=4)
     before = wait_until(
-        lambda: (found := of_slots(flow, topic)) and sorted(map(len, found.values())) == [2, 2] and found,
+        lambda: (found := of_slots(flow, topic)) and sum(map(len, found.values())) == 4 and found,
         within=WITHIN,
         every=0.25,
-        what="each slot has two partitions",
+        what="each partition has a slot",
     )
-    heavy, light = sorted(before[0]), sorted(before[1])
+    # What other topics have moved lately decides which slot has more of them.
+    busy, idler = sorted(before, key=lambda slot: len(before[slot]), reverse=True)
+    heavy = sorted(before[busy])[:2]
     began = time.monotonic()
 
     def more() -> None:
@@ -105,7 +107,7 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
         within=WITHIN,
         what="the new one is placed",
     )
-    assert placed == [1], "where less is moved; without a weight it would be the first slot"
+    assert placed == [idler], "where less is moved"
 
     def parted() -> bool:
         more()
@@ -113,7 +115,7 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
 
     wait_until(parted, within=WITHIN, every=PIECE_EVERY_S, what=f"{topic}-{heavy} are with two slots")
     after = of_slots(flow, topic)
-    assert {number for held in after.values() for number in held} == {*heavy, *light}
+    assert {number for held in after.values() for number in held} == set(range(4))
     assert mirror.data_plane.said("slots evened out")
     produce(flow.source, topic, [Record(value=b"last", partition=number) for number in range(4)])
     flow.wait_written_down(topic, within=WITHIN)

@@ -32,10 +32,15 @@ WITHOUT_SAMPLES = {
     "Quarantined",
     "Partitions that are halted, stuck or paused",
     "Checkpoint latency",
+    "Differences between copies and sources",
+    "Records not verified",
+    "Verified until",
+    "What prevents a switch",
     "Heartbeats from upstream",
     "Certificates",
 }
-"""Panels that show nothing where nothing is wrong, no group moves, no third cluster is upstream and TLS is not used."""
+"""Panels that show nothing where nothing is wrong, no group moves, no third cluster is upstream, TLS is not used and
+copies are not verified."""
 
 pytestmark = pytest.mark.timeout(420)
 
