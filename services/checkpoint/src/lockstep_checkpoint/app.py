@@ -6,7 +6,7 @@ topic (how to translate). The third runs rounds over the groups. Replicas divide
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,25 +14,18 @@ from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport, TranslationState
-from lockstep_checkpoint.group_sync import (
-    IN_USE,
-    REFUSED,
-    TargetGroupState,
-    plan_group_sync,
-    with_writes,
-)
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
-from lockstep_checkpoint.target_groups import commit, read_groups
+from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.commands.command import Command
-from lockstep_protocol.commands.command_vocabulary import Connector, Scope
-from lockstep_protocol.group_selection import GroupMembership, came_from
+from lockstep_protocol.commands.command_vocabulary import SYNC_GROUPS, VERBS, Connector, Scope
+from lockstep_protocol.group_selection import came_from
 from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
@@ -41,7 +34,7 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import checkpoints_topic
 from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.telemetry.metrics import Sample
-from lockstep_runtime.telemetry.tracing import happened, note
+from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import cancelled
 
 QUESTIONS_A_TASK = 4
@@ -81,20 +74,26 @@ class CheckpointFlow:
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
+        self._group_sync = TargetGroupSync(ctx, self._report, self._memory)
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
         ctx.state.listen(self._exact.apply)
+        self._emitting = asyncio.Lock()
+        """A command may ask for a round while one runs."""
         self._settled: dict[str, tuple[object, TranslationState]] = {}
-        self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
         self._emitted = ctx.metrics.series(metrics.EMITTED, str(ctx.flow))
-        self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
         ctx.metrics.ask(self._samples)
+
+    def _require_share(self, share: int) -> None:
+        """Raises ValueError if another replica has these groups, so that nothing was done with them."""
+        if not self._ctx.acting or share not in self._ctx.leadership.leading():
+            raise ValueError(f"another replica has the groups of commands partition {share} now: ask again")
 
     async def run(self) -> None:
         self._exact.load(self._ctx.state.rows.values())
         self._settled.clear()
-        self._last_states.clear()
+        self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
         following = [self._opposite.run()] if self._opposite is not None else []
@@ -102,7 +101,27 @@ class CheckpointFlow:
         await _run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
+        if command.verb == SYNC_GROUPS:
+            return await self._sync_now(**command.arguments)
         return await self._offsets.carry_out(command)
+
+    async def _sync_now(self, share: int = 0, source: bool = True, rewind: bool = False) -> Answer:
+        """Bring the groups of one share of the work to their places on the target. `source`: ask the source first where
+        they are. `rewind`: set back those that went back there. Raises ValueError with a sentence, and ClusterError."""
+        if not self._ctx.to_run:
+            raise ValueError(f"the {self._ctx.connector.value} is {self._ctx.wanted.why(self._ctx.connector)}")
+        if not self._settings.sync_group_offsets:
+            raise ValueError("sync.group.offsets.enabled is false, so groups on the target are not moved")
+
+        def owned(group: str) -> bool:
+            return self._ctx.owns(group) and self._ctx.share_partition(group) == share
+
+        self._require_share(share)
+        if source:
+            await self._emit(owned)
+        await self._group_sync.sync_now(owned, rewind=rewind)
+        self._require_share(share)
+        return Answer(VERBS[SYNC_GROUPS].answer, {"groups": sum(map(owned, self._report.groups()))})
 
     def status(self) -> Mapping[str, Any]:
         store = self._syncs.fold
@@ -146,7 +165,9 @@ class CheckpointFlow:
         await self._memory.loaded()
         works = [self._emissions()]
         if self._settings.sync_group_offsets:
-            works.append(self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._sync))
+            works.append(
+                self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._group_sync.sync)
+            )
         await _run_together(*works)
 
     async def _emissions(self) -> None:
@@ -157,19 +178,26 @@ class CheckpointFlow:
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
-    async def _emit(self) -> None:
-        """Look at every group of ours on the source and write the checkpoints that are due."""
+    async def _emit(self, owned: Callable[[str], bool] | None = None) -> None:
+        """Look at every group of ours on the source, or of those that are `owned`, and write the checkpoints that are
+        due."""
+        async with self._emitting:
+            if owned is not None:  # a command wants to know of each group now
+                self._groups.forget_uninteresting()
+            await self._emit_owned(owned or self._ctx.owns)
+
+    async def _emit_owned(self, owned: Callable[[str], bool]) -> None:
         await self._memory.verify()
         await self._memory.loaded()
         self._ctx.must_act()
         await self._syncs.verify()
         if self._opposite is not None:
             await self._opposite.verify()
-        group_offsets = await self._groups.read(self._ctx.clock.monotonic(), self._ctx.owns)
-        standing, refused = await self._write(group_offsets)
+        group_offsets = await self._groups.read(self._ctx.clock.monotonic(), owned)
+        standing, refused = await self._write(group_offsets, owned)
         failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
         note(groups=len(group_offsets.committed), groups_failing=len(failed))
-        found = await self._report.on_source_read(standing, failed, self._ctx.owns)
+        found = await self._report.on_source_read(standing, failed, owned)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
@@ -190,7 +218,9 @@ class CheckpointFlow:
             await self._ctx.event("GroupNotReplicated", group, text)
         self._not_replicated = groups
 
-    async def _write(self, group_offsets: SourceGroupOffsets) -> tuple[dict[str, TranslationState], dict[str, str]]:
+    async def _write(
+        self, group_offsets: SourceGroupOffsets, owned: Callable[[str], bool]
+    ) -> tuple[dict[str, TranslationState], dict[str, str]]:
         """Append the due checkpoints. Returns the position of each group, and the groups whose checkpoints do not fit
         the format.
 
@@ -224,8 +254,8 @@ class CheckpointFlow:
         for group, kept_back in (await self._append(due, planned_at)).items():
             del settled[group]  # the next round compares again, although nothing else changes
             standing[group] = _amended(standing[group], kept_back)
-        self._settled = settled
-        self._latencies.only(group_offsets.committed)
+        self._settled = {group: known for group, known in self._settled.items() if not owned(group)} | settled
+        self._latencies.only(self._settled.keys() | group_offsets.committed.keys())
         return standing, refused
 
     def _changes(self, topics: Iterable[str]) -> tuple[object, ...]:
@@ -256,52 +286,6 @@ class CheckpointFlow:
         for one in others:
             kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends)
         return kept_back
-
-    # -- groups on the target ------------------------------------------------------------------------------------------
-
-    async def _sync(self) -> None:
-        """Compare the groups on the target, and move those that two comparisons found alone and unchanged."""
-        groups = [
-            group
-            for group in self._report.groups()
-            if self._ctx.owns(group) and self._ctx.settings.groups.matches(group)
-        ]
-        note(groups=len(groups))
-        states, failed = await read_groups(self._ctx.target, groups)
-        partitions = await self._ctx.target.topic_names()
-        for group, trouble in failed.items():
-            self._last_states.pop(group, None)
-            await self._report.held(group, REFUSED, str(trouble))
-        self._last_states = {group: state for group, state in self._last_states.items() if group in states}
-        await asyncio.gather(*(self._sync_one(group, state, partitions) for group, state in states.items()))
-
-    async def _sync_one(self, group: str, state: TargetGroupState, partitions: Mapping[str, int]) -> None:
-        now = self._ctx.clock.monotonic()
-        since, before = self._last_states.get(group, (now, None))
-        if before is not None and now - since < self._settings.sync_group_offsets_every.total_seconds() / 2:
-            return  # this round came early, for the sake of another group
-        written = self._memory.written.for_group(group)
-        rewound = self._report.rewound(group)
-        follow = self._settings.follow_rewinds
-        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow)
-        self._last_states[group] = (now, state)
-        if sync.left_alone:
-            if before is not None or state.membership is GroupMembership.ACTIVE:
-                await self._report.held(group, IN_USE, sync.left_alone, sync.ahead)
-            return
-        if sync.writes:
-            self._ctx.must_act()
-            why, refused = await commit(self._ctx.target, group, sync.writes)
-            if refused:
-                del self._last_states[group]
-                await self._report.held(group, why, refused, sync.ahead)
-                return
-            self._last_states[group] = (now, with_writes(state, sync.writes))
-            self._moved.increase(len(sync.writes))
-            happened("GroupMoved", group=group, offsets=len(sync.writes))
-        if written:
-            moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
-            await self._report.synced(group, moved, sync.ahead)
 
 
 def _amended(standing: TranslationState, kept_back: Mapping[TopicPartition, TranslatedOffset]) -> TranslationState:

@@ -8,7 +8,9 @@ If topics have the same name on both sides, one topic is of both kinds. Of the r
 came from the target. These are at or behind the place there that the opposite flow's runs give. The others were written
 to the source after the last record from the target that the group has read. They were copied to the target after that
 record, so they are behind the place too. Until the group has read a record from the target, this argument does not
-hold. Then the earlier of both flows' answers counts.
+hold. Then the earlier of both flows' answers counts. Behind the place there can be copies of records that the group has
+read, without another record between them: the position moves on behind these. So a group is at its exact place if one
+side had no writer while the other one had.
 """
 
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
@@ -39,6 +41,8 @@ def place_back(
         end, missing = _own_records_end(mine)
         if end is None:
             return TranslatedOffset(there, behind=position)  # the number of those that came from the target is unknown
+        # What the flow itself appended there without a gap, the group has read.
+        there = DownstreamOffset(forth.appended_until(ours, partition, there, end))
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
         return TranslatedOffset(there, behind=untold + own + missing)
     if isinstance(mine, NoRun):

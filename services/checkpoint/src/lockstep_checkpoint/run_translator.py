@@ -142,6 +142,16 @@ class RunTranslator:
         lying = lying[: bisect_left(lying, end, key=attrgetter("upstream"))]
         return sum(max(0, min(end, run.upstream_end) - max(first, run.upstream)) for run in lying)
 
+    def appended_until(self, topic: str, partition: int, downstream: int, end: int) -> int:
+        """Where the records end that the flow is known to have appended without a gap from `downstream` on. At most
+        `end`; `downstream` itself if it appended no record there."""
+        runs = self._find_runs(topic, partition)
+        for run in runs[max(0, bisect_right(runs, downstream, key=attrgetter("downstream")) - 1) :]:
+            if run.downstream > downstream or downstream >= end:
+                break
+            downstream = max(downstream, min(end, run.downstream_end))
+        return downstream
+
     def copy_name(self, topic: str) -> str | None:
         """What the copy of a source topic is called that the flow keeps, or kept; None: it never copied it."""
         row = self._topics.get(topic)

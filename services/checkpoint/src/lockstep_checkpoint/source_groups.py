@@ -108,8 +108,13 @@ class SourceGroups:
                 self._uninteresting.add(group)
         failed |= await self._hidden(vanished)
         topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
-        self._tracked = {group: self._tracked.get(group, frozenset()) for group in failed} | topics
+        others = {group: known for group, known in self._tracked.items() if not owned(group)}
+        self._tracked = others | {group: self._tracked.get(group, frozenset()) for group in failed} | topics
         return SourceGroupOffsets(committed, failed, self._not_replicated)
+
+    def forget_uninteresting(self) -> None:
+        """Let the next round describe every group again, also those that consumed other topics only."""
+        self._uninteresting.clear()
 
     async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterError]:
         """Those of the groups whose offsets are still there: a coordinator leaves out offsets of topics that we may not

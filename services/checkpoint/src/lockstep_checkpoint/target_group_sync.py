@@ -1,0 +1,95 @@
+"""Moves groups of the target to their checkpoints, round by round (`group_sync.py` decides)."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from lockstep_checkpoint import metrics
+from lockstep_checkpoint.checkpoint_store import CheckpointStore
+from lockstep_checkpoint.group_report import GroupReport
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.target_groups import commit, read_groups
+from lockstep_protocol.group_selection import GroupMembership
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.telemetry.tracing import happened, note
+
+SECOND_CHECK_S = 0.5
+"""A command waits so long between the two comparisons that move a group."""
+
+
+class TargetGroupSync:
+    """The groups of one flow on its target, and what the last round found of each."""
+
+    def __init__(self, ctx: FlowContext, report: GroupReport, memory: CheckpointStore) -> None:
+        self._ctx = ctx
+        self._settings = ctx.settings.checkpoint
+        self._report = report
+        self._memory = memory
+        self._syncing = asyncio.Lock()
+        self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
+        self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
+
+    def reset(self) -> None:
+        """Forget what earlier rounds found: somebody else may have acted since."""
+        self._last_states.clear()
+
+    async def sync(self) -> None:
+        """A round at its time: of all groups that are ours."""
+        async with self._syncing:
+            await self._sync(self._ctx.owns)
+
+    async def sync_now(self, owned: Callable[[str], bool], *, rewind: bool) -> None:
+        """A round of some groups, however soon after the last one. A second one follows at once if some of them need
+        another comparison. `rewind`: a group that went back on the source goes back on the target too."""
+        async with self._syncing:
+            if await self._sync(owned, at_once=True, rewind=rewind):
+                await asyncio.sleep(SECOND_CHECK_S)
+                await self._sync(owned, at_once=True, rewind=rewind)
+
+    async def _sync(self, owned: Callable[[str], bool], *, at_once: bool = False, rewind: bool = False) -> bool:
+        """Compare the groups on the target, and move those that two comparisons found alone and unchanged. Whether
+        another comparison would decide about more of them."""
+        groups = [group for group in self._report.groups() if owned(group) and self._ctx.settings.groups.matches(group)]
+        note(groups=len(groups))
+        states, failed = await read_groups(self._ctx.target, groups)
+        partitions = await self._ctx.target.topic_names()
+        for group, trouble in failed.items():
+            self._last_states.pop(group, None)
+            await self._report.held(group, REFUSED, str(trouble))
+        self._last_states = {
+            group: state for group, state in self._last_states.items() if group in states or not owned(group)
+        }
+        work = (self._sync_one(group, state, partitions, at_once, rewind) for group, state in states.items())
+        return any(await asyncio.gather(*work))
+
+    async def _sync_one(
+        self, group: str, state: TargetGroupState, partitions: Mapping[str, int], at_once: bool, rewind: bool
+    ) -> bool:
+        """Whether another comparison is needed."""
+        now = self._ctx.clock.monotonic()
+        since, before = self._last_states.get(group, (now, None))
+        every_s = self._settings.sync_group_offsets_every.total_seconds()
+        if before is not None and now - since < every_s / 2 and not at_once:
+            return False  # this round came early, for the sake of another group
+        written = self._memory.written.for_group(group)
+        rewound = self._report.rewound(group)
+        follow = self._settings.follow_rewinds or rewind
+        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow)
+        self._last_states[group] = (now, state)
+        if sync.left_alone:
+            if before is not None or state.membership is GroupMembership.ACTIVE:
+                await self._report.held(group, IN_USE, sync.left_alone, sync.ahead)
+            return state.membership is not GroupMembership.ACTIVE
+        if sync.writes:
+            self._ctx.must_act()
+            why, refused = await commit(self._ctx.target, group, sync.writes)
+            if refused:
+                del self._last_states[group]
+                await self._report.held(group, why, refused, sync.ahead)
+                return False
+            self._last_states[group] = (now, with_writes(state, sync.writes))
+            self._moved.increase(len(sync.writes))
+            happened("GroupMoved", group=group, offsets=len(sync.writes))
+        if written:
+            moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
+            await self._report.synced(group, moved, sync.ahead)
+        return False

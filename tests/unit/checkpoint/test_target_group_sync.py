@@ -1,0 +1,300 @@
+"""Groups of the target are moved at once when a command says so, and otherwise as their rounds find them."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep_checkpoint import target_group_sync
+from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
+from lockstep_checkpoint.checkpoint_store import CheckpointStore
+from lockstep_checkpoint.group_report import GroupReport, TranslationState
+from lockstep_checkpoint.source_groups import SourceGroups
+from lockstep_checkpoint.target_group_sync import TargetGroupSync
+from lockstep_config.flow.mirroring_rules import checkpoint_rule
+from lockstep_protocol.filters import NameFilter
+from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_runtime.kafka.control_topics import checkpoints_topic
+from tests.support.flow_context import leading
+from tests.unit.checkpoint.test_group_report import Late
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+GROUP = "orders"
+PLACE: TopicPartition = ("A.t", 0)
+EVERY = {"orders", "bills"}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two comparisons come one after the other."""
+    monkeypatch.setattr(target_group_sync, "SECOND_CHECK_S", 0.0)
+
+
+class Groups(Admin):
+    """What a cluster knows of its groups, written by a test."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias, {"bootstrap.servers": "127.0.0.1:1"})
+        self.offsets: dict[str, dict[TopicPartition, int]] = {}
+        self.members: dict[str, int] = {}
+        self.writes: list[tuple[str, TopicPartition, int]] = []
+        self.asked: list[str] = []
+        self.drifts = False
+        """Each time it is asked, a client has committed something else."""
+
+    async def describe_groups(self, groups: Iterable[str]) -> Outcome[GroupDescription]:
+        count = {group: self.members.get(group, 0) for group in groups}
+        return Outcome({name: GroupDescription(name, "STABLE" if n else "EMPTY", n) for name, n in count.items()})
+
+    async def group_offsets(self, group: str) -> dict[TopicPartition, Any]:
+        self.asked.append(group)
+        if self.drifts:
+            self.offsets.setdefault(group, {})[PLACE] = self.offsets.get(group, {}).get(PLACE, 0) + 1
+        return {where: GroupOffset(offset) for where, offset in self.offsets.get(group, {}).items()}
+
+    async def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, GroupOffset]) -> Outcome[Any]:
+        for where, at in offsets.items():
+            self.writes.append((group, where, at.offset))
+            self.offsets.setdefault(group, {})[where] = at.offset
+        return Outcome()
+
+    async def topic_names(self) -> dict[str, int]:
+        return {"A.t": 1}
+
+    async def list_groups(self) -> dict[str, str]:
+        return dict.fromkeys(self.offsets, "CLASSIC")
+
+
+class Stage:
+    """The service's view of two groups at places on the target that were written down."""
+
+    def __init__(self, folder: Path, lines: str = "") -> None:
+        self.ctx: FlowContext = leading(folder, "checkpoint", *((n, 7) for n in range(8)), divided=True, lines=lines)
+        self.target = Groups("B")
+        self.ctx.target = self.target
+        self.log = Late(self.ctx)
+        self.ctx.open(self.log, ControlTopicLog(self.log, "events"))
+        self.ctx.state.open(ControlTopicLog(self.log, "state"), self.ctx.leadership.saw_leader)
+        self.memory = CheckpointStore(self.ctx, checkpoints_topic(self.ctx.settings))
+        self.memory.fold = WrittenCheckpoints()
+        self.report = GroupReport(self.ctx, lambda group: self.memory.written.for_group(group))
+        self.sync = TargetGroupSync(self.ctx, self.report, self.memory)
+        self._at = 0
+
+    async def place(self, offset: int, *groups: str) -> None:
+        """The source was read, and the checkpoints are written."""
+        for group in groups or (GROUP,):
+            self._at += 1
+            one = Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
+            self.memory.written.written(self._at, one)
+        standing = {group: TranslationState() for group in groups or (GROUP,)}
+        await self.report.on_source_read(standing, {}, lambda group: group in standing)
+
+    def row(self, group: str = GROUP) -> GroupStatus:
+        row = self.ctx.state.get(GroupStatus, group)
+        assert row is not None
+        return row
+
+
+def ours(_: str) -> bool:
+    return True
+
+
+async def test_sync_now_of_a_new_group_moves_it_at_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert (stage.row().synced, stage.row().held) == (True, "")
+
+
+async def test_sync_of_a_round_needs_a_second_one(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync()
+    assert stage.target.asked == [GROUP]
+    assert stage.target.writes == []
+    assert not stage.row().synced
+
+
+async def test_sync_now_soon_after_a_round_moves_at_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync()
+    await stage.sync.sync()  # too early for a round
+    assert stage.target.writes == []
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+
+
+async def test_sync_now_done_twice_writes_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+
+
+async def test_sync_now_moves_a_group_on_with_its_source(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    for offset in (100, 150):
+        await stage.place(offset)
+        await stage.sync.sync_now(ours, rewind=False)
+    assert [offset for _, _, offset in stage.target.writes] == [100, 150]
+
+
+async def test_sync_now_of_one_share_leaves_the_others(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100, "orders", "bills")
+    await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
+    assert [group for group, _, _ in stage.target.writes] == ["bills"]
+    assert set(stage.target.asked) == {"bills"}
+    assert (stage.row("bills").synced, stage.row("orders").synced) == (True, False)
+
+
+async def test_sync_now_of_one_share_keeps_what_is_known(tmp_path: Path) -> None:
+    """What an earlier comparison found of the groups of another share still counts."""
+    stage = Stage(tmp_path)
+    await stage.place(100, "orders", "bills")
+    await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
+    await stage.sync.sync_now(lambda group: group == "orders", rewind=False)
+    asked = len(stage.target.asked)
+    await stage.place(150, "orders", "bills")
+    await stage.sync.sync_now(lambda group: group == "bills", rewind=False)
+    assert len(stage.target.asked) == asked + 1
+    assert stage.target.writes[-1] == ("bills", PLACE, 150)
+
+
+async def test_sync_now_of_an_active_group_leaves_it_alone(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.target.members[GROUP] = 1
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert (stage.row().held, stage.row().synced) == ("in-use", False)
+    assert stage.row().held_reason == "it has members on the target"
+
+
+async def test_sync_now_of_a_group_just_left_is_held(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.target.members[GROUP] = 1
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    stage.target.members.clear()
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert (stage.row().held, stage.row().synced) == ("", True)
+
+
+async def test_sync_now_of_a_group_that_moves_holds_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.target.drifts = True
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert stage.row().held == "in-use"
+    assert "changed a moment ago" in stage.row().held_reason
+
+
+async def test_sync_now_never_moves_a_group_back(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.target.offsets[GROUP] = {PLACE: 120}
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert stage.row().ahead == (("A.t", 0, 120, 100, "ahead-on-target"),)
+
+
+@pytest.mark.parametrize("rewind", [False, True])
+async def test_sync_now_with_rewind_sets_a_rewound_group_back(tmp_path: Path, rewind: bool) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    await stage.place(40)
+    await stage.sync.sync_now(ours, rewind=rewind)
+    assert stage.target.offsets[GROUP] == {PLACE: 40 if rewind else 100}
+    assert stage.row().ahead == (() if rewind else (("A.t", 0, 100, 40, "rewound-on-source"),))
+
+
+async def test_sync_now_with_rewind_leaves_what_others_moved(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.target.offsets[GROUP] = {PLACE: 120}
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=True)
+    assert stage.target.offsets[GROUP] == {PLACE: 120}
+
+
+async def test_sync_now_leaves_groups_the_filter_excludes(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, lines="groups = bills\n")
+    await stage.place(100, "orders", "bills")
+    await stage.sync.sync_now(ours, rewind=False)
+    assert {group for group, _, _ in stage.target.writes} == {"bills"}
+
+
+async def test_sync_now_after_a_reset_compares_anew(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    asked = len(stage.target.asked)
+    stage.sync.reset()
+    await stage.place(150)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert len(stage.target.asked) == asked + 2
+    assert stage.target.writes[-1] == (GROUP, PLACE, 150)
+
+
+async def test_sync_now_beside_a_round_writes_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    await stage.place(100)
+    work = (stage.sync.sync(), stage.sync.sync_now(ours, rewind=False), stage.sync.sync_now(ours, rewind=False))
+    await asyncio.gather(*work)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+
+
+# -- the source, by shares --------------------------------------------------------------------------------------------
+
+
+async def no_protocols() -> Mapping[str, str]:
+    return {}
+
+
+def source_groups(folder: Path, source: Groups) -> SourceGroups:
+    rule = checkpoint_rule(leading(folder, "checkpoint", (0, 7), divided=True, lines="topics = t\n").settings)
+    return SourceGroups(source, no_protocols, NameFilter((".*",)), rule, None)
+
+
+async def test_source_groups_of_one_share_keep_the_others(tmp_path: Path) -> None:
+    """A group of another share, whose last offset goes, is still asked in the next round."""
+    source = Groups("A")
+    source.offsets = {"orders": {("t", 0): 5}, "bills": {("t", 0): 5}}
+    groups = source_groups(tmp_path, source)
+    assert set((await groups.read(0.0, ours)).committed) == EVERY
+    assert set((await groups.read(1.0, lambda group: group == "bills")).committed) == {"bills"}
+    assert set((await groups.read(2.0, ours)).committed) == EVERY
+
+
+async def test_source_groups_of_one_share_ask_only_these(tmp_path: Path) -> None:
+    source = Groups("A")
+    source.offsets = {"orders": {("t", 0): 5}, "bills": {("t", 0): 5}}
+    await source_groups(tmp_path, source).read(0.0, lambda group: group == "bills")
+    assert source.asked == ["bills"]
+
+
+async def test_source_groups_forget_those_of_other_topics(tmp_path: Path) -> None:
+    source = Groups("A")
+    source.offsets = {"orders": {("u", 0): 5}}
+    groups = source_groups(tmp_path, source)
+    assert (await groups.read(0.0, ours)).committed == {}
+    source.offsets["orders"][("t", 0)] = 1
+    assert (await groups.read(1.0, ours)).committed == {}
+    groups.forget_uninteresting()
+    assert set((await groups.read(2.0, ours)).committed) == {"orders"}
