@@ -18,6 +18,7 @@ from tools.bench.outcome import Failed, Scalar
 from tools.bench.readings import ReadingsPart
 from tools.bench.stage import NOTHING, PARTITIONS, Stage
 from tools.bench.starting import start
+from tools.bench.switching import SWITCHOVER, switchover
 from tools.bench.systems import System
 from tools.bench.throughput import Workload, copy, limit
 from tools.bench.verifying import SETTINGS as VERIFYING
@@ -291,6 +292,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     VERIFY: _verify,
     KILLS: kills,
     AWAY: away,
+    SWITCHOVER: switchover,
     **ALONE,
 }
 PARTS = tuple(WAYS)

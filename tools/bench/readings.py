@@ -131,6 +131,25 @@ SHEETS: Mapping[str, Sheet] = {
             "source_silent_copies_after_s": Row("  from its return to copied, s", 1),
         },
     ),
+    "switchover": Sheet(
+        "Applications that switch sides",
+        {
+            "planned_first_s": Row("switchover to a record read there, s: first group", 2, "below 10"),
+            "planned_median_s": Row("  median of the groups", 2, "below 10"),
+            "planned_last_s": Row("  last group", 2, "below 10"),
+            "planned_lost": Row("  lost by the switchover", 0, "0"),
+            "planned_again": Row("  read again after it", 0, "0"),
+            "planned_records": Row("  records written before and after it", 0),
+            "unplanned_first_s": Row("source killed: failover to a record read there, s: first group", 2, "below 15"),
+            "unplanned_median_s": Row("  median of the groups after the failover", 2, "below 15"),
+            "unplanned_last_s": Row("  last group after the failover", 2, "below 15"),
+            "unplanned_from_kill_s": Row("  from the kill to the first group", 2),
+            "unplanned_said": Row("  records that it said would be lost", 0),
+            "unplanned_lost": Row("  lost by the failover", 0, "no more"),
+            "unplanned_again": Row("  read again after the failover", 0),
+            "unplanned_records": Row("  records written before and after the failover", 0),
+        },
+    ),
     "control_plane": Sheet(
         "Control services: 10,000 topics; 1,000 groups in ten partitions; 1,000,000 offset syncs",
         {
