@@ -91,6 +91,7 @@ def test_every_kind_of_row_has_its_writer() -> None:
         **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
         **{"verification": "data-plane"},
         **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
+        **dict.fromkeys(("switch", "switch-topic", "switch-group")),
     }
     assert all(kind.owned_by is None for kind in BY_ROW)
     assert all(kind.owned_by for kind in DIVIDED)

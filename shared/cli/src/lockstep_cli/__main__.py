@@ -21,6 +21,7 @@ from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor import command as doctor
 from lockstep_cli.options import file_argument, run_options
 from lockstep_cli.plan import command as plan
+from lockstep_cli.switch import command as switch
 from lockstep_cli.verify import command as verify
 from lockstep_runtime.http.access import AccessPolicy
 
@@ -39,6 +40,7 @@ from lockstep_runtime.http.access import AccessPolicy
         verify.command,
         offsets.command,
         *control_commands.COMMANDS,
+        *switch.COMMANDS,
         *migrate_commands.COMMANDS,
     ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -55,7 +55,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
         await events.caught_up()  # every answer comes after this
         key, value = question.command.encode()
         log = ControlTopicLog(producer, commands_topic(flow, group_id))
-        await log.append(key, value, partition=question.scope.commands_partition)
+        await log.append(key, value, partition=question.commands_partition)
         await wait_for_answer(answered, events.failed(), within)
     if reply.missing:
         try:

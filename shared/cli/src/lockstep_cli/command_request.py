@@ -27,6 +27,7 @@ class CommandRequest:
     scope: Scope
     services: frozenset[str]
     absent: frozenset[str] = frozenset()
+    commands_partition: int = 0
 
 
 def command_scope(text: str) -> Scope:
@@ -38,10 +39,15 @@ def command_scope(text: str) -> Scope:
 
 
 def command_request(
-    settings: FlowSettings, verb: str, scope: Scope, arguments: Mapping[str, Any] | None = None
+    settings: FlowSettings,
+    verb: str,
+    scope: Scope,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    commands_partition: int | None = None,
 ) -> CommandRequest:
-    """A new request, and the services that answer it. Raises CannotUse if the verb is not for such a scope, or no
-    service would answer."""
+    """A new request, and the services that answer it. `commands_partition`: that of the replica that is meant; None:
+    the scope's. Raises CannotUse if the verb is not for such a scope, or no service would answer."""
     try:
         services = asked(verb, scope)
     except ValueError as exc:
@@ -55,7 +61,8 @@ def command_request(
     command = Command(
         id=str(uuid.uuid4()), verb=verb, subject=str(scope), at_ms=now_ms(), arguments=dict(arguments or {})
     )
-    return CommandRequest(settings.flow, command, scope, there, services - there)
+    partition = scope.commands_partition if commands_partition is None else commands_partition
+    return CommandRequest(settings.flow, command, scope, there, services - there, partition)
 
 
 @dataclass(slots=True)

@@ -81,7 +81,7 @@ async def command(
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
     meant = choose_flows(file, flows, every=not flows)
-    answers = await asyncio.gather(*(_read_report(settings, timeout) for settings in meant), return_exceptions=True)
+    answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
     reports: list[Report] = []
     unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
     for settings, answer in zip(meant, answers, strict=True):
@@ -124,7 +124,7 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
-async def _read_report(settings: "FlowSettings", timeout: float) -> "Report":
+async def read_report(settings: "FlowSettings", timeout: float) -> "Report":
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import source_client, target_client

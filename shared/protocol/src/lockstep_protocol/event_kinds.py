@@ -10,6 +10,7 @@ from lockstep_protocol.commands.command_vocabulary import (
     OFFSETS_LIST,
     OFFSETS_RESET,
     REFRESH,
+    SYNC_GROUPS,
     VERBS,
     VERIFY,
 )
@@ -40,6 +41,7 @@ _DETAIL = {
     OFFSETS_LIST: "offsets left_out",
     OFFSETS_ALTER: "entries",
     OFFSETS_RESET: "entries",
+    SYNC_GROUPS: "groups",
     VERIFY: "depth topics partitions",
 }
 _ANSWERS = {verb: (declared.answer, _DETAIL.get(verb, "scope wanted")) for verb, declared in VERBS.items()}

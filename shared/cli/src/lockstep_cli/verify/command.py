@@ -226,16 +226,19 @@ async def _request(
 
 async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str]) -> "VerificationReport":
     """The report once the request is carried out, or nothing has been compared for long."""
-    from lockstep_cli.verify.verification_progress import compared_share, share_display
+    from lockstep_cli.progress_display import ProgressDisplay
+    from lockstep_cli.verify.verification_progress import compared_share
+    from lockstep_cli.work_progress import WorkProgress
     from lockstep_protocol.rows.state_rows import Verification, VerifiedPartition
 
     moved_at, seen = time.monotonic(), -1
-    with share_display() as display:
+    progress = WorkProgress("verifying")
+    with ProgressDisplay(lambda: progress):
         while True:
             rows = await _rows(settings)
             found = _report(settings, rows, topics)
             share = compared_share((row for row in rows.values() if isinstance(row, VerifiedPartition)), request)
-            display.show(share)
+            progress.done, progress.total = share.compared, share.wanted
             row = rows.get("verification/request")
             if isinstance(row, Verification) and (row.id != request or row.phase == "ended"):
                 if row.id != request:

@@ -15,13 +15,16 @@ class Command(ControlRecord):
 
     id: str
     verb: str
-    """`refresh`, `pause`, `resume`, `stop`, `restart`, `offsets-list`, `offsets-alter` or `offsets-reset` (`VERBS`)."""
+    """`refresh`, `pause`, `resume`, `stop`, `restart`, `offsets-list`, `offsets-alter`, `offsets-reset`, or
+    `sync-groups` (`VERBS`)."""
     service: str = ""
     subject: str = ""
     """What it is about: "" or `flow`, `connector:NAME`, `slot:N`, `topic:T`, `partition:T-N`, `group:G`."""
     at_ms: int = 0
     arguments: dict[str, Any] = field(default_factory=dict)
-    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`."""
+    """JSON values. Of `offsets-alter` the body of Connect's `PATCH /connectors/NAME/offsets`. Of `sync-groups`:
+    `share` is the commands partition whose groups are meant. With `source` the source is asked for their positions.
+    With `rewind` groups that went back on the source go back on the target too."""
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key (the id) and value as they lie in the topic."""

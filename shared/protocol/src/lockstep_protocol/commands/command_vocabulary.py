@@ -141,6 +141,7 @@ RESTART = "restart"
 OFFSETS_LIST = "offsets-list"
 OFFSETS_ALTER = "offsets-alter"
 OFFSETS_RESET = "offsets-reset"
+SYNC_GROUPS = "sync-groups"
 VERIFY = "verify"
 
 _CONNECTORS = tuple(connector.value for connector in Connector)
@@ -186,6 +187,10 @@ def _members(scope: Scope) -> frozenset[str]:
 
 def _keeper(scope: Scope) -> frozenset[str]:
     return frozenset({scope.connector.keeper})
+
+
+def _checkpoint(scope: Scope) -> frozenset[str]:
+    return frozenset({Connector.CHECKPOINT.owner})
 
 
 _WORK = (ScopeKind.FLOW, ScopeKind.CONNECTOR, ScopeKind.SLOT, ScopeKind.TOPIC, ScopeKind.PARTITION)
@@ -270,6 +275,13 @@ VERBS: Mapping[str, ControlCommand] = MappingProxyType(
                 scopes=_OFFSETS,
                 services=_keeper,
                 summary="Begin as if nothing had been copied.",
+            ),
+            ControlCommand(
+                verb=SYNC_GROUPS,
+                answer="GroupSyncEnded",
+                scopes=(ScopeKind.FLOW,),
+                services=_checkpoint,
+                summary="Emit checkpoints and move the target's groups now.",
             ),
             ControlCommand(
                 verb=VERIFY,

@@ -19,6 +19,7 @@ from lockstep_protocol.rows.data_plane_rows import (
     VerifiedPartition,
 )
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
+from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
 
 __all__ = [
     "GROUP_GONE",
@@ -40,6 +41,9 @@ __all__ = [
     "Restarts",
     "Row",
     "SlotStatus",
+    "Switch",
+    "SwitchGroup",
+    "SwitchTopic",
     "Verification",
     "VerifiedPartition",
     "Wanted",

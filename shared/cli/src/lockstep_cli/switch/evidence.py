@@ -1,0 +1,161 @@
+"""What a switch leaves to read: its steps with their times, positions, groups, what was lost (no I/O, no clock)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lockstep_cli.formatting import in_time
+from lockstep_cli.switch.switch_steps import MEANINGS, step_states
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Of one switch, finished or not. `rows`: of its flow. `lasting`: what an abort did not take back."""
+
+    row: Switch
+    flow: Flow
+    rows: Mapping[str, Row]
+    lasting: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> list[SwitchTopic]:
+        """The positions that this switch wrote down."""
+        return [
+            row for _, row in sorted(self.rows.items()) if isinstance(row, SwitchTopic) and row.switch == self.row.id
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs, and to keep. Times are RFC 3339, in UTC."""
+        row = self.row
+        return {
+            "switch": row.id,
+            "verb": row.verb,
+            "flow": str(self.flow),
+            "from": self.flow.source,
+            "to": self.flow.target,
+            "phase": row.phase,
+            "drill": row.drill,
+            "began": _moment(row.began_ms),
+            "ended": _moment(row.ended_ms),
+            "seconds": _seconds(row.began_ms, row.ended_ms),
+            "lost": row.lost,
+            "late": row.late,
+            "cutoff": _moment(row.cutoff_ms),
+            "forced": row.force,
+            "only_topics": list(row.topics),
+            "allowed_loss": None if row.allowed_loss < 0 else row.allowed_loss,
+            "diverged": row.diverged,
+            "rewound_groups": row.rewind_groups,
+            "steps": [
+                {
+                    "step": str(one.step),
+                    "state": one.state,
+                    "began": _moment(one.began_ms),
+                    "ended": _moment(one.ended_ms),
+                    "seconds": _seconds(one.began_ms, one.ended_ms),
+                    "text": one.text,
+                }
+                for one in step_states(row)
+            ],
+            "topics": [self._topic(one) for one in self.topics],
+            "groups": [self._group(one) for one in self.groups],
+            "lasting": list(self.lasting),
+        }
+
+    @property
+    def groups(self) -> list[SwitchGroup]:
+        """The groups as this switch left them."""
+        return [
+            row for _, row in sorted(self.rows.items()) if isinstance(row, SwitchGroup) and row.switch == self.row.id
+        ]
+
+    def _group(self, row: SwitchGroup) -> dict[str, Any]:
+        return {
+            "group": row.group,
+            "state": row.state,
+            "text": row.text,
+            "read_again": row.read_again,
+            "positions": [
+                {"topic": topic, "partition": number, "source_offset": upstream, "target_offset": downstream}
+                for topic, number, upstream, downstream in row.positions
+            ],
+        }
+
+    def _topic(self, row: SwitchTopic) -> dict[str, Any]:
+        return {
+            "topic": row.topic,
+            "target_topic": row.target_topic,
+            "partitions": [
+                {
+                    "partition": number,
+                    "source_end": None if end < 0 else end,
+                    "copied_to": _at(row.copied, number, -1),
+                    "target_end": _at(row.target_ends, number, -1),
+                    "missing": None if (missing := _at(row.missing, number, 0)) < 0 else missing,
+                    "missing_since": _moment(_at(row.since_ms, number, 0)),
+                }
+                for number, end in enumerate(row.ends)
+            ],
+        }
+
+    def as_markdown(self) -> str:
+        """A page to keep."""
+        row = self.row
+        lines = [
+            f"# {row.verb.capitalize()} {self.flow}" + (" (drill)" if row.drill else ""),
+            "",
+            f"- Result: {row.phase}",
+            f"- Began: {_moment(row.began_ms)}",
+            f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
+            f"- Lost: {row.lost:,} records that the source was known to have",
+            f"- Late: {row.late:,} records that came after the fence and are not copied",
+            f"- Id: {row.id}",
+            "",
+            "## Steps",
+            "",
+            "| step | what | state | began | took | result |",
+            "|---|---|---|---|---|---|",
+        ]
+        for one in step_states(row):
+            lasted = in_time(one.ended_ms - one.began_ms) if one.ended_ms and one.began_ms else ""
+            began = _moment(one.began_ms) or ""
+            lines.append(
+                f"| {one.step} | {MEANINGS[one.step]} | {one.state} | {began} | {lasted} | {_cell(one.text)} |"
+            )
+        heads = "| partition | on the target | source end | copied to | target end | missing | since |"
+        lines += ["", "## Topics", "", heads, "|---|---|---|---|---|---|---|"]
+        for topic in self.topics:
+            for number, end in enumerate(topic.ends):
+                copied, target = _at(topic.copied, number, -1), _at(topic.target_ends, number, -1)
+                where = f"| {topic.topic}-{number} | {topic.target_topic}-{number} "
+                since = _moment(_at(topic.since_ms, number, 0)) or ""
+                missing = _known(_at(topic.missing, number, 0))
+                lines.append(f"{where}| {_known(end)} | {copied} | {_known(target)} | {missing} | {since} |")
+        lines += ["", "## Groups", "", "| group | state | read again | result |", "|---|---|---|---|"]
+        lines += [f"| {_cell(one.group)} | {one.state} | {one.read_again} | {_cell(one.text)} |" for one in self.groups]
+        if self.lasting:
+            lines += ["", "## Not taken back", "", *(f"- {one}" for one in self.lasting)]
+        return "\n".join(lines) + "\n"
+
+
+def _at(values: tuple[int, ...], number: int, otherwise: int) -> int:
+    return values[number] if number < len(values) else otherwise
+
+
+def _known(number: int) -> str:
+    return "?" if number < 0 else str(number)
+
+
+def _moment(ms: int) -> str | None:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds") if ms else None
+
+
+def _seconds(began_ms: int, ended_ms: int) -> float | None:
+    return (ended_ms - began_ms) / 1000 if began_ms and ended_ms else None
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,101 @@
+"""The two steps with which a failback begins: records that only one cluster has, and the way back."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from lockstep_cli.formatting import count_text
+from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S
+from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
+from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_positions import diverged_records, not_copied, records_by_partition, switched_topics
+from lockstep_cli.work_progress import WorkProgress
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, PAUSE, RESUME, STOP, Connector, Scope
+from lockstep_protocol.connect_offsets import OffsetChange, listing
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Switch
+
+QUICK_S = 5.0
+"""The copy back is up to date if what there was at one moment is copied within so many seconds."""
+
+
+class ForwardFlow:
+    """The flow by which the applications had moved away: A->B, when they come back to A by B->A."""
+
+    def __init__(
+        self, settings: FlowSettings, clusters: SwitchClusters, way_back: SwitchLog, names: Sequence[str]
+    ) -> None:
+        """`names`: topics, as on its source; empty: all."""
+        self._names = names
+        self.settings = settings
+        self._clusters = clusters
+        self._way_back = way_back
+
+    async def diverged(self) -> Mapping[TopicPartition, int]:
+        """Records that its source has and its target has not, but for those that the way back has copied there. Raises
+        ClusterError and StepFailed."""
+        log = SwitchLog(self.settings)
+        async with log.following():
+            topics = self._topics(log.rows)
+            ends = await self._clusters.source_ends(topics)
+            found = diverged_records(ends, log.rows, self._way_back.rows)
+            if found:  # the rows of the way back may be older than the ends
+                await asyncio.sleep(WRITTEN_DOWN_S)
+                await self._way_back.catch_up_now()
+                found = diverged_records(ends, log.rows, self._way_back.rows)
+        names = {topic.source_topic for topic in topics}
+        return {where: count for where, count in found.items() if where[0] in names}
+
+    async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
+        """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
+        found = await self.diverged()
+        if not found:
+            return f"{self.settings.flow.source} has nothing that {self.settings.flow.target} lacks"
+        text = records_by_partition(found)
+        if row.diverged == "copy":
+            progress.text = f"copying {text}"
+            await self._copy(row, within_s)
+            return f"copied to {self.settings.flow.target}: {text}"
+        if row.diverged == "leave":
+            await self._leave(found)
+            return f"left on {self.settings.flow.source} only: {text}"
+        raise StepFailed(undecided(self.settings, found))
+
+    async def _copy(self, row: Switch, within_s: float) -> None:
+        log = SwitchLog(self.settings)
+        async with log.following():
+            topics = self._topics(log.rows)
+            ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
+            await self._clusters.command(RESUME)
+            copied = await log.wait_until(lambda: not not_copied(ends, starts, log.rows), within_s)
+            if rests := {"stopped": STOP, "paused": PAUSE}.get(row.opposite_was):
+                await self._clusters.command(rests)
+            if not copied:
+                left = records_by_partition(not_copied(ends, starts, log.rows))
+                raise StepFailed(f"not copied within {within_s:g} s: {left}")
+
+    async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
+        """Let the flow begin behind what its source has now. It has to be stopped."""
+        log = SwitchLog(self.settings)
+        async with log.following():
+            ends = await self._clusters.source_ends(self._topics(log.rows))
+        source = self.settings.aliases.source
+        entries = listing(
+            OffsetChange({"cluster": source, "partition": number, "topic": topic}, ends[topic, number] - 1)
+            for topic, number in found
+        )
+        await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
+
+    def _topics(self, rows: Mapping[str, Row]) -> list[MirroredTopic]:
+        policy = self.settings.policy
+        mirrored: Iterable[str] = [row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)]
+        return switched_topics(rows, self._names, filter(policy.is_heartbeats_topic, mirrored))
+
+
+def undecided(settings: FlowSettings, found: Mapping[TopicPartition, int]) -> str:
+    """What to decide about records that one cluster lacks, as a sentence."""
+    count, source, target = count_text(sum(found.values()), "record"), settings.flow.source, settings.flow.target
+    return (
+        f"{source} has {count} that {target} lacks: {records_by_partition(found)}. Say --diverged copy to copy them to "
+        f"{target} behind what is there, or --diverged leave to keep them on {source} only"
+    )

@@ -1,0 +1,154 @@
+"""Whether consumer groups can move to the target now, and where each goes on there (no I/O, no clock)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAtSource:
+    """A group on the source: the offsets it has committed, and the client ids of its members. `has_moved`: it has
+    committed others since the checkpoint service was asked to translate them."""
+
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    members: tuple[str, ...] = ()
+    has_moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdict:
+    """What a switch knows of one group.
+
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused`.
+    Exact: it reads nothing again. Behind: it reads at most `read_again` records again. In use: it has members on the
+    target, and is left alone. Reading: its members on the source have not read to the end. Moving: its newest position
+    is not translated or written yet. Waiting: no position is known for it. Skips: its position on the target is beyond
+    the translated one. Refused: the target does not take it."""
+
+    group: str
+    state: str
+    text: str = ""
+    read_again: int = 0
+    partitions: int = 0
+
+    @property
+    def can_move(self) -> bool:
+        return self.state in ("exact", "behind", "in-use")
+
+    @property
+    def may_settle(self) -> bool:
+        """Waiting can help."""
+        return self.state in ("reading", "moving")
+
+
+def judge_groups(
+    rows: Iterable[GroupStatus],
+    at_source: Mapping[str, GroupAtSource],
+    members_at_target: Mapping[str, tuple[str, ...]],
+    topics: Iterable[MirroredTopic],
+    ends: Mapping[TopicPartition, int],
+) -> list[GroupVerdict]:
+    """A verdict for each group that reads one of `topics`. `at_source`: without those that could not be asked, such as
+    all of them when the source is gone. `ends`: where the source's logs end for this switch."""
+    targets = {row.target_topic: row.source_topic for row in topics}
+    verdicts = []
+    for row in rows:
+        source = at_source.get(row.group)
+        if row.phase == "failing":
+            verdicts.append(GroupVerdict(row.group, "waiting", row.reason or "it fails"))
+        elif _is_about(row, source, targets):
+            verdicts.append(_judge(row, source, members_at_target.get(row.group, ()), targets, ends))
+    return verdicts
+
+
+def _is_about(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> bool:
+    """Whether the group reads one of the topics, as far as its row can say no."""
+    if row.more_waiting or row.more_behind or row.more_ahead or (source is not None and source.offsets):
+        return True
+    listed = (*row.positions, *row.behind, *row.waiting, *row.ahead)
+    return not listed or any(topic in targets for topic, *_ in listed)
+
+
+def _judge(
+    row: GroupStatus,
+    source: GroupAtSource | None,
+    members_at_target: tuple[str, ...],
+    targets: Mapping[str, str],
+    ends: Mapping[TopicPartition, int],
+) -> GroupVerdict:
+    count = sum(topic in targets for topic, *_ in row.positions)
+
+    def verdict(state: str, text: str, read_again: int = 0) -> GroupVerdict:
+        return GroupVerdict(row.group, state, text, read_again, count)
+
+    if row.held == "refused":
+        return verdict("refused", row.held_reason or "the target does not take it")
+    if why := _skips(row, targets):
+        return verdict("skips", why)
+    if members_at_target:
+        return verdict("in-use", f"on the target it has {', '.join(members_at_target)}")
+    if source is not None:
+        if source.members and (unread := _unread(source, ends)):
+            (topic, number), left = max(unread.items(), key=lambda one: one[1])
+            names = ", ".join(source.members)
+            return verdict("reading", f"{names} has {left:,} records of {topic}-{number} to read on the source")
+        if source.has_moved:
+            return verdict("moving", "it has just committed other offsets on the source")
+    if why := _waits(row, source, targets):
+        return verdict("waiting", why)
+    if row.held == "in-use" or not row.synced:
+        return verdict("moving", row.held_reason or "it is not moved on the target yet")
+    again = sum(records for topic, _, records in row.behind if topic in targets)
+    if row.more_behind and row.behind:  # the list has the largest ones
+        again += row.more_behind * row.behind[-1][2]
+    if again or row.more_behind:
+        return verdict("behind", f"at most {again:,} records are read again", again)
+    return verdict("exact", "" if source is not None else "by the position that the source was last known to have")
+
+
+def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:
+    """Why consumers that move would skip records, as a sentence; "" if they would not."""
+    ahead = [one for one in row.ahead if one[0] in targets]
+    if not ahead:
+        return f"{row.more_ahead:,} more partitions are beyond their translated offsets" if row.more_ahead else ""
+    topic, number, offset, place, how = ahead[0]
+    words = how.replace("-", " ")
+    return f"{topic}-{number} is {words}: its offset is {offset}, the translated offset is {place}"
+
+
+def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Records that its consumers have to read on the source. Of a topic that they read, a partition without a committed
+    offset counts as a whole: a consumer that begins at the end commits nothing."""
+    topics = {topic for topic, _ in source.offsets}
+    return {
+        where: end - source.offsets.get(where, 0)
+        for where, end in ends.items()
+        if where[0] in topics and source.offsets.get(where, 0) < end
+    }
+
+
+def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
+    """Why its place is not known in some partition, as a sentence; "" if all are known."""
+    waiting = [one for one in row.waiting if one[0] in targets]
+    if waiting:
+        topic, number, why = waiting[0]
+        return f"{topic}-{number}: {why}"
+    if row.more_waiting or row.phase == "waiting":
+        return row.reason or f"the place of {row.more_waiting:,} more partitions is not known"
+    if source is not None:
+        known = {(targets[topic], number) for topic, number, *_ in row.positions if topic in targets}
+        if lacking := sorted(source.offsets.keys() - known):
+            return f"{lacking[0][0]}-{lacking[0][1]} has an offset on the source and no checkpoint"
+    return ""
+
+
+def groups_text(verdicts: Iterable[GroupVerdict]) -> str:
+    """`12 groups: 10 exact, 1 behind, 1 in-use`."""
+    counts: dict[str, int] = {}
+    for one in verdicts:
+        counts[one.state] = counts.get(one.state, 0) + 1
+    total = sum(counts.values())
+    named = ", ".join(f"{count} {state}" for state, count in sorted(counts.items(), key=lambda one: -one[1]))
+    return f"{total} {'group' if total == 1 else 'groups'}" + (f": {named}" if named else "")

@@ -1,0 +1,100 @@
+"""Runs the hooks of a switch: a command, or an HTTP call, of the operator's."""
+
+import asyncio
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+LAST_WORDS = 400
+"""Characters of a failed hook's output that the message repeats."""
+
+
+class HookFailed(Exception):
+    """The hook did not do what it is for; the message is a sentence with its last words."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """What a hook gets: a command as environment variables, an address as JSON."""
+
+    id: str
+    verb: str
+    hook: str
+    flow: str
+    source: str
+    target: str
+    result: str = ""
+    """Of the hook `after`: `done` | `aborted`."""
+
+    def as_environment(self) -> dict[str, str]:
+        """`LOCKSTEP_SWITCH_ID`, `..._VERB`, `..._HOOK`, `..._FLOW`, `..._SOURCE`, `..._TARGET`, `..._RESULT`."""
+        return {f"LOCKSTEP_SWITCH_{name.upper()}": value for name, value in self.as_json().items()}
+
+    def as_json(self) -> dict[str, str]:
+        """The fields by name."""
+        names = ("id", "verb", "hook", "flow", "source", "target", "result")
+        return {name: str(getattr(self, name)) for name in names}
+
+
+async def run_hook(line: str, call: HookCall, within_s: float) -> str:
+    """Run a command line, or POST to an address that begins with http. Returns its last line, or the answer's status.
+
+    Raises HookFailed if it does not end within `within_s` seconds: it and its children are killed then. Also if it ends
+    with another exit code than 0, or cannot be started. Also if it is answered by another status than 2xx, one that
+    redirects included. It may run twice, if the switch is killed meanwhile.
+    """
+    if line.startswith(("http://", "https://")):
+        return await _post(line, call, within_s)
+    # A file, not a pipe: what the command leaves running may keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        try:
+            program, *arguments = shlex.split(line)
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *arguments,
+                env={**os.environ, **call.as_environment()},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as exc:
+            raise HookFailed(f"hook {call.hook} cannot be started: {exc}") from exc
+        try:
+            await asyncio.wait_for(process.wait(), within_s)
+        except TimeoutError:
+            raise HookFailed(f"hook {call.hook} did not end within {within_s:g} s and was killed") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        output.seek(0)
+        words = output.read().decode(errors="replace").strip()
+    if process.returncode:
+        said = f": {words[-LAST_WORDS:]}" if words else ""
+        raise HookFailed(f"hook {call.hook} ended with exit code {process.returncode}{said}")
+    return words.splitlines()[-1][-LAST_WORDS:] if words else "exit code 0"
+
+
+async def _post(address: str, call: HookCall, within_s: float) -> str:
+    from aiohttp import ClientError, ClientSession, ClientTimeout
+
+    headers: Mapping[str, str] = {"Idempotency-Key": f"{call.id}-{call.hook}"}
+    try:
+        async with (
+            ClientSession(timeout=ClientTimeout(total=within_s)) as session,
+            session.post(address, json=call.as_json(), headers=headers, allow_redirects=False) as answer,
+        ):
+            words = (await answer.text(errors="replace")).strip()
+            if not 200 <= answer.status < 300:
+                raise HookFailed(f"hook {call.hook} was answered by HTTP {answer.status}: {words[:LAST_WORDS]}")
+            return f"HTTP {answer.status}"
+    except TimeoutError:
+        raise HookFailed(f"hook {call.hook} was not answered within {within_s:g} s") from None
+    except ClientError as exc:
+        raise HookFailed(f"hook {call.hook} cannot be reached: {exc}") from exc

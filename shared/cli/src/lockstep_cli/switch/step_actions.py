@@ -1,0 +1,323 @@
+"""What each step of a switch does. Each may be done again after it was done, or half done."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from lockstep_cli.formatting import count_text
+from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
+from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
+from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_positions import (
+    PartitionLoss,
+    count_losses,
+    diverged_records,
+    known_ends,
+    known_loss,
+    last_heard,
+    not_copied,
+    progress_rows,
+    records_by_partition,
+    switched_topics,
+    topic_rows,
+    unknown_losses,
+)
+from lockstep_cli.work_progress import WorkProgress
+from lockstep_protocol.commands.command_vocabulary import FLOW, PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row, Switch, SwitchGroup
+
+STILL_S = 1.0
+"""The source's logs stand still if they end where they ended so long ago."""
+
+CHECK_AGAIN_S = 0.25
+
+WRITTEN_DOWN_S = 2.0
+"""A slot writes down at least every second what it has copied."""
+
+
+ReadRows = Callable[[], Awaitable[Mapping[str, Row]]]
+"""Reads the rows of a flow; none where it has never run."""
+
+
+class StepActions:
+    """Of the flow by which the applications move."""
+
+    def __init__(self, log: SwitchLog, clusters: SwitchClusters, progress: WorkProgress, within_s: float) -> None:
+        self.log = log
+        self.clusters = clusters
+        self._progress = progress
+        self._within_s = within_s
+
+    @property
+    def topics(self) -> list[MirroredTopic]:
+        """The mirrored topics that the switch is about."""
+        row = self.log.switch
+        return self.topics_named(() if row is None else row.topics)
+
+    def topics_named(self, names: Sequence[str]) -> list[MirroredTopic]:
+        """The mirrored topics with these names on the source; without names all but heartbeats."""
+        return selected_topics(self.log, names)
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    async def read_ends(self, row: Switch) -> str:
+        """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill."""
+        topics = self.topics
+        if row.cutoff_ms:
+            ends = await self.clusters.ends_at(topics, row.cutoff_ms)
+        elif row.drill:
+            ends = await self.clusters.source_ends(topics)
+        else:
+            ends = await self._still_ends(topics)
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
+        return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}"
+
+    async def _still_ends(self, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
+        deadline = time.monotonic() + self._within_s
+        before = await self.clusters.source_ends(topics)
+        while True:
+            await asyncio.sleep(STILL_S)
+            ends = await self.clusters.source_ends(topics)
+            grown = {where: end - before[where] for where, end in ends.items() if end > before[where]}
+            waiting = await self.clusters.open_transactions(topics)
+            if not grown and not waiting:
+                return ends
+            if grown:
+                why = f"producers still write to {self.log.settings.flow.source}: {records_by_partition(grown)}"
+            else:
+                topic, number = waiting[0]
+                why = f"a transaction is open in {topic}-{number}: end it, or wait until it times out"
+            if time.monotonic() > deadline:
+                raise StepFailed(f"{why}. Stop them, or say up to when to copy with --cutoff")
+            self._progress.text = why
+            before = ends
+
+    async def drain(self, row: Switch) -> str:
+        """Wait until everything before the written ends is on the target, and can be read there."""
+        topics, ends = self.topics, known_ends(self.log.rows, row.id)
+        starts = await self.clusters.source_starts(topics)
+        first = not_copied(ends, starts, self.log.rows)
+        await self._wait_copied(ends, starts, topics)
+        await self._require_readable(topics)
+        return f"{count_text(sum(first.values()), 'record')} were left" if first else "nothing was left"
+
+    async def _wait_copied(
+        self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], topics: Sequence[MirroredTopic]
+    ) -> None:
+        names = {topic.source_topic for topic in topics}
+        total, progress = sum(not_copied(ends, starts, self.log.rows).values()), self._progress
+        progress.done, progress.total = 0, total
+
+        def is_over() -> bool:
+            halted = [row for row in progress_rows(self.log.rows).values() if row.phase == "halted"]
+            for one in halted:
+                if one.topic in names and ends.get((one.topic, one.partition), 0) > one.upstream + 1:
+                    raise StepFailed(f"{one.topic}-{one.partition} is halted: {one.reason or one.case}")
+            left = sum(not_copied(ends, starts, self.log.rows).values())
+            progress.text, progress.done = f"{left:,} records behind", total - left
+            return not left
+
+        copied = await self.log.wait_until(is_over, self._within_s)
+        progress.total = 0
+        if not copied:
+            left_out = not_copied(ends, starts, self.log.rows)
+            raise StepFailed(f"not copied within {self._within_s:g} s: {records_by_partition(left_out)}")
+
+    async def _require_readable(self, topics: Sequence[MirroredTopic]) -> None:
+        """What the rows say is copied has to be in the target's logs."""
+        ends, progress = await self.clusters.target_ends(topics), progress_rows(self.log.rows)
+        for topic in topics:
+            for number in range(topic.partitions):
+                row, end = progress.get((topic.source_topic, number)), ends.get((topic.target_topic, number))
+                if row is None or row.upstream < 0:
+                    continue
+                if end is None or end <= row.downstream:
+                    where = "is not there" if end is None else f"ends at {end}"
+                    raise StepFailed(
+                        f"{topic.target_topic}-{number} {where} on the target, which had acknowledged offset "
+                        f"{row.downstream}"
+                    )
+
+    async def catch_up(self, quick_s: float) -> str:
+        """Wait until the flow copies what comes as it comes: what there was at one moment is copied within `quick_s`
+        seconds."""
+        deadline = time.monotonic() + self._within_s
+        copied = 0
+        while True:
+            topics, began = self.topics, time.monotonic()
+            ends, starts = await self.clusters.source_ends(topics), await self.clusters.source_starts(topics)
+            left = sum(not_copied(ends, starts, self.log.rows).values())
+            await self._wait_copied(ends, starts, topics)
+            copied += left
+            if time.monotonic() - began <= quick_s:
+                return f"{count_text(copied, 'record')} were copied"
+            if time.monotonic() > deadline:
+                raise StepFailed(f"the flow is not up to date after {self._within_s:g} s")
+
+    async def settle(self, row: Switch) -> tuple[str, list[PartitionLoss]]:
+        """Stop the copy, and write down what the source was known to have and the target has not. Returns a text, and
+        what that is."""
+        topics = self.topics
+        if row.topics:
+            await self._pause(topics)
+        else:
+            await self.clusters.command(STOP, Scope.for_connector(Connector.SOURCE))
+            await self._wait_drained()
+        losses = known_loss(self.log.rows, topics)
+        ends = {where: one.source_end for where, one in progress_rows(self.log.rows).items() if one.source_end >= 0}
+        target_ends = await self.clusters.target_ends(topics)
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
+        lost = sum(count_losses(losses).values())
+        text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
+        unknown = unknown_losses(losses)
+        heard = last_heard(self.log.rows, topics)
+        text += f". What {self.log.settings.flow.source} accepted after {heard} is not known" if heard else ""
+        return f"{text}, and {unknown}" if unknown else text, losses
+
+    def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
+        """Raises StepFailed if more is lost than may be."""
+        counts, unknown = count_losses(losses), unknown_losses(losses)
+        lost, source = sum(counts.values()), self.log.settings.flow.source
+        if lost > max(0, row.allowed_loss):
+            raise StepFailed(
+                f"{records_by_partition(counts)} were known on {source} and are not copied. "
+                f"Say --continue --allow-data-loss {lost}, or --abort"
+            )
+        if unknown and not row.force and not row.drill:
+            raise StepFailed(f"{unknown}. Say --continue --force, or --abort")
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    async def move_groups(self, row: Switch, *, source: bool) -> str:
+        """Have all groups moved to their places on the target, and check that they are there. `source`: it answers.
+        Writes down where each is."""
+        settings = self.log.settings
+        if not settings.checkpoint.enabled or not settings.checkpoint.sync_group_offsets:
+            return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target"
+        deadline = time.monotonic() + self._within_s
+        topics = self.topics
+        ends = await self._unread_ends(row, topics) if source and not row.drill else {}
+        live = row.drill or bool(row.cutoff_ms)  # consumers go on reading on the source meanwhile
+        while True:
+            before = await self._at_source(known_groups(self.log.rows), topics) if source else {}
+            await self.clusters.sync_groups(source=source, rewind=row.rewind_groups)
+            await self.log.catch_up_now()
+            groups = known_groups(self.log.rows)
+            names = [one.group for one in groups]
+            members = await self.clusters.members_at_target(names)
+            after = await self._at_source(groups, topics) if source else {}
+            at_source = {
+                name: replace(one, has_moved=not live and (name not in before or before[name].offsets != one.offsets))
+                for name, one in after.items()
+            }
+            read = [one for one in groups if not source or one.phase == "failing" or _reads(at_source[one.group])]
+            verdicts = judge_groups(read, at_source, members, topics, ends)
+            left = [one for one in verdicts if not one.can_move]
+            if not left:
+                await self._write_groups(row, groups, verdicts)
+                return groups_text(verdicts)
+            if time.monotonic() > deadline or not any(one.may_settle for one in left):
+                named = "; ".join(f"{one.group} ({one.state}): {one.text}" for one in left[:3])
+                more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+                if row.force:
+                    await self._write_groups(row, groups, verdicts)
+                    return f"{groups_text(verdicts)}. --force: {named}{more}"
+                raise StepFailed(f"{count_text(len(left), 'group')} cannot move: {named}{more}")
+            self._progress.text = f"{left[0].group}: {left[0].text}"
+            await asyncio.sleep(CHECK_AGAIN_S)
+
+    async def _unread_ends(self, row: Switch, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
+        """The ends of the logs that still have records to read."""
+        starts = await self.clusters.source_starts(topics)
+        return {where: end for where, end in known_ends(self.log.rows, row.id).items() if end > starts.get(where, 0)}
+
+    async def _write_groups(self, row: Switch, groups: Sequence[GroupStatus], verdicts: Sequence[GroupVerdict]) -> None:
+        positions = {one.group: one.positions for one in groups}
+        rows = [
+            SwitchGroup(
+                group=one.group,
+                switch=row.id,
+                state=one.state,
+                text=one.text,
+                read_again=one.read_again,
+                positions=positions[one.group],
+            )
+            for one in verdicts
+        ]
+        if rows:
+            await self.log.append(*rows)
+
+    async def _at_source(
+        self, groups: Sequence[GroupStatus], topics: Sequence[MirroredTopic]
+    ) -> dict[str, GroupAtSource]:
+        return await self.clusters.groups_at_source([one.group for one in groups], topics)
+
+    # -- the flow ------------------------------------------------------------------------------------------------------
+
+    async def stop(self, row: Switch, *, source: bool, read_opposite: ReadRows) -> tuple[str, int]:
+        """Stop the flow, or pause its topics, and wait until it has drained. Writes down where each partition is.
+        Returns a text, and how many records came to the source behind its written end and are not copied.
+        `read_opposite` reads the rows of the opposite flow, whose copies are no such records."""
+        topics = self.topics
+        if row.topics:
+            await self._pause(topics)
+        else:
+            await self.clusters.command(STOP)
+            await self._wait_drained()
+        target_ends = await self.clusters.target_ends(topics)
+        ends, late = known_ends(self.log.rows, row.id), {}
+        if source and not row.drill and not row.cutoff_ms:
+            now = await self.clusters.source_ends(topics)
+            late = not_copied(now, ends, self.log.rows)
+            if late and self.log.settings.keeps_names:
+                await asyncio.sleep(WRITTEN_DOWN_S)
+                late = diverged_records(now, self.log.rows, await read_opposite())
+        losses = known_loss(self.log.rows, topics) if not source else []
+        await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
+        what = count_text(len(topics), "topic") + " paused" if row.topics else "stopped"
+        if late:
+            what += f". After the fence came {records_by_partition(late)}, which are not copied"
+        return what, sum(late.values())
+
+    async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
+        """Pause the topics, and wait until nothing of them moves."""
+        scopes = [Scope(ScopeKind.TOPIC, topic.source_topic) for topic in topics]
+        await asyncio.gather(*(self.clusters.command(PAUSE, scope) for scope in scopes))
+        names = {topic.source_topic for topic in topics}
+
+        def are_paused() -> bool:
+            mine = [one for where, one in progress_rows(self.log.rows).items() if where[0] in names]
+            return all(one.phase in ("paused", "stopped", "halted") for one in mine)
+
+        if not await self.log.wait_until(are_paused, self._within_s):
+            raise StepFailed(f"the topics did not pause within {self._within_s:g} s")
+
+    async def _wait_drained(self) -> None:
+        deadline = time.monotonic() + self._within_s
+        while why := await self.clusters.still_copies(self.log.rows):
+            if time.monotonic() > deadline:
+                raise StepFailed(f"the flow did not drain within {self._within_s:g} s: {why}")
+            self._progress.text = why
+            await asyncio.sleep(CHECK_AGAIN_S)
+
+    async def resume(self, row: Switch) -> str:
+        """Let the flow, or its topics, go on."""
+        if row.topics:
+            await asyncio.gather(
+                *(self.clusters.command(RESUME, Scope(ScopeKind.TOPIC, topic.source_topic)) for topic in self.topics)
+            )
+        else:
+            await self.clusters.command(RESUME, FLOW)
+        return f"{self.log.settings.flow} runs again"
+
+
+def _reads(group: GroupAtSource) -> bool:
+    return bool(group.offsets or group.members)
+
+
+def selected_topics(log: SwitchLog, names: Sequence[str]) -> list[MirroredTopic]:
+    """The topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
+    mirrored = [row.source_topic for row in log.rows.values() if isinstance(row, MirroredTopic)]
+    return switched_topics(log.rows, names, filter(log.settings.policy.is_heartbeats_topic, mirrored))

@@ -1,0 +1,130 @@
+"""What speaks against a switch, before anything is changed (no I/O, no clock)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
+from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
+from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+
+LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
+"""What a step of the switch brings about, or judges anew when it matters."""
+
+NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
+
+OF_A_SOURCE = frozenset(
+    {
+        SwitchReason.SOURCE_UNREACHABLE,
+        SwitchReason.PARTITION_NOT_COPYING,
+        SwitchReason.LAG_UNKNOWN,
+        SwitchReason.LAG,
+        SwitchReason.TOPIC_FAILED,
+    }
+)
+"""What follows from a source that is gone."""
+
+OF_GROUPS = frozenset(
+    {
+        SwitchReason.GROUP_FAILING,
+        SwitchReason.GROUP_REFUSED,
+        SwitchReason.GROUP_SKIPS,
+        SwitchReason.GROUP_WAITING,
+        SwitchReason.GROUP_IN_USE,
+    }
+)
+
+OF_TOPICS = frozenset(
+    {
+        SwitchReason.STOPPED,
+        SwitchReason.PAUSED,
+        SwitchReason.TOPIC_FAILED,
+        SwitchReason.PARTITION_HALTED,
+        SwitchReason.PARTITION_NOT_COPYING,
+        SwitchReason.LAG_UNKNOWN,
+        SwitchReason.LAG,
+    }
+)
+
+
+def blocking(blockers: Iterable[Blocker], verb: Verb, *, force: bool, rewind_groups: bool) -> tuple[Blocker, ...]:
+    """Those that keep a command from beginning."""
+    passed = set(LEFT_TO_STEPS)
+    unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
+    if rewind_groups:
+        passed.add(SwitchReason.GROUP_SKIPS)
+    if verb is Verb.FAILOVER:
+        passed |= OF_A_SOURCE
+    needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
+    return tuple(
+        one
+        for one in blockers
+        if one.blocks
+        and one.reason not in passed
+        and one.subject not in unneeded
+        and (not force or one.reason in NEVER_FORCED or one.reason is needed)
+    )
+
+
+def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Blocker, ...]:
+    """Those that keep a failback from beginning: the flow back may be stopped, and far behind."""
+    stays = {
+        SwitchReason.TARGET_UNREACHABLE,
+        SwitchReason.SOURCE_UNREACHABLE,
+        SwitchReason.SERVICE_FAILING,
+        *(() if force else (SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED)),
+    }
+    return tuple(one for one in blockers if one.blocks and one.reason in stays)
+
+
+def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:
+    """Those that are about these topics, or about no single topic or group. Without topics: all."""
+    if not topics:
+        return tuple(blockers)
+    targets = {
+        row.target_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.source_topic in topics
+    }
+    groups = {
+        row.group: bool(row.more_waiting or row.more_behind or row.more_ahead)
+        or any(topic in targets for topic, *_ in (*row.positions, *row.waiting, *row.behind, *row.ahead))
+        or not (row.positions or row.waiting)
+        for row in rows.values()
+        if isinstance(row, GroupStatus)
+    }
+    return tuple(one for one in blockers if _is_about(one, topics, groups))
+
+
+def _is_about(blocker: Blocker, topics: Sequence[str], groups: Mapping[str, bool]) -> bool:
+    if blocker.reason in OF_GROUPS:
+        return groups.get(blocker.subject, True)
+    if blocker.reason in OF_TOPICS:
+        name = blocker.subject.removeprefix("topic:").removeprefix("partition:")
+        return name in topics or name.rpartition("-")[0] in topics or ":" in name
+    return True
+
+
+def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> str:
+    """Why these topics cannot be switched, as a sentence; "" where they can."""
+    mirrored = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic) and row.phase == "mirrored"}
+    missing = [name for name in topics if name not in mirrored]
+    return f"no topic called {' or '.join(missing)} is mirrored by the flow" if missing else ""
+
+
+def failover_refusals(
+    losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, force: bool
+) -> Iterator[str]:
+    """What speaks against giving up the source, as sentences."""
+    if source_answers and not force:
+        yield (
+            f"{source} answers: use lockstep switchover, which loses nothing. Say --force if {source} must not be used "
+            "any more"
+        )
+    if (unknown := unknown_losses(losses)) and not force:
+        yield f"{unknown}. Say --force to lose them"
+    counts = count_losses(losses)
+    lost = sum(counts.values())
+    if lost > max(0, allowed):
+        permitted = "none may be lost without --allow-data-loss" if allowed < 0 else f"{allowed:,} may be lost"
+        yield (
+            f"{records_by_partition(counts)} were known on {source} and are not copied, and {permitted}. "
+            f"Say --allow-data-loss {lost} to lose them"
+        )

@@ -1,0 +1,179 @@
+"""What a switch asks of both clusters, and of the services of a flow."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from lockstep_cli.clusters import source_client, target_client
+from lockstep_cli.command_client import ask, count_replicas
+from lockstep_cli.command_request import CommandReply, CommandRequest, command_request, exit_code
+from lockstep_cli.exit_codes import Exit
+from lockstep_cli.handback import not_drained
+from lockstep_cli.migration import MigrationState
+from lockstep_cli.offset_location import OffsetLocation
+from lockstep_cli.services import DATA_PLANE
+from lockstep_cli.switch.group_positions import GroupAtSource
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import FLOW, SYNC_GROUPS, Scope
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
+from lockstep_runtime.util.errors import ClusterError
+
+PROBED_WITHIN_S = 3.0
+"""A cluster that does not answer within so many seconds counts as gone."""
+
+
+class StepFailed(Exception):
+    """A step did not come to its end; the message is a sentence. It can be done again."""
+
+
+class SwitchClusters:
+    """Both clusters of one flow, and its services."""
+
+    def __init__(self, settings: FlowSettings, answered_within_s: float) -> None:
+        self.settings = settings
+        self.source = source_client(settings)
+        self.target = target_client(settings)
+        self._within_s = answered_within_s
+
+    # -- services ------------------------------------------------------------------------------------------------------
+
+    async def command(self, verb: str, scope: Scope = FLOW, **arguments: object) -> None:
+        """Ask the flow's services, and wait for their answers. Raises StepFailed with what they answered."""
+        await self._ask([command_request(self.settings, verb, scope, arguments)])
+
+    async def sync_groups(self, *, source: bool, rewind: bool) -> None:
+        """Have every group translated and moved now: each share of the work by the replica that has it. Raises
+        StepFailed."""
+        requests = []
+        for share in range(COMMANDS_PARTITIONS):
+            arguments = {"share": share, "source": source, "rewind": rewind}
+            requests.append(command_request(self.settings, SYNC_GROUPS, FLOW, arguments, commands_partition=share))
+        await self._ask(requests)
+
+    async def _ask(self, requests: Iterable[CommandRequest]) -> None:
+        replies = [CommandReply(request) for request in requests]
+        await asyncio.gather(*(ask(self.settings, reply, self._within_s) for reply in replies))
+        if exit_code(replies) is not Exit.FINE:
+            lines = [line for reply in replies if exit_code([reply]) is not Exit.FINE for line in reply.as_lines()]
+            raise StepFailed("; ".join(dict.fromkeys(lines)))
+
+    async def still_copies(self, rows: Mapping[str, Row]) -> str:
+        """Why the data plane, which is to stop, has not drained yet, as a sentence; "" once it has."""
+        replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
+        state = MigrationState(
+            flow=self.settings.flow,
+            cluster=self.settings.aliases.source,
+            place=OffsetLocation("own", "", "", "", watched=False),
+            rows=rows,
+            states=self.settings.states,
+            replicas=replicas.get(DATA_PLANE, 0),
+        )
+        return not_drained(state)
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    async def source_answers(self) -> str:
+        """Why the source cannot be reached, as a sentence; "" if it answers."""
+        try:
+            await self.source.probe(timedelta(seconds=PROBED_WITHIN_S))
+        except ClusterError as exc:
+            return str(exc)
+        return ""
+
+    async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        """Where the source's logs end for this flow: with `read_committed` before the first open transaction."""
+        topics = list(topics)
+        await self._require_known_partitions(topics)
+        committed = self.settings.data_plane.isolation_level == "read_committed"
+        where = partitions(topics)
+        ends = await self.source.end_offsets(where, read_committed=committed)
+        return _complete(ends, where, self.settings.flow.source)
+
+    async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
+        """Raises StepFailed if the source has partitions that the flow has not heard of yet."""
+        known = {topic.source_topic: topic.partitions for topic in topics}
+        present = await self.source.topics(known)
+        for trouble in present.troubles().values():
+            raise trouble
+        for name, topic in present.done.items():
+            if topic.partitions > known[name]:
+                raise StepFailed(
+                    f"{name} has {topic.partitions} partitions on {self.settings.flow.source}, and the flow knows "
+                    f"{known[name]}: wait until it has found them (lockstep refresh)"
+                )
+
+    async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        where = partitions(topics)
+        return _complete(await self.source.begin_offsets(where), where, self.settings.flow.source)
+
+    async def ends_at(self, topics: Iterable[MirroredTopic], moment_ms: int) -> dict[TopicPartition, int]:
+        """The first record of that time or later in each of the source's partitions; its end where there is none."""
+        topics = list(topics)
+        ends = await self.source_ends(topics)
+        since = await self.source.offsets_since(ends, moment_ms)
+        found = _complete(since, list(ends), self.settings.flow.source)
+        return {where: min(ends[where], at) if at >= 0 else ends[where] for where, at in found.items()}
+
+    async def open_transactions(self, topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
+        """Partitions of the source in which a transaction is open, where the flow waits for it."""
+        if self.settings.data_plane.isolation_level != "read_committed":
+            return []
+        where = partitions(topics)
+        stable, high = await asyncio.gather(
+            self.source.end_offsets(where, read_committed=True), self.source.end_offsets(where)
+        )
+        return [one for one in where if stable.get(one, -1) < high.get(one, 0)]
+
+    async def target_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
+        """By the names of the target; those that it has not are absent."""
+        where = [(topic.target_topic, number) for topic in topics for number in range(topic.partitions)]
+        return await self.target.end_offsets(where)
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    async def groups_at_source(
+        self, groups: Iterable[str], topics: Iterable[MirroredTopic]
+    ) -> dict[str, GroupAtSource]:
+        """What each group has committed in these topics, and who its members are. Raises ClusterError."""
+        names, theirs = sorted(groups), {topic.source_topic for topic in topics}
+        described = await self.source.describe_groups(names)
+        for trouble in described.troubles().values():
+            raise trouble
+        offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
+        return {
+            name: GroupAtSource(
+                {where: at.offset for where, at in known.items() if where[0] in theirs},
+                described.done[name].member_names if described.done[name].members else (),
+            )
+            for name, known in zip(names, offsets, strict=True)
+        }
+
+    async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Client ids and hosts of the groups that have members on the target. Raises ClusterError."""
+        described = await self.target.describe_groups(groups)
+        for trouble in described.troubles().values():
+            raise trouble
+        return {name: one.member_names for name, one in described.done.items() if one.members}
+
+
+def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:
+    """The source partitions of these topics."""
+    return [(topic.source_topic, number) for topic in topics for number in range(topic.partitions)]
+
+
+def known_groups(rows: Mapping[str, Row]) -> list[GroupStatus]:
+    """The groups that the flow translates."""
+    return [row for _, row in sorted(rows.items()) if isinstance(row, GroupStatus) and not row.is_gone]
+
+
+def _complete(
+    found: Mapping[TopicPartition, int], wanted: Iterable[TopicPartition], alias: str
+) -> dict[TopicPartition, int]:
+    """Raises StepFailed where a partition was not answered: what is not known is not taken for nothing."""
+    missing = [where for where in wanted if where not in found]
+    if missing:
+        topic, number = missing[0]
+        raise StepFailed(f"cluster {alias} does not say where {len(missing):,} logs end, {topic}-{number} for one")
+    return dict(found)

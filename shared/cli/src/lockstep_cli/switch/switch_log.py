@@ -1,0 +1,142 @@
+"""The state topic of a flow while a switch goes on: its rows as they come, and the switch's own rows.
+
+One command at a time writes these. Its first row claims the switch, and each later one counts only as long as no other
+command has claimed it since. Before and after each step it checks that. A command that was taken over so ends without
+doing more.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from lockstep_cli.clusters import target_client
+from lockstep_cli.command_client import producing
+from lockstep_config import FlowSettings
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.rows.state_rows import MalformedRow, Row, Switch
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.state_fold import StateFold
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError
+
+APPENDED_WITHIN_S = 30.0
+
+
+class TakenOver(Exception):
+    """Another command continues the switch; the message is a sentence. This one does nothing more."""
+
+
+class SwitchLog:
+    """Use within `following`."""
+
+    def __init__(self, settings: FlowSettings) -> None:
+        self.settings = settings
+        self.operator = uuid.uuid4().hex
+        self._fold = StateFold()
+        self._came = asyncio.Event()
+        self._follower: TopicFollower
+        self._topic: ControlTopicLog
+        self._switch: Switch | None = None
+        self._claims: set[str] = set()
+        """Commands that have written the row: the first row of each claims the switch."""
+        self._holder = ""
+        self.unreadable: dict[bytes, str] = {}
+        """Sentences about records that are no rows, by key."""
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """The rows of the flow that count, as far as they have come."""
+        return self._fold.rows
+
+    @property
+    def switch(self) -> Switch | None:
+        """The last switch by this flow, as the command that claimed it last has written it; None: there was none."""
+        return self._switch
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator["SwitchLog"]:
+        """Read the topic to its end, and go on reading. Raises TopicMissing where the flow has never run, ClusterError
+        and NewerVersion."""
+        topic = state_topic(self.settings.flow, self.settings.group_id)
+        follower = target_follower(self.settings, "switch", topic, self._apply, partitions=[0])
+        async with follower, producing(self.settings, APPENDED_WITHIN_S) as producer:
+            self._follower = follower
+            self._topic = ControlTopicLog(producer, topic)
+            await follower.caught_up()
+            yield self
+
+    async def append(self, *rows: Row) -> None:
+        """Append rows, and return once they were read back. Raises NotAppended, and TakenOver where another command has
+        written meanwhile."""
+        dated = [replace(row, at_ms=now_ms()) for row in rows]
+        offsets = await self._topic.append_all([row.encode() for row in dated], partition=0)
+        await self.catch_up(max(offsets))
+        self.require_ours()
+
+    async def catch_up(self, offset: int) -> None:
+        """Return once the record at this offset was read. Raises ClusterError if it does not come."""
+        if not await self.wait_until(lambda: self._fold.position >= offset, APPENDED_WITHIN_S):
+            alias = self.settings.flow.target
+            raise ClusterError(alias, f"{alias}: the state topic cannot be read up to offset {offset}")
+
+    async def catch_up_now(self) -> None:
+        """Return once everything was read that is in the topic now. Raises ClusterError."""
+        topic = state_topic(self.settings.flow, self.settings.group_id)
+        ends = await target_client(self.settings).end_offsets([(topic, 0)])
+        if (topic, 0) not in ends:
+            raise ClusterError(self.settings.flow.target, f"topic {topic} does not say where it ends")
+        await self.catch_up(ends[topic, 0] - 1)
+
+    async def write(self, row: Switch) -> Switch:
+        """Append the switch's row under our name. Returns it. Raises as `append`."""
+        ours = replace(row, operator=self.operator)
+        await self.append(ours)
+        return ours
+
+    def require_ours(self) -> None:
+        """Raises TakenOver if another command has written the switch's row last."""
+        row = self.switch
+        if (
+            row is not None and row.operator != self.operator
+        ):  # the newest claim counts, also if another one writes later
+            raise TakenOver(f"another command continues this {row.verb} since, so this one does nothing more")
+
+    async def wait_until(self, holds: Callable[[], bool], within_s: float) -> bool:
+        """Return once the rows make `holds` true, or after `within_s` seconds with False. Raises what ends the
+        follower."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        ended = asyncio.ensure_future(self._follower.failed())
+        try:
+            while not holds():
+                self._came.clear()
+                came = asyncio.ensure_future(self._came.wait())
+                left_s = deadline - loop.time()
+                done, _ = await asyncio.wait({came, ended}, timeout=max(0.0, left_s), return_when="FIRST_COMPLETED")
+                came.cancel()
+                if ended in done:
+                    ended.result()
+                    raise ClusterError(self.settings.flow.target, "the state topic is not followed any more")
+                if not done:
+                    return holds()
+            return True
+        finally:
+            ended.cancel()
+
+    def _apply(self, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                self._fold.fold(record.offset, record.key, record.value)
+            except MalformedRow as exc:
+                self.unreadable[record.key or b""] = str(exc)
+            else:
+                self.unreadable.pop(record.key or b"", None)
+                row = self._fold.get(Switch, "current")
+                if row is not None and (row.operator == self._holder or row.operator not in self._claims):
+                    self._claims.add(row.operator)
+                    self._holder, self._switch = row.operator, row
+        self._came.set()

@@ -1,0 +1,189 @@
+"""Where the partitions of a flow are during a switch: what is to be copied, and what is lost (no I/O, no clock)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log
+from lockstep_protocol.offset_runs import RunMap
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row, SwitchTopic
+
+NAMED = 3
+"""Partitions that a sentence names; of more it says how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoss:
+    """Records of a partition that the source was known to have and that are not on the target. `records` -1: how many
+    is not known."""
+
+    where: TopicPartition
+    records: int
+    since_ms: int
+    """The time from which records are missing, Unix milliseconds."""
+
+
+def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: Iterable[str]) -> list[MirroredTopic]:
+    """The selected topics that a switch is about, also those that cannot be copied now. Heartbeats are written all the
+    time, and no client reads them. `names`: source topics; empty: all."""
+    left_out = set(heartbeats)
+    return [
+        row
+        for _, row in sorted(rows.items())
+        if isinstance(row, MirroredTopic)
+        and row.is_selected
+        and row.source_topic not in left_out
+        and (not names or row.source_topic in names)
+    ]
+
+
+def progress_rows(rows: Mapping[str, Row]) -> dict[TopicPartition, PartitionProgress]:
+    """The progress of each partition."""
+    return {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
+
+
+def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
+    """The progress of a partition, if it is about the topics that there are now."""
+    topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
+    row = rows.get(PartitionProgress(topic=where[0], partition=where[1]).key())
+    known = topic if isinstance(topic, MirroredTopic) else None
+    return row if isinstance(row, PartitionProgress) and not is_of_another_log(row, known) else None
+
+
+def not_copied(
+    ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], rows: Mapping[str, Row]
+) -> dict[TopicPartition, int]:
+    """Offsets of each partition before its end that are not on the target yet; those of which none is are absent."""
+    found = {}
+    for where, end in sorted(ends.items()):
+        row = _present_row(rows, where)
+        first = starts.get(where, 0) if row is None or row.upstream < 0 else row.upstream + 1
+        if end > first:
+            found[where] = end - first
+    return found
+
+
+def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
+    """What the source was known to have and the target has not, by the newest rows, the most first. Of a partition
+    whose copy has not begun, or halted without knowing what the target holds, the number is unknown."""
+    found = []
+    progress = progress_rows(rows)
+    begun: dict[str, set[int]] = defaultdict(set)
+    for name, number in progress:
+        begun[name].add(number)
+    every = [(one, number) for one in topics for number in sorted({*range(one.partitions), *begun[one.source_topic]})]
+    for topic, number in every:
+        row = progress.get((topic.source_topic, number))
+        missing = 0 if row is None else max(row.lag_records, row.source_end - 1 - row.upstream)
+        if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
+            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+        elif missing > 0:
+            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms - row.lag_ms))
+        elif row.source_end < 0:  # the source was not heard yet
+            found.append(PartitionLoss((topic.source_topic, number), -1, 0))
+    return sorted(found, key=lambda one: (-one.records, one.where))
+
+
+def last_heard(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> str:
+    """When a slot last wrote down where the source's logs end, RFC 3339 in UTC; "" where none ever did."""
+    names = {topic.source_topic for topic in topics}
+    newest = max((row.at_ms for where, row in progress_rows(rows).items() if where[0] in names), default=0)
+    return datetime.fromtimestamp(newest / 1000, UTC).isoformat(timespec="seconds") if newest else ""
+
+
+def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
+    """Those of which the number is known."""
+    return {one.where: one.records for one in losses if one.records > 0}
+
+
+def unknown_losses(losses: Iterable[PartitionLoss]) -> str:
+    """Of which partitions the loss is not known, as a sentence; "" where it is known."""
+    unknown = [f"{topic}-{number}" for (topic, number) in (one.where for one in losses if one.records < 0)]
+    if not unknown:
+        return ""
+    more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
+    return f"how many records of {', '.join(unknown[:NAMED])}{more} are lost is not known: they were never copied"
+
+
+def diverged_records(
+    ends: Mapping[TopicPartition, int], forth: Mapping[str, Row], back: Mapping[str, Row]
+) -> dict[TopicPartition, int]:
+    """Records of a cluster that the other one lacks: behind what the flow has copied of each partition. Those that the
+    opposite flow has copied there do not count. `forth`, `back`: the rows of the flow and of its opposite."""
+    copies = _copied_ranges(back)
+    targets = {row.source_topic: row.target_topic for row in back.values() if isinstance(row, MirroredTopic)}
+    sources = {target: source for source, target in targets.items()}
+    found = {}
+    for where, end in sorted(ends.items()):
+        row = _present_row(forth, where)
+        first = 0 if row is None else row.upstream + 1
+        if end <= first:
+            continue
+        came = copies.get((sources.get(where[0], ""), where[1]), ())
+        there = sum(max(0, min(end, until) - max(first, since)) for since, until in came)
+        if end - first > there:
+            found[where] = end - first - there
+    return found
+
+
+def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:
+    """Offsets on the target that a flow has appended: the first, and the one behind the last."""
+    chunks: dict[TopicPartition, list[OffsetRuns]] = defaultdict(list)
+    for row in rows.values():
+        if isinstance(row, OffsetRuns):
+            chunks[row.topic, row.partition].append(row)
+    return {
+        where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
+        for where, row in progress_rows(rows).items()
+    }
+
+
+def topic_rows(
+    topics: Iterable[MirroredTopic],
+    switch: str,
+    ends: Mapping[TopicPartition, int],
+    rows: Mapping[str, Row],
+    target_ends: Mapping[TopicPartition, int],
+    lost: Iterable[PartitionLoss] = (),
+) -> list[SwitchTopic]:
+    """A row for each topic, with what is known of its partitions."""
+    progress, losses = progress_rows(rows), {one.where: one for one in lost}
+    found = []
+    for topic in topics:
+        name, numbers = topic.source_topic, range(topic.partitions)
+        upstream = {n: progress[name, n].upstream if (name, n) in progress else -1 for n in numbers}
+        found.append(
+            SwitchTopic(
+                topic=name,
+                target_topic=topic.target_topic,
+                switch=switch,
+                ends=tuple(ends.get((name, n), -1) for n in numbers),
+                copied=tuple(upstream[n] for n in numbers),
+                target_ends=tuple(target_ends.get((topic.target_topic, n), -1) for n in numbers),
+                missing=tuple(losses[name, n].records if (name, n) in losses else 0 for n in numbers),
+                since_ms=tuple(losses[name, n].since_ms if (name, n) in losses else 0 for n in numbers),
+            )
+        )
+    return found
+
+
+def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int]:
+    """The ends that were written down by the switch with this id, as far as they are known."""
+    return {
+        (row.topic, number): end
+        for row in rows.values()
+        if isinstance(row, SwitchTopic) and row.switch == switch
+        for number, end in enumerate(row.ends)
+        if end >= 0
+    }
+
+
+def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
+    """`12 records: orders-3 (10), orders-1 (2)`; of many the largest."""
+    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    named = ", ".join(f"{topic}-{number} ({count:,})" for (topic, number), count in largest[:NAMED])
+    more = f" and {len(largest) - NAMED:,} more" if len(largest) > NAMED else ""
+    total = sum(counts.values())
+    return f"{total:,} {'record' if total == 1 else 'records'}: {named}{more}"

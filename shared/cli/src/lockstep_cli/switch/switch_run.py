@@ -1,0 +1,237 @@
+"""Begins, continues and aborts a switch: reads what there is, and refuses what must not be."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lockstep_cli.command_client import count_replicas
+from lockstep_cli.exit_codes import CannotUse
+from lockstep_cli.report import Report
+from lockstep_cli.report_builder import build_report
+from lockstep_cli.services import SERVICES
+from lockstep_cli.status import read_report
+from lockstep_cli.switch.failback_actions import ForwardFlow, undecided
+from lockstep_cli.switch.step_actions import selected_topics
+from lockstep_cli.switch.switch_check import (
+    about_topics,
+    blocking,
+    failover_refusals,
+    unknown_topics,
+    way_back_blockers,
+)
+from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, SwitchClusters
+from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_positions import count_losses, known_loss
+from lockstep_cli.switch.switch_steps import (
+    DONE,
+    HOOKS,
+    WAITING,
+    Step,
+    Verb,
+    cannot_abort,
+    last_done_ms,
+    planned_steps,
+    too_soon,
+)
+from lockstep_cli.takeover_io import flow_rows
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError
+
+REPORTED_WITHIN_S = 5.0
+
+
+class SwitchRefused(Exception):
+    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are sentences."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPlan:
+    """What a switch would do, and what speaks against it."""
+
+    row: Switch
+    refusals: tuple[str, ...]
+    notes: tuple[str, ...]
+    reports: tuple[Report, ...] = ()
+    """How the flows are, before anything is done; of a failover nothing."""
+
+
+async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions) -> SwitchPlan:
+    """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
+    began_ms = now_ms()
+    settings, verb = log.settings, options.verb
+    if why := unknown_topics(log.rows, options.topics):
+        raise CannotUse(f"{settings.flow}: {why}")
+    if not selected_topics(log, options.topics):
+        raise SwitchRefused([f"{settings.flow}: there is no topic to switch"])
+    if settings.data_plane.by_key:
+        raise SwitchRefused(
+            [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
+        )
+    notes = []
+    opposite_rows, (refusals, reports) = await asyncio.gather(
+        _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
+    )
+    others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
+    for row in others:
+        if row.phase in ("running", "aborting"):
+            raise SwitchRefused([running(row)])
+    if not options.force and not options.drill and (why := too_soon(others, now_ms())):
+        refusals.append(why)
+    if verb is Verb.FAILBACK and not options.drill and not refusals:
+        assert opposite is not None
+        forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
+        diverged = await forward.diverged()
+        if diverged and not options.diverged:
+            refusals.append(undecided(opposite, diverged))
+    if opposite is None:
+        notes.append(
+            f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
+            f"{settings.flow.target} does not come back to {settings.flow.source}"
+        )
+    elif verb is Verb.FAILOVER:
+        notes.append(f"{opposite.flow} goes on by itself when {settings.flow.source} is back, if it was not stopped")
+    if not settings.switch.hook_fence and verb is not Verb.FAILOVER and not options.drill and not options.cutoff_ms:
+        notes.append("lockstep.switch.hook.fence is not set: stop the producers yourself, step ends waits for that")
+    hooks = {step for step in HOOKS if getattr(settings.switch, f"hook_{step}")}
+    steps = planned_steps(verb, hooks=hooks, has_opposite=opposite is not None, drill=options.drill)
+    states = [(str(step), WAITING, 0, 0, "") for step in steps]
+    states[0] = (str(Step.CHECK), DONE, began_ms, now_ms(), "ready")
+    row = Switch(
+        id=uuid.uuid4().hex,
+        verb=str(verb),
+        began_ms=began_ms,
+        topics=options.topics,
+        drill=options.drill,
+        cutoff_ms=options.cutoff_ms,
+        rewind_groups=options.rewind_groups,
+        diverged=options.diverged,
+        allowed_loss=options.allowed_loss,
+        force=options.force,
+        opposite_was=_wanted(opposite, opposite_rows),
+        last_done_ms=last_done_ms(log.switch),
+        steps=tuple(states),
+    )
+    return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports)
+
+
+def continued(log: SwitchLog, options: SwitchOptions) -> Switch:
+    """The row of the switch that is under way, with what the command line allows beyond it. Raises SwitchRefused."""
+    row = log.switch
+    if row is not None and row.phase == "aborting":
+        raise SwitchRefused([f"{log.settings.flow}: the {row.verb} is being taken back: --abort goes on with that"])
+    if row is None or row.phase != "running":
+        what = "no switch has begun" if row is None else f"the last {row.verb} is {row.phase}"
+        raise SwitchRefused([f"{log.settings.flow}: there is nothing to continue, {what}"])
+    return replace(
+        row,
+        allowed_loss=max(row.allowed_loss, options.allowed_loss),
+        force=row.force or options.force,
+        diverged=options.diverged or row.diverged,
+        rewind_groups=row.rewind_groups or options.rewind_groups,
+    )
+
+
+def aborted(log: SwitchLog) -> Switch:
+    """The row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
+    row = log.switch
+    if row is None:
+        raise SwitchRefused([f"{log.settings.flow}: there is nothing to abort, no switch has begun"])
+    if why := cannot_abort(row):
+        raise SwitchRefused([f"{log.settings.flow}: {why}"])
+    return row
+
+
+def running(row: Switch) -> str:
+    """That a switch is under way, as a sentence."""
+    return (
+        f"a {row.verb} is under way: see it with --status, go on with it with --continue, or take it back with --abort"
+    )
+
+
+async def _refusals(
+    log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions
+) -> tuple[list[str], tuple[Report, ...]]:
+    """What speaks against the switch, and how the flows are."""
+    if options.verb is Verb.FAILOVER:
+        clusters = SwitchClusters(log.settings, options.within_s)
+        return await _failover_refusals(log, clusters, options), ()
+    reports = await read_reports(log.settings, opposite)
+    found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
+    if options.verb is Verb.FAILBACK:
+        kept = way_back_blockers(found, force=options.force)
+    else:
+        kept = blocking(found, options.verb, force=options.force, rewind_groups=options.rewind_groups)
+    return [f"{one.text} ({one.reason.word})" for one in kept], reports
+
+
+async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) -> tuple[Report, ...]:
+    """How the flow is, and its opposite if its cluster answers. Raises ClusterError and NewerVersion."""
+    reading = [read_report(settings, REPORTED_WITHIN_S)]
+    if opposite is not None:
+        reading.append(read_report(opposite, REPORTED_WITHIN_S))
+    answers = await asyncio.gather(*reading, return_exceptions=True)
+    for number, answer in enumerate(answers):
+        if isinstance(answer, BaseException) and not (number and isinstance(answer, ClusterError)):
+            raise answer
+    return tuple(one for one in answers if not isinstance(one, BaseException))
+
+
+async def _failover_refusals(log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions) -> list[str]:
+    settings = log.settings
+    source = settings.flow.source
+    gone = await clusters.source_answers()
+    topics = selected_topics(log, options.topics)
+    losses = known_loss(log.rows, topics)
+    force = options.force or options.drill
+    allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
+    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=not gone, force=force))
+    services = [name for name in SERVICES if settings.needs(name)]
+    report = build_report(
+        settings.flow,
+        log.rows,
+        at_ms=now_ms(),
+        services=services,
+        replicas=await count_replicas(clusters.target, settings, services),
+        unreadable=log.unreadable.values(),
+        states=settings.states,
+        by_key=settings.data_plane.by_key,
+        limits=settings.switch_limits,
+    )
+    found = about_topics(report.switch_blockers, log.rows, options.topics)
+    kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
+    return [*refusals, *(f"{one.text} ({one.reason.word})" for one in kept)]
+
+
+async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row]:
+    """The rows of the opposite flow, which are on our source. A failover does without."""
+    if opposite is None:
+        return {}
+    try:
+        async with asyncio.timeout(PROBED_WITHIN_S if verb is Verb.FAILOVER else REPORTED_WITHIN_S):
+            return await flow_rows(opposite)
+    except (ClusterError, TimeoutError):
+        if verb is Verb.FAILOVER:
+            return {}
+        raise
+
+
+def _switch(rows: Mapping[str, Row]) -> Switch | None:
+    row = rows.get("switch/current")
+    return row if isinstance(row, Switch) else None
+
+
+def _wanted(opposite: FlowSettings | None, rows: Mapping[str, Row]) -> str:
+    if opposite is None:
+        return ""
+    wanted = DesiredState(rows, opposite.states)
+    return max(wanted.connector(connector) for connector in (Connector.SOURCE, Connector.CHECKPOINT)).word

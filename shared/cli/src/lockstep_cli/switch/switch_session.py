@@ -1,0 +1,206 @@
+"""One run of a command that switches sides: what it shows, asks and writes to files."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from lockstep_cli.exit_codes import CannotUse, Exit
+from lockstep_cli.options import echo_body
+from lockstep_cli.progress_display import ProgressDisplay
+from lockstep_cli.report import Report
+from lockstep_cli.status import console
+from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.switch_clusters import StepFailed
+from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
+from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_run import SwitchRefused, aborted, continued, plan_switch, read_reports
+from lockstep_cli.switch.switch_shown import evidence_shown, last_line, next_words, plan_shown, topology_shown
+from lockstep_cli.switch.switch_steps import Step
+from lockstep_cli.switch.switcher import Switcher
+from lockstep_cli.work_progress import WorkProgress
+from lockstep_config import FlowSettings
+from lockstep_protocol.rows.state_rows import Switch
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError
+
+if TYPE_CHECKING:
+    from lockstep_cli.switch.command import SwitchArguments
+
+
+class SwitchSession:
+    """Of the flow by which the applications move. `opposite`: the flow in the other direction, if the file has one."""
+
+    def __init__(
+        self,
+        file: Path,
+        settings: FlowSettings,
+        opposite: FlowSettings | None,
+        arguments: "SwitchArguments",
+        options: SwitchOptions,
+    ) -> None:
+        self._file = file
+        self._settings = settings
+        self._opposite = opposite
+        self._arguments = arguments
+        self._options = options
+        self._log = SwitchLog(settings)
+        # What a program reads goes to standard output alone.
+        self._screen = console() if arguments.output == "text" else Console(stderr=True, highlight=False)
+        self._progress = WorkProgress("reading both clusters")
+        self._display = ProgressDisplay(lambda: self._progress)
+        self._switcher = Switcher(self._log, opposite, self._progress, self._on_step, options.within_s)
+
+    async def run(self) -> int:
+        """Do what the command line says. Returns the exit code. Raises CannotUse, ClusterError and NewerVersion."""
+        async with self._log.following():
+            try:
+                with self._display:
+                    return await self._run()
+            except SwitchRefused as refused:
+                return self._refuse(refused.reasons)
+            except (StepFailed, TakenOver) as exc:
+                return await self._fail(str(exc))
+
+    async def _run(self) -> int:
+        arguments, options = self._arguments, self._options
+        if arguments.status:
+            return await self._show_last()
+        last = self._log.switch
+        if arguments.continue_ and last is not None and last.phase == "done":
+            return await self._show_last()  # it had ended before its command was
+        if arguments.continue_:
+            return await self._carry_out(continued(self._log, options))
+        if arguments.abort:
+            return await self._end(await self._abort(aborted(self._log)))
+        plan = await plan_switch(self._log, self._opposite, options)
+        self._print(*plan_shown(plan, str(self._settings.flow)))
+        if plan.refusals:
+            raise SwitchRefused(plan.refusals)
+        if arguments.dry_run:
+            self._body({"flow": str(self._settings.flow), "verb": str(options.verb), "refusals": []})
+            return Exit.FINE
+        asks = not (arguments.yes or arguments.drill)
+        self._display.hide()
+        if asks and not click.confirm(f"Do this {options.verb} of {self._settings.flow}?", err=True):
+            raise CannotUse("nothing was done")
+        if await self._wait_until(arguments.scheduled_ms):
+            await self._log.catch_up_now()
+            plan = await plan_switch(self._log, self._opposite, options)
+            if plan.refusals:
+                raise SwitchRefused(plan.refusals)
+        if plan.reports:
+            self._print(topology_shown(plan.reports, "before"))
+        return await self._carry_out(plan.row)
+
+    async def _carry_out(self, row: Switch) -> int:
+        began = await self._log.write(row)
+        for step, state, *_ in began.steps:
+            if state == "done":
+                self._on_step(Step(step))
+        return await self._end(await self._switcher.run(began))
+
+    async def _abort(self, row: Switch) -> Switch:
+        return await self._switcher.abort(await self._log.write(row))
+
+    async def _end(self, row: Switch) -> int:
+        """Show what came of it, and write the evidence."""
+        evidence = await self._switcher.evidence(row)
+        after = await self._topology()
+        if after:
+            self._print(topology_shown(after, "after"))
+        self._print(*evidence_shown(evidence))
+        self._write_evidence(evidence)
+        self._print(Text(next_words(row, str(self._settings.flow), str(self._file))))
+        self._body(evidence.as_json())
+        return Exit.TROUBLE if row.late else Exit.FINE
+
+    async def _show_last(self) -> int:
+        row = self._log.switch
+        if row is None:
+            raise SwitchRefused([f"{self._settings.flow}: no switch has begun"])
+        for step, state, *_ in row.steps:
+            if state != "waiting":
+                self._print(last_line(row, Step(step)))
+        evidence = await self._switcher.evidence(row)
+        self._print(*evidence_shown(evidence))
+        self._body(evidence.as_json())
+        return Exit.FINE if row.phase != "running" else Exit.TROUBLE
+
+    async def _wait_until(self, moment_ms: int) -> bool:
+        """Whether there was anything to wait for."""
+        waited = False
+        while (left_ms := moment_ms - now_ms()) > 0:
+            waited = True
+            self._progress.text = f"begins in {left_ms / 1000:,.0f} s"
+            self._display.show()
+            await asyncio.sleep(min(1.0, left_ms / 1000))
+        return waited
+
+    async def _topology(self) -> tuple[Report, ...]:
+        """How the flows are now; nothing if the target does not answer any more."""
+        try:
+            return await read_reports(self._settings, self._opposite)
+        except ClusterError:
+            return ()
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def _refuse(self, reasons: Sequence[str]) -> int:
+        for reason in reasons:
+            click.echo(f"refused: {reason}", err=True)
+        self._body({"flow": str(self._settings.flow), "verb": str(self._options.verb), "refusals": list(reasons)})
+        return Exit.TROUBLE
+
+    async def _fail(self, why: str) -> int:
+        """A step did not end, or another command goes on."""
+        click.echo(why, err=True)
+        row = self._log.switch
+        if row is not None:
+            evidence = await self._switcher.evidence(row)
+            if row.phase == "aborted":
+                self._write_evidence(evidence)
+                click.echo(f"The {row.verb} is aborted, and nothing was moved.", err=True)
+            elif row.operator == self._log.operator:
+                click.echo(
+                    f"Go on with --continue, or take it back with --abort: {row.verb} of {self._settings.flow}",
+                    err=True,
+                )
+            self._body(evidence.as_json())
+        return Exit.TROUBLE
+
+    def _on_step(self, step: Step) -> None:
+        row = self._log.switch
+        if row is not None:
+            self._print(last_line(row, step))
+            self._display.show()
+
+    def _print(self, *parts: RenderableType) -> None:
+        self._display.hide()
+        for part in parts:
+            self._screen.print(part, soft_wrap=isinstance(part, Text))
+
+    def _body(self, body: object) -> None:
+        if self._arguments.output != "text":
+            echo_body(body, self._arguments.output)
+
+    def _write_evidence(self, evidence: Evidence) -> None:
+        row, flow = evidence.row, self._settings.flow
+        moment = datetime.fromtimestamp(row.began_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+        stem = self._arguments.evidence or Path(f"{row.verb}-{flow.source}-{flow.target}-{moment}")
+        for path, text in (
+            (stem.with_name(f"{stem.name}.json"), json.dumps(evidence.as_json(), indent=2, ensure_ascii=False) + "\n"),
+            (stem.with_name(f"{stem.name}.md"), evidence.as_markdown()),
+        ):
+            try:
+                path.write_text(text)
+            except OSError as exc:
+                click.echo(f"the evidence cannot be written to {path}: {exc.strerror}", err=True)
+            else:
+                self._print(Text(f"  evidence      {path}"))

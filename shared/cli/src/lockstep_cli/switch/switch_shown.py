@@ -1,0 +1,89 @@
+"""A switch as people read it: what it would do, how far it is, and what came of it."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from lockstep_cli.formatting import count_text, in_time, visible
+from lockstep_cli.report import Report
+from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.switch_run import SwitchPlan
+from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, step_states
+from lockstep_protocol.rows.state_rows import Switch
+
+MARKS = {DONE: ("✓", "green"), FAILED: ("✗", "red"), RUNNING: ("…", "yellow"), UNDONE: ("↶", "yellow")}
+
+
+def _step_line(one: StepState) -> Text:
+    """One step that has begun or ended, as a line."""
+    mark, colour = MARKS.get(one.state, ("·", "dim"))
+    lasted = in_time(one.ended_ms - one.began_ms) if one.ended_ms and one.began_ms else ""
+    return Text.assemble((mark, colour), f" {one.step:<9}", (f"{lasted:>8}  ", "dim"), visible(one.text))
+
+
+def last_line(row: Switch, step: Step) -> Text:
+    """The line of a step."""
+    return next(_step_line(one) for one in step_states(row) if one.step is step)
+
+
+def plan_shown(plan: SwitchPlan, flow: str) -> Iterator[Text | Table]:
+    """The steps that a switch would do, and what speaks against it."""
+    row = plan.row
+    drill = " (drill: without hooks, and the flow goes on afterwards)" if row.drill else ""
+    yield Text.assemble((flow, "bold"), f"  {row.verb}{drill}")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for number, one in enumerate(step_states(row), 1):
+        table.add_row(f"{number:>2}", str(one.step), MEANINGS[one.step])
+    yield table
+    for note in plan.notes:
+        yield Text.assemble(("note: ", "yellow"), visible(note))
+
+
+def topology_shown(reports: Sequence[Report], title: str) -> Table:
+    """How the flows between both clusters are."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for column in ("flow", "wanted", "behind", "groups", "ready to switch"):
+        table.add_column(column)
+    for report in reports:
+        wanted = ", ".join(sorted({line.wanted for line in report.services})) or "-"
+        lag = report.lag_records
+        groups = sum(line.readiness == "exact" for line in report.groups)
+        table.add_row(
+            report.flow,
+            wanted,
+            "?" if lag is None else f"{lag:,}",
+            f"{groups} of {len(report.groups)} exact",
+            "yes" if report.switch_ready else "no",
+        )
+    return table
+
+
+def evidence_shown(evidence: Evidence) -> Iterator[Text]:
+    """What came of a switch, in few lines."""
+    row = evidence.row
+    lasted = in_time(row.ended_ms - row.began_ms) if row.ended_ms else "not ended"
+    colour = "green" if row.phase == "done" and not (row.lost or row.late) else "yellow"
+    groups = evidence.groups
+    again = sum(one.read_again for one in groups)
+    yield Text.assemble((f"{row.verb} {row.phase}", colour), f" in {lasted}")
+    yield Text(f"  lost          {count_text(row.lost, 'record')}")
+    yield Text(f"  late          {count_text(row.late, 'record')}" + (" came after the fence" if row.late else ""))
+    yield Text(f"  groups        {count_text(len(groups), 'group')}, at most {again:,} records are read again")
+    for one in groups:
+        if one.state not in ("exact", "behind"):
+            yield Text.assemble("  ", (visible(one.group), "bold"), f"  {one.state}: {visible(one.text)}")
+    for sentence in evidence.lasting:
+        yield Text(f"  not taken back: {sentence}")
+
+
+def next_words(row: Switch, flow: str, file: str) -> str:
+    """What an operator does next, as a sentence."""
+    target = flow.partition("->")[2]
+    if row.phase == "aborted":
+        return "Nothing was moved. Begin again when the reason is mended."
+    if row.drill:
+        return f"The drill is over, and {flow} runs as before."
+    if not any(step == Step.REDIRECT for step, *_ in row.steps):
+        return f"Start the consumers and producers on {target} now. To come back: lockstep failback {file}"
+    return f"The clients work on {target}. To come back: lockstep failback {file}"

@@ -1,0 +1,172 @@
+"""Carries a switch out, step by step. Each step is a row before it begins and after it has ended, so that any command
+goes on where another one ended."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.failback_actions import QUICK_S, ForwardFlow
+from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
+from lockstep_cli.switch.step_actions import StepActions
+from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
+from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_positions import count_losses
+from lockstep_cli.switch.switch_steps import (
+    DONE,
+    FAILED,
+    MEANINGS,
+    RUNNING,
+    UNDONE,
+    Step,
+    Verb,
+    has_begun,
+    lasting_effects,
+    next_step,
+    steps_to_undo,
+    with_step,
+)
+from lockstep_cli.takeover_io import flow_rows
+from lockstep_cli.work_progress import WorkProgress
+from lockstep_config import FlowSettings
+from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope, ScopeKind
+from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError
+
+
+class Switcher:
+    """One switch by one flow. `opposite`: the flow in the other direction, where the file has one."""
+
+    def __init__(
+        self,
+        log: SwitchLog,
+        opposite: FlowSettings | None,
+        progress: WorkProgress,
+        on_step: Callable[[Step], None],
+        within_s: float,
+    ) -> None:
+        """`progress` is kept, for a display; `on_step` hears that a step has ended."""
+        self._log = log
+        self._settings = log.settings
+        self._opposite = opposite
+        self._progress = progress
+        self._on_step = on_step
+        self._within_s = within_s
+        self._clusters = SwitchClusters(log.settings, within_s)
+        self._actions = StepActions(log, self._clusters, progress, within_s)
+
+    async def run(self, row: Switch) -> Switch:
+        """Do every step that is not done. Returns the last row.
+
+        Raises StepFailed if a step does not come to its end, TakenOver if another command continues the switch, and
+        ClusterError. The row has the reason then. A failing hook `before` or `fence` takes everything back first.
+        """
+        while (step := next_step(row)) is not None:
+            self._progress.text = MEANINGS[step]
+            row = await self._log.write(with_step(row, step, RUNNING, now_ms()))
+            try:
+                text, row = await self._perform(step, row)
+            except (StepFailed, HookFailed, ClusterError) as exc:
+                row = await self._log.write(with_step(self._log.switch or row, step, FAILED, now_ms(), str(exc)))
+                self._on_step(step)
+                if step in (Step.BEFORE, Step.FENCE):
+                    row = await self.abort(row)
+                raise StepFailed(str(exc)) from exc
+            row = await self._log.write(with_step(row, step, DONE, now_ms(), text))
+            self._on_step(step)
+        return await self._log.write(replace(row, phase="done", ended_ms=now_ms()))
+
+    async def abort(self, row: Switch) -> Switch:
+        """Take back what can be taken back. Returns the last row. Raises as `run`; then it can be done again."""
+        row = await self._log.write(replace(row, phase="aborting"))
+        for step in steps_to_undo(row):
+            try:
+                text = await self._undo(step, row)
+            except (StepFailed, ClusterError) as exc:
+                raise StepFailed(f"{step} could not be taken back: {exc}") from exc
+            row = await self._log.write(with_step(row, step, UNDONE, now_ms(), text))
+        ended = await self._log.write(replace(row, phase="aborted", ended_ms=now_ms()))
+        if Step.AFTER in {Step(name) for name, *_ in row.steps} and has_begun(row, Step.BEFORE, Step.FENCE):
+            try:
+                await self._hook(Step.AFTER, ended, "aborted")
+            except HookFailed as exc:
+                raise StepFailed(f"the {row.verb} is aborted, and {exc}") from exc
+        return ended
+
+    async def evidence(self, row: Switch) -> Evidence:
+        """What is known of the switch now, from the rows."""
+        await self._log.catch_up_now()
+        return Evidence(
+            row=row,
+            flow=self._settings.flow,
+            rows=dict(self._log.rows),
+            lasting=tuple(lasting_effects(row)) if row.phase == "aborted" else (),
+        )
+
+    async def _perform(self, step: Step, row: Switch) -> tuple[str, Switch]:
+        """Do one step. Returns what came of it, and the row with what it found."""
+        actions, gone = self._actions, row.verb == Verb.FAILOVER
+        match step:
+            case Step.CHECK:
+                return "ready", row
+            case Step.DIVERGED:
+                return await self._forward(row).settle(row, self._progress, self._within_s), row
+            case Step.RETURN:
+                await self._clusters.command(RESUME)
+                return await actions.catch_up(QUICK_S), row
+            case Step.ENDS:
+                return await actions.read_ends(row), row
+            case Step.DRAIN:
+                return await actions.drain(row), row
+            case Step.SETTLE:
+                text, losses = await actions.settle(row)
+                row = await self._log.write(replace(row, lost=sum(count_losses(losses).values())))
+                actions.require_allowed(row, losses)
+                return text, row
+            case Step.GROUPS:
+                return await actions.move_groups(row, source=not gone), row
+            case Step.STOP:
+                text, late = await actions.stop(row, source=not gone, read_opposite=self._opposite_rows)
+                return text, replace(row, late=late)
+            case Step.REVERSE:
+                return await self._reverse(row), row
+            case Step.RESTORE:
+                return await actions.resume(row), row
+            case _:
+                return await self._hook(step, row, "done" if step is Step.AFTER else ""), row
+
+    async def _undo(self, step: Step, row: Switch) -> str:
+        if step is not Step.REVERSE:
+            return await self._actions.resume(row)
+        assert self._opposite is not None
+        clusters = SwitchClusters(self._opposite, self._within_s)
+        for scope in self._opposite_scopes(row):
+            rests = STOP if scope is None and row.opposite_was == "stopped" else PAUSE
+            await clusters.command(rests, *(() if scope is None else (scope,)))
+        return f"{self._opposite.flow} is {row.opposite_was} again"
+
+    async def _reverse(self, row: Switch) -> str:
+        assert self._opposite is not None
+        if row.opposite_was == "running" and not row.topics:
+            return f"{self._opposite.flow} runs already"
+        clusters = SwitchClusters(self._opposite, self._within_s)
+        for scope in self._opposite_scopes(row):
+            await clusters.command(RESUME, *(() if scope is None else (scope,)))
+        return f"{self._opposite.flow} runs"
+
+    def _opposite_scopes(self, row: Switch) -> list[Scope | None]:
+        """Clients write to topics of the same name on the other cluster. None: the whole flow."""
+        return [Scope(ScopeKind.TOPIC, topic) for topic in row.topics] if row.topics else [None]
+
+    async def _hook(self, step: Step, row: Switch, result: str) -> str:
+        flow, hooks = self._settings.flow, self._settings.switch
+        line = str(getattr(hooks, f"hook_{step}"))
+        call = HookCall(row.id, row.verb, str(step), str(flow), flow.source, flow.target, result)
+        return await run_hook(line, call, hooks.hook_timeout.total_seconds())
+
+    def _forward(self, row: Switch) -> ForwardFlow:
+        assert self._opposite is not None
+        return ForwardFlow(self._opposite, SwitchClusters(self._opposite, self._within_s), self._log, row.topics)
+
+    async def _opposite_rows(self) -> Mapping[str, Row]:
+        return {} if self._opposite is None else await flow_rows(self._opposite)

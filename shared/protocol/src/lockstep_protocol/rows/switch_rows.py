@@ -1,0 +1,90 @@
+"""Rows of the state topic about a switch of sides: which steps are done, and where each partition was (`lockstep
+switchover`, `failover` and `failback` write them). Everybody takes them from `state_rows`."""
+
+from dataclasses import dataclass
+
+from lockstep_protocol.rows.row import Row, row_kind
+
+
+@row_kind("switch", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Row):
+    """The last switch by this flow, or the one under way. Without an owner: one command at a time writes it, the one
+    whose `operator` is in the newest row. Another command that continues the switch writes its own name first.
+
+    phase: `running` | `done` | `aborting` | `aborted`.
+    """
+
+    id: str
+    verb: str
+    """`switchover` | `failover` | `failback`."""
+    phase: str = "running"
+    operator: str = ""
+    """The run of the command that carries the switch out."""
+    began_ms: int = 0
+    ended_ms: int = 0
+    topics: tuple[str, ...] = ()
+    """Source topics; (): all that are mirrored."""
+    drill: bool = False
+    cutoff_ms: int = 0
+    """Records of this time and later are not waited for (Unix milliseconds); 0: all are that exist in step `ends`."""
+    rewind_groups: bool = False
+    diverged: str = ""
+    """Of a failback: what to do with records that only the other cluster has: `copy` | `leave`; "": there may be
+    none."""
+    allowed_loss: int = -1
+    """Of a failover: as many records may be lost; -1: none."""
+    force: bool = False
+    opposite_was: str = ""
+    """What was wanted of the flow in the opposite direction when the switch began: `running` | `paused` | `stopped`.
+    "": the file has no such flow."""
+    steps: tuple[tuple[str, str, int, int, str], ...] = ()
+    """Each as (step, state, began, ended, text), in order; times are Unix milliseconds. state: `waiting` | `running` |
+    `done` | `failed` | `undone`."""
+    lost: int = 0
+    """Records that the source was known to have and that were not copied."""
+    late: int = 0
+    """Records that came to the source after the fence and were not copied."""
+    last_done_ms: int = 0
+    """When the last switch before this one ended that was no drill, Unix milliseconds; 0: there was none."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("current",)
+
+
+@row_kind("switch-topic", "topic", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchTopic(Row):
+    """The partitions of a source topic in the switch with this id. Written as `Switch` is."""
+
+    topic: str
+    target_topic: str
+    switch: str
+    ends: tuple[int, ...] = ()
+    """By partition, the source offset up to which is copied: the next one behind it; -1: not known."""
+    copied: tuple[int, ...] = ()
+    """By partition, the last source offset that was copied when the flow stopped; -1: none."""
+    target_ends: tuple[int, ...] = ()
+    """By partition, the end of the target's log then."""
+    missing: tuple[int, ...] = ()
+    """By partition, records of the source that were known then and not copied; -1: not known."""
+    since_ms: tuple[int, ...] = ()
+    """By partition, the time from which records are missing (Unix milliseconds); 0: none is."""
+
+
+@row_kind("switch-group", "group", owner=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchGroup(Row):
+    """A consumer group in the switch with this id, as step `groups` left it. Written as `Switch` is.
+
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused`.
+    Behind: it reads at most `read_again` records again. In use: it works on the target. The text has the reason.
+    """
+
+    group: str
+    switch: str
+    state: str
+    text: str = ""
+    read_again: int = 0
+    positions: tuple[tuple[str, int, int, int], ...] = ()
+    """(target topic, partition, upstream, downstream) of its checkpoints then."""

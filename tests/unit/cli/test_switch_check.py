@@ -1,0 +1,198 @@
+"""What keeps a switch from beginning."""
+
+from typing import Any
+
+import pytest
+
+from lockstep_cli.switch.switch_check import (
+    LEFT_TO_STEPS,
+    NEVER_FORCED,
+    OF_A_SOURCE,
+    OF_GROUPS,
+    OF_TOPICS,
+    about_topics,
+    blocking,
+    failover_refusals,
+    unknown_topics,
+    way_back_blockers,
+)
+from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_positions import PartitionLoss
+from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+from tests.support.takeover_rows import rows_of, topic
+
+EVERY = tuple(Blocker(reason, "s", "text") for reason in SwitchReason)
+ROWS = rows_of(topic(), topic(source_topic="u", target_topic="A.u"))
+LOSSES = [PartitionLoss(("t", 0), 5, 1), PartitionLoss(("t", 1), 2, 1)]
+
+
+def blocker(reason: SwitchReason, subject: str = "") -> Blocker:
+    return Blocker(reason, subject, "text")
+
+
+def left(verb: Verb, *, force: bool = False, rewind: bool = False) -> set[SwitchReason]:
+    return {one.reason for one in blocking(EVERY, verb, force=force, rewind_groups=rewind)}
+
+
+def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[str]:
+    known = {"source": "A", "source_answers": False, "force": False}
+    return list(failover_refusals(losses, allowed, **{**known, **fields}))
+
+
+# -- before it begins -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [Verb.SWITCHOVER, Verb.FAILBACK])
+def test_blocking_without_force_is_all_but_what_steps_do(verb: Verb) -> None:
+    assert left(verb) == set(SwitchReason) - LEFT_TO_STEPS
+
+
+def test_blocking_of_a_failover_leaves_out_the_source() -> None:
+    assert left(Verb.FAILOVER) == set(SwitchReason) - LEFT_TO_STEPS - OF_A_SOURCE
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_blocking_with_rewound_groups_lets_them_skip(verb: Verb) -> None:
+    assert left(verb) - left(verb, rewind=True) == {SwitchReason.GROUP_SKIPS}
+
+
+def test_blocking_with_force_keeps_what_makes_it_impossible() -> None:
+    needs_both = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED, SwitchReason.SOURCE_UNREACHABLE}
+    assert left(Verb.SWITCHOVER, force=True) == left(Verb.FAILBACK, force=True) == needs_both
+    assert left(Verb.FAILOVER, force=True) == NEVER_FORCED
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_blocking_never_has_notes(force: bool) -> None:
+    notes = [Blocker(reason, "s", "text", blocks=False) for reason in SwitchReason]
+    assert blocking(notes, Verb.SWITCHOVER, force=force, rewind_groups=False) == ()
+    assert way_back_blockers(notes, force=force) == ()
+
+
+def test_blocking_keeps_the_order_of_blockers() -> None:
+    two = [blocker(SwitchReason.LAG, "t-1"), blocker(SwitchReason.STOPPED, "connector:x")]
+    assert blocking(two, Verb.SWITCHOVER, force=False, rewind_groups=False) == tuple(two)
+
+
+def test_way_back_blockers_let_a_stopped_flow_begin() -> None:
+    kept = {one.reason for one in way_back_blockers(EVERY, force=False)}
+    assert not kept & {SwitchReason.STOPPED, SwitchReason.PAUSED, SwitchReason.LAG, SwitchReason.LAG_UNKNOWN}
+    assert kept >= {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+    assert kept >= {SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED}
+
+
+def test_way_back_blockers_with_force_are_clusters_and_services() -> None:
+    kept = {one.reason for one in way_back_blockers(EVERY, force=True)}
+    assert kept == {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+
+
+def test_reasons_of_topics_and_of_groups_differ() -> None:
+    assert not OF_TOPICS & OF_GROUPS
+    assert LEFT_TO_STEPS <= OF_GROUPS
+    assert not NEVER_FORCED & (OF_TOPICS | OF_GROUPS)
+
+
+# -- about which topics -----------------------------------------------------------------------------------------------
+
+
+def test_about_topics_without_topics_is_everything() -> None:
+    assert about_topics(EVERY, ROWS, ()) == EVERY
+
+
+@pytest.mark.parametrize("reason", [one for one in SwitchReason if one in OF_TOPICS])
+@pytest.mark.parametrize(
+    ("subject", "kept"),
+    [
+        ("t", True),
+        ("t-12", True),
+        ("topic:t", True),
+        ("partition:t-0", True),
+        ("u", False),
+        ("u-0", False),
+        ("topic:u", False),
+        ("partition:u-3", False),
+        ("t-x-0", False),
+        ("connector:MirrorSourceConnector", True),
+        ("slot:3", True),
+    ],
+)
+def test_about_topics_keeps_a_blocker_of_theirs(reason: SwitchReason, subject: str, kept: bool) -> None:
+    one = blocker(reason, subject)
+    assert about_topics([one], ROWS, ["t"]) == ((one,) if kept else ())
+
+
+@pytest.mark.parametrize("reason", [one for one in SwitchReason if one in OF_GROUPS])
+def test_about_topics_keeps_groups_that_read_them(reason: SwitchReason) -> None:
+    rows = rows_of(
+        *ROWS.values(),
+        GroupStatus(group="reads", phase="translated", positions=(("A.u", 0, 1, 1), ("A.t", 0, 1, 1))),
+        GroupStatus(group="waits", phase="waiting", waiting=(("A.t", 0, "why"),)),
+        GroupStatus(group="other", phase="translated", positions=(("A.u", 0, 1, 1),)),
+    )
+    every = [blocker(reason, name) for name in ("reads", "waits", "other", "unknown")]
+    assert [one.subject for one in about_topics(every, rows, ["t"])] == ["reads", "waits", "unknown"]
+
+
+def test_about_topics_keeps_what_is_about_no_topic() -> None:
+    every = [blocker(reason, "x") for reason in SwitchReason if reason not in OF_TOPICS | OF_GROUPS]
+    assert about_topics(every, ROWS, ["t"]) == tuple(every)
+
+
+@pytest.mark.parametrize(
+    ("topics", "said"),
+    [
+        ((), ""),
+        (("t", "u"), ""),
+        (("x",), "no topic called x is mirrored by the flow"),
+        (("t", "x", "y"), "no topic called x or y is mirrored by the flow"),
+        (("A.t",), "no topic called A.t is mirrored by the flow"),
+    ],
+)
+def test_unknown_topics_of_a_flow_are_named(topics: tuple[str, ...], said: str) -> None:
+    assert unknown_topics(ROWS, topics) == said
+
+
+@pytest.mark.parametrize("phase", ["failed", "deleted", "excluded", "left-out"])
+def test_unknown_topics_have_those_not_mirrored(phase: str) -> None:
+    assert "t" in unknown_topics(rows_of(topic(phase=phase)), ["t"])
+
+
+# -- giving up the source ---------------------------------------------------------------------------------------------
+
+
+def test_failover_without_loss_is_not_refused() -> None:
+    assert refusals([], -1) == []
+    assert refusals([], 0) == []
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(-1, True), (0, True), (6, True), (7, False), (8, False)])
+def test_failover_with_loss_is_refused_unless_allowed(allowed: int, refused: bool) -> None:
+    assert bool(refusals(LOSSES, allowed)) == refused
+
+
+def test_failover_that_loses_names_the_option() -> None:
+    (said,) = refusals(LOSSES, -1)
+    assert said == (
+        "7 records: t-0 (5), t-1 (2) were known on A and are not copied, and none may be lost without "
+        "--allow-data-loss. Say --allow-data-loss 7 to lose them"
+    )
+    assert ", and 6 may be lost. Say --allow-data-loss 7 " in refusals(LOSSES, 6)[0]
+
+
+def test_failover_from_a_source_that_answers_is_refused() -> None:
+    (said,) = refusals([], -1, source_answers=True)
+    assert said.startswith("A answers: use lockstep switchover")
+    assert refusals([], -1, source_answers=True, force=True) == []
+    assert len(refusals(LOSSES, -1, source_answers=True)) == 2
+
+
+def test_failover_with_force_never_allows_a_loss() -> None:
+    assert len(refusals(LOSSES, -1, source_answers=True, force=True)) == 1
+
+
+def test_switch_options_by_default_lose_and_force_nothing() -> None:
+    options = SwitchOptions(verb=Verb.FAILOVER)
+    assert (options.allowed_loss, options.force, options.rewind_groups, options.drill) == (-1, False, False, False)
+    assert (options.topics, options.cutoff_ms, options.diverged) == ((), 0, "")

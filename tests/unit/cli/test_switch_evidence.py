@@ -1,0 +1,225 @@
+"""What a switch leaves to read, for programs and for people."""
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, WAITING, Step
+from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic
+from tests.support.takeover_rows import FLOW, progress, rows_of, topic
+
+T0 = 1_700_000_000_000
+STEPS = (
+    ("check", DONE, T0, T0 + 50, "ready"),
+    ("settle", FAILED, T0 + 50, T0 + 2_050, "7 records: t-0 (7) | and\nmore"),
+    ("groups", WAITING, 0, 0, ""),
+)
+ROW = Switch(
+    id="1", verb="failover", phase="running", began_ms=T0, force=True, lost=1_234, late=5, cutoff_ms=T0 - 1, steps=STEPS
+)
+TOPIC = SwitchTopic(
+    topic="t",
+    target_topic="A.t",
+    switch="1",
+    ends=(15, 3),
+    copied=(9, -1),
+    target_ends=(21, 0),
+    missing=(5, 0),
+    since_ms=(T0 - 500, 0),
+)
+GROUP = SwitchGroup(group="g|1", switch="1", state="behind", text="a|b", read_again=3, positions=(("A.t", 0, 9, 12),))
+
+
+def evidence(*rows: Row, row: Switch = ROW, **more: Any) -> Evidence:
+    return Evidence(row=row, flow=FLOW, rows=rows_of(*rows), **more)
+
+
+def cells(line: str) -> int:
+    """How many cells a row of a Markdown table has."""
+    return line.replace("\\|", "").count("|") - 1
+
+
+# -- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_as_json_has_the_switch_and_its_times() -> None:
+    body = evidence().as_json()
+    assert json.loads(json.dumps(body)) == body
+    assert {name: body[name] for name in body if name not in ("steps", "topics", "groups")} == {
+        "switch": "1",
+        "verb": "failover",
+        "flow": "A->B",
+        "from": "A",
+        "to": "B",
+        "phase": "running",
+        "drill": False,
+        "began": "2023-11-14T22:13:20.000+00:00",
+        "ended": None,
+        "seconds": None,
+        "lost": 1_234,
+        "late": 5,
+        "cutoff": "2023-11-14T22:13:19.999+00:00",
+        "forced": True,
+        "only_topics": [],
+        "allowed_loss": ROW.allowed_loss if ROW.allowed_loss >= 0 else None,
+        "diverged": ROW.diverged,
+        "rewound_groups": ROW.rewind_groups,
+        "lasting": [],
+    }
+
+
+def test_evidence_as_json_of_an_ended_switch_has_its_length() -> None:
+    body = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_json()
+    assert (body["ended"], body["seconds"]) == ("2023-11-14T22:13:24.500+00:00", 4.5)
+
+
+def test_evidence_as_json_has_each_step() -> None:
+    check, settle, groups = evidence().as_json()["steps"]
+    assert check == {
+        "step": "check",
+        "state": "done",
+        "began": "2023-11-14T22:13:20.000+00:00",
+        "ended": "2023-11-14T22:13:20.050+00:00",
+        "seconds": 0.05,
+        "text": "ready",
+    }
+    assert (settle["seconds"], settle["text"]) == (2.0, "7 records: t-0 (7) | and\nmore")
+    assert groups == {"step": "groups", "state": "waiting", "began": None, "ended": None, "seconds": None, "text": ""}
+
+
+def test_evidence_as_json_has_each_partition() -> None:
+    (found,) = evidence(TOPIC).as_json()["topics"]
+    assert (found["topic"], found["target_topic"]) == ("t", "A.t")
+    assert found["partitions"] == [
+        {
+            "partition": 0,
+            "source_end": 15,
+            "copied_to": 9,
+            "target_end": 21,
+            "missing": 5,
+            "missing_since": "2023-11-14T22:13:19.500+00:00",
+        },
+        {
+            "partition": 1,
+            "source_end": 3,
+            "copied_to": -1,
+            "target_end": 0,
+            "missing": 0,
+            "missing_since": None,
+        },
+    ]
+
+
+def test_evidence_as_json_of_a_short_row_is_unknown() -> None:
+    short = replace(TOPIC, copied=(9,), target_ends=(), missing=(), since_ms=())
+    last = evidence(short).as_json()["topics"][0]["partitions"][1]
+    assert (last["copied_to"], last["target_end"], last["missing"], last["missing_since"]) == (-1, -1, 0, None)
+
+
+def test_evidence_as_json_has_each_group() -> None:
+    assert evidence(GROUP).as_json()["groups"] == [
+        {
+            "group": "g|1",
+            "state": "behind",
+            "text": "a|b",
+            "read_again": 3,
+            "positions": [{"topic": "A.t", "partition": 0, "source_offset": 9, "target_offset": 12}],
+        }
+    ]
+
+
+NAMED_OTHERWISE = {
+    "ends": "source_end",
+    "copied": "copied_to",
+    "target_ends": "target_end",
+    "since_ms": "missing_since",
+}
+
+
+@pytest.mark.parametrize(("kind", "section"), [(SwitchTopic, "topics"), (SwitchGroup, "groups")])
+def test_evidence_as_json_has_every_field_of_its_rows(kind: type[Row], section: str) -> None:
+    """But for those that say which switch wrote the row, and when."""
+    (body,) = evidence(TOPIC, GROUP).as_json()[section]
+    known = {*body, *(name for part in body.get("partitions", ()) for name in part)}
+    wanted = {one.name for one in fields(kind)} - {one.name for one in fields(Row)} - {"switch"}
+    assert {NAMED_OTHERWISE.get(name, name) for name in wanted} <= known
+
+
+def test_evidence_leaves_out_rows_of_other_switches() -> None:
+    older = evidence(replace(TOPIC, switch="0"), replace(GROUP, switch="0"), topic(), progress())
+    assert (older.topics, older.groups) == ([], [])
+    assert (older.as_json()["topics"], older.as_json()["groups"]) == ([], [])
+
+
+def test_evidence_has_topics_and_groups_by_name() -> None:
+    several = evidence(replace(TOPIC, topic="u"), TOPIC, replace(GROUP, group="h"), replace(GROUP, group="a"))
+    assert [one.topic for one in several.topics] == ["t", "u"]
+    assert [one.group for one in several.groups] == ["a", "h"]
+
+
+# -- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def test_evidence_as_markdown_begins_with_the_result() -> None:
+    lines = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
+    assert lines[:9] == [
+        "# Failover A->B",
+        "",
+        "- Result: done",
+        "- Began: 2023-11-14T22:13:20.000+00:00",
+        "- Ended: 2023-11-14T22:13:24.500+00:00",
+        "- Lost: 1,234 records that the source was known to have",
+        "- Late: 5 records that came after the fence and are not copied",
+        "- Id: 1",
+        "",
+    ]
+
+
+def test_evidence_as_markdown_of_an_unfinished_drill_names_it() -> None:
+    text = evidence(row=replace(ROW, drill=True)).as_markdown()
+    assert text.startswith("# Failover A->B (drill)\n")
+    assert "- Ended: not yet\n" in text
+
+
+def test_evidence_as_markdown_has_each_step() -> None:
+    text = evidence().as_markdown()
+    began = "2023-11-14T22:13:20.000+00:00"
+    assert f"| check | {MEANINGS[Step.CHECK]} | done | {began} | 50 ms | ready |\n" in text
+    assert f"| groups | {MEANINGS[Step.GROUPS]} | waiting |  |  |  |\n" in text
+    assert "| 2.0 s | 7 records: t-0 (7) \\| and more |\n" in text
+
+
+def test_evidence_as_markdown_has_each_partition() -> None:
+    text = evidence(TOPIC).as_markdown()
+    assert "| t-0 | A.t-0 | 15 | 9 | 21 | 5 |" in text
+
+
+def test_evidence_as_markdown_escapes_what_breaks_tables() -> None:
+    group = replace(GROUP, text="one\ntwo | three")
+    text = evidence(group).as_markdown()
+    assert "| g\\|1 | behind |" in text
+
+
+def test_evidence_as_markdown_has_tables_of_even_width() -> None:
+    blocks = evidence(TOPIC, GROUP, replace(GROUP, group="h")).as_markdown().split("\n\n")
+    tables = [block.splitlines() for block in blocks if block.startswith("|")]
+    assert [len(table) for table in tables] == [5, 4, 4]
+    for table in tables:
+        assert len({cells(line) for line in table}) == 1
+
+
+def test_evidence_as_markdown_of_an_abort_has_what_stays() -> None:
+    aborted = evidence(row=replace(ROW, phase="aborted"), lasting=("this stays", "that too"))
+    assert aborted.as_markdown().endswith("\n## Not taken back\n\n- this stays\n- that too\n")
+    assert aborted.as_json()["lasting"] == ["this stays", "that too"]
+    assert "Not taken back" not in evidence().as_markdown()
+
+
+def test_evidence_without_any_row_is_still_readable() -> None:
+    empty = evidence(row=Switch(id="1", verb="switchover"))
+    body, text = empty.as_json(), empty.as_markdown()
+    assert (body["began"], body["steps"], body["topics"], body["groups"]) == (None, [], [], [])
+    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Steps", "## Topics", "## Groups"]
