@@ -1,0 +1,101 @@
+"""The source is lost: what is lost with it is said before, and the way back brings what was written since."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker import Broker, started
+from tests.support.clusters import end_offsets, read_topic
+from tests.support.eventually import wait_until
+from tests.support.switch_scene import WITHIN, SwitchScene
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    a, b = Broker("A"), Broker("B")
+    with started(a, b):
+        yield a, b
+
+
+def more(scene: SwitchScene, records: int = 200) -> None:
+    """The application goes on where it is."""
+    read = sum(scene.app.read.values()) + records
+    wait_until(lambda: sum(scene.app.read.values()) >= read, within=WITHIN, every=0.1, what="the application reads")
+    scene.app.check()
+
+
+def values(bootstrap: str, topic: str) -> set[str]:
+    return {(record.value or b"").decode() for record in read_topic(bootstrap, topic)}
+
+
+@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
+def test_failover_of_a_copy_that_is_up_to_date_loses_nothing(
+    tmp_path: Path, brokers: tuple[Broker, Broker], identity: bool
+) -> None:
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, identity=identity)
+    with scene.running():
+        more(scene)
+        refused = scene.switch("failover", code=1)
+        assert "answers: use lockstep switchover" in refused["said"]
+        scene.app.stop_when_read()
+        scene.wait_written_down()
+        scene.wait_translated()
+        a.kill()
+        done = scene.switch("failover")
+        assert (done["phase"], done["lost"]) == ("done", 0), done
+        more(scene)
+        a.start()
+        back = scene.switch("failback", "--force", "--timeout", "120")
+        assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
+        more(scene)
+        scene.app.stop_when_read()
+        assert scene.app.read_twice == {}
+
+
+@pytest.mark.parametrize("diverged", ["copy", "leave"])
+def test_failover_names_the_loss_and_failback_decides_about_it(
+    tmp_path: Path, brokers: tuple[Broker, Broker], diverged: str
+) -> None:
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, "lockstep.max.bytes.per.second = 8000", topics=1)
+    (topic,) = scene.topics
+    copy = f"{scene.there.source}.{topic}"
+    with scene.running():
+        wait_until(lambda: known_behind(scene, topic) > 200, within=WITHIN, every=0.5, what="the copy is behind")
+        scene.app.stop()
+        wait_until(lambda: ends_are_known(scene, topic), within=WITHIN, every=0.1, what="the rows know the ends")
+        a.kill()
+        refused = scene.switch("failover", code=1)
+        assert scene.last() is None
+        (known,) = {int(number) for number in re.findall(r"Say --allow-data-loss (\d+)", refused["said"])}
+        done = scene.switch("failover", "--allow-data-loss", str(known))
+        missing = set(scene.app.written) - values(b.bootstrap, copy)
+        assert (done["phase"], done["lost"]) == ("done", len(missing)), done
+        assert 0 < len(missing) <= known
+        (where,) = [one["partitions"] for one in done["topics"]]
+        assert sum(one["missing"] for one in where) == len(missing)
+        assert all(one["missing_since"] for one in where if one["missing"])
+        a.start()
+        undecided = scene.switch("failback", "--force", code=1)
+        assert f"has {len(missing)} records that" in undecided["said"]
+        back = scene.switch("failback", "--force", "--diverged", diverged)
+        assert back["phase"] == "done", back
+        is_there = missing <= values(b.bootstrap, copy)
+        assert is_there is (diverged == "copy")
+        assert set(scene.app.written) <= values(a.bootstrap, topic) | values(
+            a.bootstrap, f"{scene.back.source}.{topic}"
+        )
+
+
+def known_behind(scene: SwitchScene, topic: str) -> int:
+    return sum(row.source_end - 1 - row.upstream for row in scene.flow_there.progress(topic).values())
+
+
+def ends_are_known(scene: SwitchScene, topic: str) -> bool:
+    ends = end_offsets(scene.a.bootstrap, topic)
+    return {n: row.source_end for n, row in scene.flow_there.progress(topic).items()} == ends

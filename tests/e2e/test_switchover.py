@@ -1,0 +1,85 @@
+"""Applications move to the other cluster and come back, under traffic: each record is read once, wherever it is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker import Broker, started
+from tests.support.eventually import wait_until
+from tests.support.switch_scene import WITHIN, SwitchScene
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    a, b = Broker("A"), Broker("B")
+    with started(a, b):
+        yield a, b
+
+
+def more(scene: SwitchScene, records: int = 300) -> None:
+    """The application goes on where it is: it writes and reads so many more."""
+    written, read = len(scene.app.written) + records, sum(scene.app.read.values()) + records
+    wait_until(
+        lambda: len(scene.app.written) >= written and sum(scene.app.read.values()) >= read,
+        within=WITHIN,
+        every=0.1,
+        what="the application goes on",
+    )
+    scene.app.check()
+
+
+def nothing_lost_or_doubled(scene: SwitchScene) -> None:
+    scene.app.stop_when_read()
+    assert scene.app.read_twice == {}
+
+
+@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
+def test_applications_switch_three_times_and_lose_nothing(
+    tmp_path: Path, brokers: tuple[Broker, Broker], identity: bool
+) -> None:
+    scene = SwitchScene(tmp_path, *brokers, identity=identity)
+    with scene.running():
+        more(scene)
+        there = scene.switch("switchover")
+        assert (there["phase"], there["lost"], there["late"]) == ("done", 0, 0), there
+        assert scene.hooks() == ["before", "fence", "redirect", "after"]
+        assert [group["state"] for group in there["groups"]] == ["exact"], there["groups"]
+        more(scene)
+        scene.wait_followed(scene.flow_back)
+        back = scene.switch("failback", "--force")
+        assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
+        more(scene)
+        again = scene.switch("switchover", "--force")
+        assert again["phase"] == "done", again
+        more(scene)
+        nothing_lost_or_doubled(scene)
+
+
+def test_second_switch_within_ten_minutes_is_refused(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    scene = SwitchScene(tmp_path, *brokers)
+    with scene.running():
+        dry = scene.switch("switchover", "--dry-run")
+        assert dry["refusals"] == []
+        assert scene.last() is None, "a look changes nothing"
+        drill = scene.switch("switchover", "--drill")
+        assert (drill["phase"], drill["drill"], scene.hooks()) == ("done", True, [])
+        more(scene)
+        assert scene.switch("switchover")["phase"] == "done"
+        refused = scene.switch("failback", code=1)
+        assert "a second switch within ten minutes is refused without --force" in refused["said"]
+        assert scene.switch("switchover", "--continue")["phase"] == "done", "it says so, and does nothing"
+        assert "is done" in scene.switch("switchover", "--abort", code=1)["said"]
+        nothing_lost_or_doubled(scene)
+
+
+def test_failing_fence_aborts_with_nothing_changed(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    scene = SwitchScene(tmp_path, *brokers)
+    with scene.running():
+        scene.refused_hooks = {"before"}
+        failed = scene.switch("switchover", code=1)
+        assert failed["phase"] == "aborted"
+        assert scene.hooks() == ["before", "after"]
+        scene.app.check()

@@ -1,0 +1,190 @@
+"""Two clusters, flows in both directions, an application that runs on one of them, and the hooks that move it."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from lockstep_protocol.names import Flow
+from lockstep_protocol.rows.state_rows import GroupStatus, Switch
+from tests.support.application import Application
+from tests.support.broker import Broker
+from tests.support.clusters import committed_offset, create_topic, unique_name
+from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
+from tests.support.runs import LockstepRun
+from tests.support.services import two_cluster_file
+
+WITHIN = 120.0
+IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+PARTITIONS = 3
+
+
+class SwitchScene:
+    """Use within `running`. The application works on A first. Hooks come as HTTP calls and move it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        a: Broker,
+        b: Broker,
+        *lines: str,
+        identity: bool = False,
+        topics: int = 2,
+        hooks: bool = True,
+    ) -> None:
+        self.mark = unique_name("sw").replace("-", "")
+        self.a, self.b = a, b
+        self.there, self.back = Flow(f"a{self.mark}", f"b{self.mark}"), Flow(f"b{self.mark}", f"a{self.mark}")
+        self.identity = identity
+        self.topics = [f"{self.mark}-orders{number}" for number in range(topics)]
+        self.app = Application(f"{self.mark}-billing", self.topics, partitions=PARTITIONS)
+        self.calls: list[dict[str, Any]] = []
+        self.refused_hooks: set[str] = set()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        address = f"http://127.0.0.1:{self._server.server_address[1]}"
+        hook_lines = [f"lockstep.switch.hook.{name} = {address}" for name in ("before", "fence", "redirect", "after")]
+        self.file = two_cluster_file(
+            folder,
+            (self.there.source, a.bootstrap),
+            (self.there.target, b.bootstrap),
+            f"{self.there}.enabled = true",
+            f"{self.back}.enabled = true",
+            f"topics = {self.mark}-.*",
+            f"groups = {self.mark}-.*",
+            "tasks.max = 1",
+            "checkpoints.topic.replication.factor = 1",
+            "offset-syncs.topic.replication.factor = 1",
+            "emit.checkpoints.interval.seconds = 5",
+            "sync.group.offsets.enabled = true",
+            "sync.group.offsets.interval.seconds = 5",
+            "refresh.topics.interval.seconds = 1",
+            *([IDENTITY] if identity else []),
+            *(hook_lines if hooks else []),
+            *lines,
+        )
+        self.flow_there = MirroredFlow(self.there, a.bootstrap, b.bootstrap)
+        self.flow_back = MirroredFlow(self.back, b.bootstrap, a.bootstrap)
+
+    @contextmanager
+    def running(self) -> Iterator["SwitchScene"]:
+        """Lockstep for both flows, and the application on A, until the target follows it."""
+        for topic in self.topics:
+            for broker in (self.a, self.b):
+                create_topic(broker.bootstrap, topic, partitions=PARTITIONS)
+        serving = threading.Thread(target=self._server.serve_forever, daemon=True)
+        serving.start()
+        with ExitStack() as stack:
+            stack.callback(self._server.server_close)
+            stack.callback(self._server.shutdown)
+            self.run = LockstepRun(self.file)
+            stack.callback(self._end_run)
+            stack.enter_context(self.app)
+            self.start_on(self.there.source)
+            self.wait_followed(self.flow_there)
+            yield self
+
+    def start_on(self, alias: str) -> None:
+        """Start the application on the cluster with this alias."""
+        there = alias == self.there.source
+        other = self.there.target if there else self.there.source
+        self._at = alias
+        copies = [] if self.identity else [f"{other}.{topic}" for topic in self.topics]
+        self.app.start((self.a if there else self.b).bootstrap, [*self.topics, *copies])
+
+    def is_on(self, alias: str) -> bool:
+        """Whether the application was started last on the cluster with this alias."""
+        return self._at == alias
+
+    def wait_followed(self, flow: MirroredFlow) -> None:
+        """Until the group is translated and moved, and every topic is copied."""
+
+        def is_followed() -> bool:
+            groups = [row for row in flow.rows(GroupStatus) if row.group == self.app.group]
+            progress = [flow.progress(topic) for topic in self.topics]
+            return bool(groups and groups[0].synced) and all(len(rows) == PARTITIONS for rows in progress)
+
+        wait_until(is_followed, within=WITHIN, every=0.5, what=f"{flow} follows the application")
+
+    def wait_translated(self) -> None:
+        """Until the group's checkpoints are those of what it has committed on A. The application has to be stopped."""
+        wanted = {
+            (f"{'' if self.identity else self.there.source + '.'}{topic}", number): committed_offset(
+                self.a.bootstrap, self.app.group, topic, number
+            )
+            for topic in self.topics
+            for number in range(PARTITIONS)
+        }
+
+        def is_translated() -> bool:
+            (row,) = [row for row in self.flow_there.rows(GroupStatus) if row.group == self.app.group]
+            return {(topic, number): upstream for topic, number, upstream, _ in row.positions} == wanted
+
+        wait_until(is_translated, within=WITHIN, every=0.5, what="the group is translated")
+
+    def wait_written_down(self) -> None:
+        """Until the rows say that everything is copied that the application has written. It has to be stopped."""
+        for topic in self.topics:
+            self.flow_there.wait_written_down(topic)
+
+    def switch(self, verb: str, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """What `lockstep switchover|failover|failback` of the flow there prints as JSON."""
+        ran = subprocess.run(self.command(verb, *arguments), capture_output=True, text=True, timeout=300, check=False)
+        assert "Traceback" not in ran.stderr, ran.stderr
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        body: dict[str, Any] = json.loads(ran.stdout) if ran.stdout else {}
+        return {**body, "said": ran.stderr}
+
+    def command(self, verb: str, *arguments: str) -> list[str]:
+        """The command line."""
+        given = () if {"--continue", "--abort", "--status", "--dry-run", "--drill"} & set(arguments) else ("--yes",)
+        evidence = ("--evidence", str(self.file.parent / f"evidence-{time.monotonic_ns()}"))
+        return [
+            *(sys.executable, "-m", "lockstep_cli", verb, str(self.file), "--flow", str(self.there)),
+            *("--output", "json", *given, *evidence, *arguments),
+        ]
+
+    def last(self, flow: MirroredFlow | None = None) -> Switch | None:
+        """The row of the last switch by a flow."""
+        return next(iter((flow or self.flow_there).rows(Switch)), None)
+
+    def hooks(self) -> Sequence[str]:
+        """The hooks that were called, in order."""
+        return [call["hook"] for call in self.calls]
+
+    def _end_run(self) -> None:
+        self.run.kill()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        scene = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status = scene._called(call)
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+    def _called(self, call: dict[str, Any]) -> int:
+        self.calls.append(call)
+        hook = call["hook"]
+        if hook in self.refused_hooks:
+            return 500
+        if hook == "fence":
+            self.app.stop()
+        elif hook == "redirect":
+            self.start_on(call["target"])
+        elif hook == "after" and call["result"] == "aborted":
+            self.start_on(call["source"])
+        return 200
