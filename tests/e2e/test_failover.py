@@ -62,11 +62,11 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
     tmp_path: Path, brokers: tuple[Broker, Broker], diverged: str
 ) -> None:
     a, b = brokers
-    scene = SwitchScene(tmp_path, a, b, "lockstep.max.bytes.per.second = 8000", topics=1)
+    scene = SwitchScene(tmp_path, a, b, "lockstep.max.bytes.per.second = 4000", topics=1)
     (topic,) = scene.topics
     copy = f"{scene.there.source}.{topic}"
     with scene.running():
-        wait_until(lambda: known_behind(scene, topic) > 200, within=WITHIN, every=0.5, what="the copy is behind")
+        wait_until(lambda: known_behind(scene, topic) > 800, within=WITHIN, every=0.5, what="the copy is behind")
         scene.app.stop()
         wait_until(lambda: ends_are_known(scene, topic), within=WITHIN, every=0.1, what="the rows know the ends")
         a.kill()
