@@ -10,8 +10,12 @@ from tests.support.broker import Broker, started
 from tests.support.clusters import end_offsets, read_topic
 from tests.support.eventually import wait_until
 from tests.support.switch_scene import WITHIN, SwitchScene
+from tests.support.wire import set_quota
 
 pytestmark = pytest.mark.long
+
+SLOW, QUICK = 1_500.0, 50_000_000.0
+"""Bytes a second that the target takes of the copy."""
 
 
 @pytest.fixture
@@ -62,11 +66,13 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
     tmp_path: Path, brokers: tuple[Broker, Broker], diverged: str
 ) -> None:
     a, b = brokers
-    scene = SwitchScene(tmp_path, a, b, "lockstep.max.bytes.per.second = 4000", topics=1)
+    scene = SwitchScene(tmp_path, a, b, topics=1)
     (topic,) = scene.topics
     copy = f"{scene.there.source}.{topic}"
+    client = f"{scene.there}|MirrorSourceConnector|replication-producer-0"
     with scene.running():
-        wait_until(lambda: known_behind(scene, topic) > 800, within=WITHIN, every=0.5, what="the copy is behind")
+        set_quota(b.bootstrap, client, producer_byte_rate=SLOW)
+        wait_until(lambda: known_behind(scene, topic) > 300, within=WITHIN, every=0.5, what="the copy is behind")
         scene.app.stop()
         wait_until(lambda: ends_are_known(scene, topic), within=WITHIN, every=0.1, what="the rows know the ends")
         a.kill()
@@ -74,6 +80,7 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
         assert scene.last() is None
         (known,) = {int(number) for number in re.findall(r"Say --allow-data-loss (\d+)", refused["said"])}
         done = scene.switch("failover", "--allow-data-loss", str(known))
+        set_quota(b.bootstrap, client, producer_byte_rate=QUICK)
         missing = set(scene.app.written) - values(b.bootstrap, copy)
         assert (done["phase"], done["lost"]) == ("done", len(missing)), done
         assert 0 < len(missing) <= known

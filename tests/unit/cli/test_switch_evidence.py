@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, WAITING, Step
-from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic
+from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
 from tests.support.takeover_rows import FLOW, progress, rows_of, topic
 
 T0 = 1_700_000_000_000
@@ -101,6 +101,7 @@ def test_evidence_as_json_has_each_partition() -> None:
             "target_end": 21,
             "missing": 5,
             "missing_since": "2023-11-14T22:13:19.500+00:00",
+            "verified": None,
         },
         {
             "partition": 1,
@@ -109,6 +110,7 @@ def test_evidence_as_json_has_each_partition() -> None:
             "target_end": 0,
             "missing": 0,
             "missing_since": None,
+            "verified": None,
         },
     ]
 
@@ -165,7 +167,7 @@ def test_evidence_has_topics_and_groups_by_name() -> None:
 
 def test_evidence_as_markdown_begins_with_the_result() -> None:
     lines = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
-    assert lines[:9] == [
+    assert lines[:10] == [
         "# Failover A->B",
         "",
         "- Result: done",
@@ -173,6 +175,7 @@ def test_evidence_as_markdown_begins_with_the_result() -> None:
         "- Ended: 2023-11-14T22:13:24.500+00:00",
         "- Lost: 1,234 records that the source was known to have",
         "- Late: 5 records that came after the fence and are not copied",
+        "- Verified: 0 of 0 partitions were compared with their source, 0 differences, 0 records not verified",
         "- Id: 1",
         "",
     ]
@@ -223,3 +226,12 @@ def test_evidence_without_any_row_is_still_readable() -> None:
     body, text = empty.as_json(), empty.as_markdown()
     assert (body["began"], body["steps"], body["topics"], body["groups"]) == (None, [], [], [])
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Steps", "## Topics", "## Groups"]
+
+
+def test_evidence_has_what_verification_knew_of_a_copy() -> None:
+    row = VerifiedPartition(topic="t", partition=0, depth="bytes", upstream=9, differences=(("value", 2),))
+    found = evidence(TOPIC, row)
+    first, second = found.as_json()["topics"][0]["partitions"]
+    assert first["verified"] == {"verified_to": 9, "depth": "bytes", "differences": 2, "not_verified": 0}
+    assert second["verified"] is None, "never compared is not equal"
+    assert "- Verified: 1 of 2 partitions were compared with their source, 2 differences," in found.as_markdown()

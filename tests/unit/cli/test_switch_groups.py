@@ -185,3 +185,13 @@ def test_groups_text_counts_states_the_most_first() -> None:
     assert groups_text(verdicts) == "4 groups: 3 exact, 1 behind"
     assert groups_text(verdicts[-1:]) == "1 group: 1 behind"
     assert groups_text([]) == "0 groups"
+
+
+def test_group_at_the_end_of_the_target_has_read_up_to_a_marker() -> None:
+    """The source's log ends with the marker of a transaction, at which no consumer commits."""
+    row = group(positions=(("A.t", 0, 9, 12), ("A.t", 1, 5, 6)))
+    source = GroupAtSource({("t", 0): 9, ("t", 1): 5}, ("app",))
+    ends = {("t", 0): 10, ("t", 1): 5}
+    (reading,) = judge_groups([row], {"g": source}, {}, [T], ends)
+    (read,) = judge_groups([row], {"g": source}, {}, [T], ends, {("A.t", 0): 12, ("A.t", 1): 6})
+    assert (reading.state, read.state) == ("reading", "exact")

@@ -8,7 +8,7 @@ from typing import Any
 from lockstep_cli.formatting import in_time
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic
+from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,28 @@ class Evidence:
             ],
         }
 
+    def _verified(self, topic: str, number: int) -> VerifiedPartition | None:
+        row = self.rows.get(VerifiedPartition(topic=topic, partition=number).key())
+        return row if isinstance(row, VerifiedPartition) else None
+
+    def _verified_words(self) -> str:
+        every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
+        rows = [row for where in every if (row := self._verified(*where)) is not None]
+        found = sum(count for row in rows for _, count in row.differences)
+        not_verified = sum(count for row in rows for _, count in row.not_verified)
+        return (
+            f"{len(rows)} of {len(every)} partitions were compared with their source, {found:,} differences, "
+            f"{not_verified:,} records not verified"
+        )
+
+    def _verdict(self, topic: str, number: int) -> dict[str, Any] | None:
+        """What verification knew of the copy; None: it was never compared."""
+        row = self._verified(topic, number)
+        if row is None:
+            return None
+        found, not_verified = sum(dict(row.differences).values()), sum(dict(row.not_verified).values())
+        return {"verified_to": row.upstream, "depth": row.depth, "differences": found, "not_verified": not_verified}
+
     def _topic(self, row: SwitchTopic) -> dict[str, Any]:
         return {
             "topic": row.topic,
@@ -96,6 +118,7 @@ class Evidence:
                     "target_end": _at(row.target_ends, number, -1),
                     "missing": None if (missing := _at(row.missing, number, 0)) < 0 else missing,
                     "missing_since": _moment(_at(row.since_ms, number, 0)),
+                    "verified": self._verdict(row.topic, number),
                 }
                 for number, end in enumerate(row.ends)
             ],
@@ -112,6 +135,7 @@ class Evidence:
             f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
             f"- Lost: {row.lost:,} records that the source was known to have",
             f"- Late: {row.late:,} records that came after the fence and are not copied",
+            f"- Verified: {self._verified_words()}",
             f"- Id: {row.id}",
             "",
             "## Steps",

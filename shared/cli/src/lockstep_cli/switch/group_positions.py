@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
+
+NOWHERE: Mapping[TopicPartition, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,12 @@ def judge_groups(
     members_at_target: Mapping[str, tuple[str, ...]],
     topics: Iterable[MirroredTopic],
     ends: Mapping[TopicPartition, int],
+    target_ends: Mapping[TopicPartition, int] = NOWHERE,
 ) -> list[GroupVerdict]:
     """A verdict for each group that reads one of `topics`. `at_source`: without those that could not be asked, such as
-    all of them when the source is gone. `ends`: where the source's logs end for this switch."""
+    all of them when the source is gone. `ends`: where the source's logs end for this switch.
+    `target_ends`: where the target's logs end. A group whose place is there has nothing more to read, although the
+    source's log ends with the marker of a transaction."""
     targets = {row.target_topic: row.source_topic for row in topics}
     verdicts = []
     for row in rows:
@@ -59,7 +65,14 @@ def judge_groups(
         if row.phase == "failing":
             verdicts.append(GroupVerdict(row.group, "waiting", row.reason or "it fails"))
         elif _is_about(row, source, targets):
-            verdicts.append(_judge(row, source, members_at_target.get(row.group, ()), targets, ends))
+            members = members_at_target.get(row.group, ())
+            at_end = {
+                (targets[topic], number)
+                for topic, number, _, downstream in row.positions
+                if topic in targets and downstream >= target_ends.get((topic, number), downstream + 1)
+            }
+            left = {where: end for where, end in ends.items() if where not in at_end}
+            verdicts.append(_judge(row, source, members, targets, left))
     return verdicts
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
-from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
+from lockstep_cli.switch.switch_clusters import NotFoundYet, StepFailed, SwitchClusters, known_groups
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import (
     PartitionLoss,
@@ -70,9 +70,27 @@ class StepActions:
         elif row.drill:
             ends = await self.clusters.source_ends(topics)
         else:
+            await self._known_ends(time.monotonic() + self._within_s)
+            topics = self.topics
             ends = await self._still_ends(topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
         return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}"
+
+    async def _known_ends(self, deadline: float) -> dict[TopicPartition, int]:
+        """The ends of the source's logs, once the flow has found every topic and partition that it selects."""
+        while True:
+            try:
+                await self.clusters.require_found(self.log.rows, self._names)
+                return await self.clusters.source_ends(self.topics)
+            except NotFoundYet as exc:
+                if time.monotonic() > deadline:
+                    raise
+                self._progress.text = str(exc)
+                await asyncio.sleep(STILL_S)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return () if self.log.switch is None else self.log.switch.topics
 
     async def _still_ends(self, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
         deadline = time.monotonic() + self._within_s
@@ -146,8 +164,10 @@ class StepActions:
         deadline = time.monotonic() + self._within_s
         copied = 0
         while True:
-            topics, began = self.topics, time.monotonic()
-            ends, starts = await self.clusters.source_ends(topics), await self.clusters.source_starts(topics)
+            began = time.monotonic()
+            ends = await self._known_ends(deadline)
+            topics = self.topics
+            starts = await self.clusters.source_starts(topics)
             left = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
             copied += left
@@ -180,12 +200,14 @@ class StepActions:
         """Raises StepFailed if more is lost than may be."""
         counts, unknown = count_losses(losses), unknown_losses(losses)
         lost, source = sum(counts.values()), self.log.settings.flow.source
+        if row.drill:  # nobody moves, so nothing is lost
+            return
         if lost > max(0, row.allowed_loss):
             raise StepFailed(
                 f"{records_by_partition(counts)} were known on {source} and are not copied. "
                 f"Say --continue --allow-data-loss {lost}, or --abort"
             )
-        if unknown and not row.force and not row.drill:
+        if unknown and not row.force:
             raise StepFailed(f"{unknown}. Say --continue --force, or --abort")
 
     # -- groups --------------------------------------------------------------------------------------------------------
@@ -207,13 +229,14 @@ class StepActions:
             groups = known_groups(self.log.rows)
             names = [one.group for one in groups]
             members = await self.clusters.members_at_target(names)
+            target_ends = await self.clusters.target_ends(topics)
             after = await self._at_source(groups, topics) if source else {}
             at_source = {
                 name: replace(one, has_moved=not live and (name not in before or before[name].offsets != one.offsets))
                 for name, one in after.items()
             }
             read = [one for one in groups if not source or one.phase == "failing" or _reads(at_source[one.group])]
-            verdicts = judge_groups(read, at_source, members, topics, ends)
+            verdicts = judge_groups(read, at_source, members, topics, ends, target_ends)
             left = [one for one in verdicts if not one.can_move]
             if not left:
                 await self._write_groups(row, groups, verdicts)

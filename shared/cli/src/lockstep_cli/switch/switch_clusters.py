@@ -28,6 +28,10 @@ class StepFailed(Exception):
     """A step did not come to its end; the message is a sentence. It can be done again."""
 
 
+class NotFoundYet(StepFailed):
+    """The source has a topic, or a partition, that the flow selects and has not found yet. Waiting can help."""
+
+
 class SwitchClusters:
     """Both clusters of one flow, and its services."""
 
@@ -99,10 +103,21 @@ class SwitchClusters:
             raise trouble
         for name, topic in present.done.items():
             if topic.partitions > known[name]:
-                raise StepFailed(
+                raise NotFoundYet(
                     f"{name} has {topic.partitions} partitions on {self.settings.flow.source}, and the flow knows "
                     f"{known[name]}: wait until it has found them (lockstep refresh)"
                 )
+
+    async def require_found(self, rows: Mapping[str, Row], names: Iterable[str]) -> None:
+        """Raises NotFoundYet if the source has a topic that the flow selects and has no row of yet. `names`: only
+        these; empty: all."""
+        settings, wanted = self.settings, set(names)
+        known = {row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)}
+        for name in sorted(await self.source.topic_names()):
+            if name in known or (wanted and name not in wanted) or settings.policy.is_heartbeats_topic(name):
+                continue
+            if settings.replicates(name):
+                raise NotFoundYet(f"{settings.flow} has not found topic {name} yet: wait, or run lockstep refresh")
 
     async def source_starts(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         where = partitions(topics)

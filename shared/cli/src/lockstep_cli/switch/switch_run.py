@@ -85,14 +85,14 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     for row in others:
         if row.phase in ("running", "aborting"):
             raise SwitchRefused([running(row)])
-    if not options.force and not options.drill and (why := too_soon(others, now_ms())):
-        refusals.append(why)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
         forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
         diverged = await forward.diverged()
         if diverged and not options.diverged:
             refusals.append(undecided(opposite, diverged))
+    if not options.force and not options.drill and (why := too_soon(others, now_ms())):
+        refusals.append(why)
     if opposite is None:
         notes.append(
             f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
@@ -154,7 +154,8 @@ def aborted(log: SwitchLog) -> Switch:
 def running(row: Switch) -> str:
     """That a switch is under way, as a sentence."""
     return (
-        f"a {row.verb} is under way: see it with --status, go on with it with --continue, or take it back with --abort"
+        f"a {row.verb} is under way: see it with lockstep {row.verb} --status, go on with --continue, or take it back "
+        "with --abort"
     )
 
 
@@ -167,7 +168,7 @@ async def _refusals(
         return await _failover_refusals(log, clusters, options), ()
     reports = await read_reports(log.settings, opposite)
     found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
-    if options.verb is Verb.FAILBACK:
+    if options.verb is Verb.FAILBACK and not options.drill:
         kept = way_back_blockers(found, force=options.force)
     else:
         kept = blocking(found, options.verb, force=options.force, rewind_groups=options.rewind_groups)

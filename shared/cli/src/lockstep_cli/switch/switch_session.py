@@ -117,7 +117,7 @@ class SwitchSession:
             self._print(topology_shown(after, "after"))
         self._print(*evidence_shown(evidence))
         self._write_evidence(evidence)
-        self._print(Text(next_words(row, str(self._settings.flow), str(self._file))))
+        self._print(Text(next_words(row, self._settings.flow, str(self._file))))
         self._body(evidence.as_json())
         return Exit.TROUBLE if row.late else Exit.FINE
 
@@ -166,7 +166,9 @@ class SwitchSession:
             evidence = await self._switcher.evidence(row)
             if row.phase == "aborted":
                 self._write_evidence(evidence)
-                click.echo(f"The {row.verb} is aborted, and nothing was moved.", err=True)
+                click.echo(f"The {row.verb} is aborted, and no client was moved.", err=True)
+                for sentence in evidence.lasting:
+                    click.echo(f"Not taken back: {sentence}", err=True)
             elif row.operator == self._log.operator:
                 click.echo(
                     f"Go on with --continue, or take it back with --abort: {row.verb} of {self._settings.flow}",

@@ -9,7 +9,8 @@ from lockstep_cli.formatting import count_text, in_time, visible
 from lockstep_cli.report import Report
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_run import SwitchPlan
-from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, step_states
+from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, RUNNING, UNDONE, Step, StepState, Verb, step_states
+from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Switch
 
 MARKS = {DONE: ("✓", "green"), FAILED: ("✗", "red"), RUNNING: ("…", "yellow"), UNDONE: ("↶", "yellow")}
@@ -77,13 +78,16 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
         yield Text(f"  not taken back: {sentence}")
 
 
-def next_words(row: Switch, flow: str, file: str) -> str:
-    """What an operator does next, as a sentence."""
-    target = flow.partition("->")[2]
+def next_words(row: Switch, flow: Flow, file: str) -> str:
+    """What an operator does next, as sentences. `flow`: the one by which the applications moved."""
+    back = f"lockstep failback {file} --flow '{flow}'"
+    if row.verb == Verb.FAILBACK:
+        back = f"lockstep switchover {file} --flow '{flow.target}->{flow.source}'"
+    stopped = "" if row.topics else f" {flow} is stopped, and starts again then."
     if row.phase == "aborted":
         return "Nothing was moved. Begin again when the reason is mended."
     if row.drill:
         return f"The drill is over, and {flow} runs as before."
     if not any(step == Step.REDIRECT for step, *_ in row.steps):
-        return f"Start the consumers and producers on {target} now. To come back: lockstep failback {file}"
-    return f"The clients work on {target}. To come back: lockstep failback {file}"
+        return f"Start the consumers and producers on {flow.target} now. To come back: {back}.{stopped}"
+    return f"The clients work on {flow.target}. To come back: {back}.{stopped}"
