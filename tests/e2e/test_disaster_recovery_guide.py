@@ -132,7 +132,7 @@ class Day:
             (record.value or b"").decode() for name in TOPICS for record in read_topic(self.b.bootstrap, f"A.{name}")
         }
 
-    # -- blocks, in the order of the guide -------------------------------------------------------------------------------
+    # -- blocks, in the order of the guide ----
 
     def write_file(self, text: str) -> None:
         text = text.replace("a1.example.org:9092, a2.example.org:9092", self.a.bootstrap)

@@ -200,7 +200,7 @@ class StepActions:
         """Raises StepFailed if more is lost than may be."""
         counts, unknown = count_losses(losses), unknown_losses(losses)
         lost, source = sum(counts.values()), self.log.settings.flow.source
-        if row.drill:  # nobody moves, so nothing is lost
+        if row.drill:  # no client moves, so nothing is lost
             return
         if lost > max(0, row.allowed_loss):
             raise StepFailed(
