@@ -169,8 +169,8 @@ TOPIC = ("flow", "topic")
 VERIFIED_LAG = METRICS.gauge(
     "lockstep_verified_lag_seconds",
     TOPIC,
-    "Seconds since everything that was copied of the topic by then is verified; 0 while that is so, absent if nothing"
-    " of it was ever compared",
+    "How long ago everything that was copied of the topic by then was verified; 0 if all of it is, absent without"
+    " lockstep.verify.enabled",
 )
 VERIFY_DIFFERENCES = METRICS.gauge(
     "lockstep_verify_differences", TOPIC, "Differences between the topic and its copy that verification has found"
