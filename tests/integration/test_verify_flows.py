@@ -1,8 +1,10 @@
 """Copies of every kind are verified: rebuilt ones, those with records left out, and those that go both ways."""
 
 import json
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from lockstep_protocol.rows.state_rows import VerifiedPartition
@@ -127,3 +129,31 @@ def test_flow_that_is_verified_as_it_grows_has_no_lag(committed: MirroredFlow, t
 
     row = wait_until(verified, within=WITHIN, what="all is verified")
     assert (row.records, row.differences, row.not_verified, row.reason) == (45, (), (), "")
+
+
+def test_following_ends_with_a_report_at_an_interrupt(mirror: Mirror, committed: MirroredFlow, tmp_path: Path) -> None:
+    topic = unique_name("committed-follow")
+    create_topic(committed.source, topic)
+    produce(committed.source, topic, [Record(value=b"%d" % n) for n in range(10)])
+    committed.wait_written_down(topic)
+    command = [sys.executable, "-m", "lockstep_cli", "verify", str(mirror.config), "--follow", "--flow", str(committed)]
+    command += ["--topic", topic]
+    shown = tmp_path / "shown.txt"
+    with shown.open("w") as output:
+        following = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            wait_until(lambda: is_verified(committed, topic), within=WITHIN, what="all is verified")
+            produce(committed.target, committed.remote(topic), [Record(value=b"foreign")])
+            produce(committed.source, topic, [Record(value=b"last")])
+            line = f"{topic}-0  foreign  target 10\n"
+            wait_until(lambda: line in shown.read_text(), within=WITHIN, what="the difference is shown")
+            following.send_signal(signal.SIGINT)
+            assert following.wait(WITHIN) == 1
+        finally:
+            following.kill()
+    assert f"{committed}: 1 difference in 11 records" in shown.read_text()
+
+
+def is_verified(flow: MirroredFlow, topic: str) -> bool:
+    progress = flow.progress(topic)[0]
+    return any(row.topic == topic and row.upstream >= progress.upstream for row in flow.rows(VerifiedPartition))
