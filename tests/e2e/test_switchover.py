@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lockstep_protocol.rows.state_rows import GroupStatus
 from tests.support.broker import Broker, started
+from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until
 from tests.support.switch_scene import WITHIN, SwitchScene
 
@@ -83,3 +85,35 @@ def test_failing_fence_aborts_with_nothing_changed(tmp_path: Path, brokers: tupl
         assert failed["phase"] == "aborted"
         assert scene.hooks() == ["before", "after"]
         scene.app.check()
+
+
+def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    """Without hooks, while the application goes on: up to a cutoff, and with a group that went back on the source."""
+    scene = SwitchScene(tmp_path, *brokers, hooks=False)
+    a, b = (broker.bootstrap for broker in brokers)
+    moved, other = scene.topics
+    copy, group = f"{scene.there.source}.{moved}", f"{scene.mark}-reports"
+    with scene.running():
+        more(scene)
+        commit_offset(a, group, moved, 0, 40)
+        wait_until(lambda: committed_offset(b, group, copy, 0) == 40, within=WITHIN, what="the group is moved")
+        commit_offset(a, group, moved, 0, 10)
+        scene.app.stop_when_read()
+        scene.start_on(scene.there.source)
+        wait_until(lambda: rewound(scene, group), within=WITHIN, every=0.5, what="the rewind is seen")
+        unknown = scene.switch("switchover", "--topic", "nowhere", code=2)
+        assert "no topic called nowhere is mirrored" in unknown["said"]
+        refused = scene.switch("switchover", "--topic", moved, "--cutoff", "now", code=1)
+        assert f"group {group} would skip records" in refused["said"]
+        assert scene.last() is None
+        done = scene.switch("switchover", "--topic", moved, "--cutoff", "now", "--rewind-groups")
+        assert (done["phase"], [one["topic"] for one in done["topics"]]) == ("done", [moved]), done
+        assert committed_offset(b, group, copy, 0) == 10
+        assert {row.phase for row in scene.flow_there.progress(moved).values()} == {"paused"}
+        scene.flow_there.wait_for_more(other)
+        scene.app.stop_when_read()
+        assert scene.app.read_twice == {}
+
+
+def rewound(scene: SwitchScene, group: str) -> bool:
+    return any(row.ahead for row in scene.flow_there.rows(GroupStatus) if row.group == group)
