@@ -71,7 +71,7 @@ def test_second_switch_within_ten_minutes_is_refused(tmp_path: Path, brokers: tu
         more(scene)
         assert scene.switch("switchover")["phase"] == "done"
         refused = scene.switch("failback", code=1)
-        assert "a second switch within ten minutes is refused without --force" in refused["said"]
+        assert "a second one within ten minutes is refused without --force" in refused["said"]
         assert scene.switch("switchover", "--continue")["phase"] == "done", "it says so, and does nothing"
         assert "is done" in scene.switch("switchover", "--abort", code=1)["said"]
         nothing_lost_or_doubled(scene)
