@@ -20,6 +20,7 @@ PAGES   := chart client_keys commands configuration conformance doctor events me
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
 SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r%,$(wildcard tests/integration/test_*.py))
+FIRST := tests/unit/config tests/unit/cli
 HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py tests/contract/test_takeover_groups_with_mm2.py
 
 # Two commands side by side, failing when either does; what the first said comes last.
@@ -54,7 +55,7 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(call side_by_side,$(UNIT) tests/unit/config,$(PY) -m pytest -q -m "not long" --ignore=tests/unit/config tests/unit)
+	$(call side_by_side,$(UNIT) $(FIRST),$(PY) -m pytest -q -m "not long" $(addprefix --ignore=,$(FIRST)) tests/unit)
 
 bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tools.bench

@@ -127,7 +127,6 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
         f"{committed}.enabled = true",
         f"{committed}.topics = committed-.*",
         f"{committed}.consumer.isolation.level = read_committed",
-        f"{committed}.lockstep.verify.enabled = true",
         f"{committed}.offset.lag.max = 0",
         f"{committed}.offset-syncs.topic.location = target",
         # For who starts the checkpoint service beside them.

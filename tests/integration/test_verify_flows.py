@@ -4,16 +4,38 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lockstep_protocol.rows.state_rows import VerifiedPartition
+from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_records, produce, produce_transaction, unique_name
 from tests.support.compaction import compacted_topic
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 
+pytestmark = pytest.mark.long
+
 WITHIN = 120.0
+MARK = "committed"
+
+
+@pytest.fixture(scope="module")
+def growing(broker_a: Broker, broker_b: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
+    """A mirror whose copies are verified as they grow."""
+    at = [(broker.bootstrap, broker.bootstrap) for broker in (broker_a, broker_b)]
+    lines = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    lines += ["lockstep.verify.enabled = true", f"s{MARK}->t{MARK}.consumer.isolation.level = read_committed"]
+    with Mirror.one_flow(tmp_path_factory.mktemp("growing"), MARK, at[0], at[1], *lines) as mirror:
+        yield mirror
+
+
+@pytest.fixture
+def committed(growing: Mirror) -> MirroredFlow:
+    return growing.flow
 
 
 def verify(mirror: Mirror, flow: MirroredFlow, topic: str, *more: str) -> tuple[int, Any]:
@@ -131,12 +153,21 @@ def test_flow_that_is_verified_as_it_grows_has_no_lag(committed: MirroredFlow, t
     assert (row.records, row.differences, row.not_verified, row.reason) == (45, (), (), "")
 
 
-def test_following_ends_with_a_report_at_an_interrupt(mirror: Mirror, committed: MirroredFlow, tmp_path: Path) -> None:
+def test_following_ends_with_a_report_at_an_interrupt(growing: Mirror, committed: MirroredFlow, tmp_path: Path) -> None:
     topic = unique_name("committed-follow")
     create_topic(committed.source, topic)
     produce(committed.source, topic, [Record(value=b"%d" % n) for n in range(10)])
     committed.wait_written_down(topic)
-    command = [sys.executable, "-m", "lockstep_cli", "verify", str(mirror.config), "--follow", "--flow", str(committed)]
+    command = [
+        sys.executable,
+        "-m",
+        "lockstep_cli",
+        "verify",
+        str(growing.config),
+        "--follow",
+        "--flow",
+        str(committed),
+    ]
     command += ["--topic", topic]
     shown = tmp_path / "shown.txt"
     with shown.open("w") as output:
