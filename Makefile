@@ -19,7 +19,7 @@ PAGES   := chart client_keys commands configuration conformance doctor events me
 # What runs beside something else writes no cache: both would.
 UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
-SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r%,$(wildcard tests/integration/test_*.py))
+SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r% tests/integration/test_v%,$(wildcard tests/integration/test_*.py))
 FIRST := tests/unit/config tests/unit/cli
 HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py tests/contract/test_takeover_groups_with_mm2.py
 

@@ -15,6 +15,7 @@ from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, delete_records, produce, produce_transaction, unique_name
 from tests.support.compaction import compacted_topic
 from tests.support.eventually import wait_until
+from tests.support.metrics import read_page
 from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = pytest.mark.long
@@ -135,7 +136,9 @@ def test_copy_of_a_paused_topic_is_verified_to_where_it_is(mirror: Mirror, there
     assert (code, found["topics"][0]["records"]) == (0, 15), "it waits for the copy"
 
 
-def test_flow_that_is_verified_as_it_grows_has_no_lag(committed: MirroredFlow, topic_name: str) -> None:
+def test_flow_that_is_verified_as_it_grows_has_no_lag(
+    growing: Mirror, committed: MirroredFlow, topic_name: str
+) -> None:
     """`lockstep.verify.enabled`, under read_committed: an aborted transaction is no difference."""
     topic = f"committed-{topic_name}"
     create_topic(committed.source, topic)
@@ -151,6 +154,12 @@ def test_flow_that_is_verified_as_it_grows_has_no_lag(committed: MirroredFlow, t
 
     row = wait_until(verified, within=WITHIN, what="all is verified")
     assert (row.records, row.differences, row.not_verified, row.reason) == (45, (), (), "")
+    shown = {"lockstep_verified_lag_seconds", "lockstep_verify_differences", "lockstep_not_verified_records"}
+    wait_until(
+        lambda: shown <= read_page(growing.data_plane.page("/metrics")[1]).keys(),
+        within=WITHIN,
+        what="the metrics of verification are shown",
+    )
 
 
 def test_following_ends_with_a_report_at_an_interrupt(growing: Mirror, committed: MirroredFlow, tmp_path: Path) -> None:

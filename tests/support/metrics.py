@@ -36,10 +36,13 @@ def wait_for_value(process: ServiceProcess, least: float, name: str, *, within: 
     return wait_until(enough, within=within, every=0.1, what=f"{name} reaches {least}")
 
 
-def wait_for_all_declared(process: ServiceProcess, service: str, *, within: float = 60.0) -> Page:
+def wait_for_all_declared(
+    process: ServiceProcess, service: str, *, elsewhere: frozenset[str] = frozenset(), within: float = 60.0
+) -> Page:
     """The page once it shows each metric that the service declares, and every series of it that an alert or a panel of
-    the dashboard selects. It never shows another metric."""
-    declared = declared_by(service)
+    the dashboard selects. It never shows another metric. `elsewhere`: metrics for which another test
+    waits."""
+    declared = declared_by(service) - elsewhere
     selectors = [selector for selector in watched() if selector.metric in declared]
 
     def all_of_them() -> Page | None:
@@ -50,5 +53,5 @@ def wait_for_all_declared(process: ServiceProcess, service: str, *, within: floa
         return page
 
     page = wait_until(all_of_them, within=within, every=0.25, what=f"every metric of {service}")
-    assert page.keys() == declared, page.keys() - declared
+    assert page.keys() - elsewhere == declared, page.keys() - declared
     return page
