@@ -62,7 +62,7 @@ async def test_engine_asks_the_log_after_appends_without_an_answer(scene: Engine
     await scene.has_copied(1)
     scene.target.holds_answers = True
     scene.append(1, 2)
-    await eventually(lambda: len(scene.copied) > 1, within=3, what="the target has more than it acknowledged")
+    await eventually(lambda: len(scene.copied) > 1, within=20, what="the target has more than it acknowledged")
     assert partition.row().upstream == 0
     scene.target.holds_answers = False
     scene.target.cut()
@@ -76,7 +76,7 @@ async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: 
     await scene.has_copied(1)
     scene.target.holds_answers = True
     scene.append(1)
-    await eventually(lambda: len(scene.copied) == 2, within=3)
+    await eventually(lambda: len(scene.copied) == 2, within=20)
     scene.engine.leave(("t", 0), "paused")
     assert partition.phase is Phase.DRAINING
     scene.append(2)
@@ -92,10 +92,10 @@ async def test_engine_quarantines_a_refused_record_and_goes_on_behind_it(scene: 
     partition = await scene.begin()
     scene.target.append_codes.append(INVALID_RECORD)
     scene.append(0)
-    await eventually(lambda: scene.writer.kept != [] and partition.phase is Phase.COPYING, within=3)
+    await eventually(lambda: scene.writer.kept != [] and partition.phase is Phase.COPYING, within=20)
     assert scene.writer.kept[0].ranges == ((0, 0),)
     scene.append(1)
-    await eventually(lambda: partition.row().upstream == 1, within=3)
+    await eventually(lambda: partition.row().upstream == 1, within=20)
     assert scene.copied == [b"value-1"]
     assert partition.written.quarantined == 1
 
@@ -107,11 +107,11 @@ async def test_engine_resumes_after_the_source_failed(scene: EngineScene, cut: b
     await scene.has_copied(1)
     if cut:
         asked = scene.source.connections.values()
-        await eventually(lambda: any(connection.unanswered for connection in asked), within=3, what="a fetch is out")
+        await eventually(lambda: any(connection.unanswered for connection in asked), within=20, what="a fetch is out")
         scene.source.cut()
     else:
         scene.source.fetch_codes.append(KafkaErrorCode.NOT_LEADER_OR_FOLLOWER)
-    await eventually(lambda: partition.incarnation == 2, within=3)
+    await eventually(lambda: partition.incarnation == 2, within=20)
     scene.append(1)
     await scene.has_copied(2)
 
@@ -130,10 +130,10 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
     scene = EngineScene(tmp_path, monkeypatch, TRANSACTIONS)
     partition = await scene.begin()
     scene.append(0, 1)
-    await eventually(lambda: partition.row().upstream == 1, within=3, what="the transaction is committed")
+    await eventually(lambda: partition.row().upstream == 1, within=20, what="the transaction is committed")
     scene.target.open_codes.append(KafkaErrorCode.INVALID_PRODUCER_EPOCH)
     scene.append(2)
-    await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2, within=3)
+    await eventually(lambda: partition.incarnation == 2 and partition.row().upstream == 2, within=20)
     assert scene.copied == [b"value-0", b"value-1", b"value-2"]
     assert scene.copy.open_transactions == []
     scene.engine.leave(("t", 0), "stopped")
