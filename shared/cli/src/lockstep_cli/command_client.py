@@ -13,9 +13,10 @@ from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.events import decode_event
-from lockstep_protocol.names import commands_topic, events_topic, service_group
-from lockstep_runtime.kafka.admin import PROBE, Admin
+from lockstep_protocol.names import commands_topic, events_topic
+from lockstep_runtime.kafka.admin import PROBE
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.asyncio_util import unless_set
@@ -62,14 +63,6 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
             reply.members.update(await count_replicas(target, settings, reply.missing))
         except ClusterError:
             return  # it only says more about what is missing; that it is missing is said anyhow
-
-
-async def count_replicas(target: Admin, settings: FlowSettings, services: Sequence[str]) -> dict[str, int]:
-    """How many replicas of each service run for the flow: members of its group. Those that we may not describe are
-    absent."""
-    groups = {service_group(name, settings.flow, settings.group_id): name for name in services}
-    described = await target.describe_groups(groups)
-    return {groups[name]: group.members for name, group in described.done.items()}
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.migration import MigrationPlan, MigrationState, named
+from lockstep_cli.migration import FlowState, MigrationPlan, MigrationState, named
 from lockstep_cli.offset_location import still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope
@@ -80,7 +80,7 @@ class _Unread:
 
 
 def _unread(
-    held: MigrationState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
+    held: FlowState, rows: Mapping[TopicPartition, PartitionProgress], gone: Collection[TopicPartition]
 ) -> _Unread:
     awaited, unknown, left = [], [], []
     for tp, row in sorted(rows.items()):
@@ -97,7 +97,7 @@ def _unread(
     return _Unread(tuple(awaited), tuple(unknown), tuple(left))
 
 
-def not_drained(held: MigrationState) -> str:
+def not_drained(held: FlowState) -> str:
     """Why the rows may not be final yet, as a sentence. "" when they are, or waiting would not help: every slot has
     ended, and has written down what the target's log says."""
     rows = held.progress()
@@ -105,7 +105,7 @@ def not_drained(held: MigrationState) -> str:
     return "" if why and _failed(held) else why
 
 
-def _awaited(held: MigrationState, unread: _Unread) -> str:
+def _awaited(held: FlowState, unread: _Unread) -> str:
     stopped = DesiredState(held.rows, held.states).connector(Connector.SOURCE) is DesiredPhase.STOPPED
     if held.replicas and not stopped:
         return "the flow runs: lockstep stop, or say --stop"
@@ -122,7 +122,7 @@ def _awaited(held: MigrationState, unread: _Unread) -> str:
     return f"{where}: ask again in a moment" if held.replicas else f"{where}. {start}"
 
 
-def _failed(held: MigrationState) -> str:
+def _failed(held: FlowState) -> str:
     """What of a stopped data plane has failed too often, so that waiting does not help, as a sentence; else ""."""
     now, source = DesiredState(held.rows, held.states), Scope.for_connector(Connector.SOURCE)
     if not held.replicas or now.connector(Connector.SOURCE) is not DesiredPhase.STOPPED:

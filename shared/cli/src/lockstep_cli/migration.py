@@ -1,39 +1,45 @@
 """A flow on its way from MirrorMaker 2 to Lockstep or back: what was found of both, and what is planned. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockstep_cli.offset_location import OffsetLocation
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, progress_by_partition
 
 NAMED = 5
 """Partitions that a sentence names; of more it says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationState:
-    """What was found. Offsets are those of the last record copied."""
+class FlowState:
+    """What a flow has written down, what is wanted of it, and whether its data plane runs."""
 
     flow: Flow
-    cluster: str
-    """The source's alias in MM2's progress."""
-    place: OffsetLocation
-    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
-    """By MM2, of this source; None: there is no such topic."""
     rows: Mapping[str, Row] = field(default_factory=dict)
     """The fold of the state topic."""
     states: StatedPhases = NOTHING_STATED
-    members: int = 0
-    """Of MM2's group."""
     replicas: int = 0
     """Of our data plane."""
 
     def progress(self) -> dict[TopicPartition, PartitionProgress]:
         """The data plane's own rows. A partition with a row continues there, and its place does not count."""
-        return {(row.topic, row.partition): row for row in self.rows.values() if isinstance(row, PartitionProgress)}
+        return progress_by_partition(self.rows.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationState(FlowState):
+    """What was found of both. Offsets are those of the last record copied."""
+
+    cluster: str
+    """The source's alias in MM2's progress."""
+    place: OffsetLocation
+    theirs: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    """By MM2, of this source; None: there is no such topic."""
+    members: int = 0
+    """Of MM2's group."""
 
     def handover(self, phase: str, partitions: int) -> Handover:
         """The row that says so once it is done."""
@@ -64,7 +70,7 @@ def named(partitions: Iterable[TopicPartition]) -> str:
     return shorten([f"{topic}-{number}" for topic, number in partitions])
 
 
-def shorten(names: list[str]) -> str:
+def shorten(names: Sequence[str], most: int = NAMED) -> str:
     """The first ones, and how many more."""
-    shown = ", ".join(names[:NAMED])
-    return f"{shown} and {len(names) - NAMED:,} more" if len(names) > NAMED else shown
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

@@ -43,6 +43,7 @@ from lockstep_protocol.rows.state_rows import (
     Restarts,
     Row,
     SlotStatus,
+    progress_by_partition,
 )
 from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredState
@@ -156,7 +157,7 @@ class _Seen:
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
-        known = {(row.topic, row.partition): row for row in self.all(PartitionProgress)}
+        known = progress_by_partition(self.all(PartitionProgress))
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected

@@ -128,11 +128,11 @@ async def read_report(settings: "FlowSettings", timeout: float) -> "Report":
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
     (TopicMissing); and NewerVersion."""
     from lockstep_cli.clusters import source_client, target_client
-    from lockstep_cli.command_client import count_replicas
     from lockstep_cli.log_offsets import read_logs
     from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
+    from lockstep_runtime.kafka.replicas import count_replicas
     from lockstep_runtime.util.clock import now_ms
 
     target = target_client(settings)

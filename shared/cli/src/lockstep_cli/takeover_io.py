@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep_cli.clusters import source_client, target_client
-from lockstep_cli.command_client import ask, count_replicas, producing
+from lockstep_cli.command_client import ask, producing
 from lockstep_cli.command_request import CommandReply, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
@@ -29,6 +29,7 @@ from lockstep_protocol.rows.state_rows import Handover, Row
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics, source_offsets_topic
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.clock import now_ms

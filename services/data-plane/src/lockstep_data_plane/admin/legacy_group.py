@@ -16,7 +16,7 @@ from lockstep_data_plane.admin.offset_admin import ALTERED, with_position
 from lockstep_protocol.connect_offsets import RefusedOffsets
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress
+from lockstep_protocol.rows.state_rows import LegacyGroup, PartitionProgress, progress_by_partition
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.util.errors import ClusterError, RequestRefused
@@ -232,7 +232,7 @@ class LegacyGroupFollower:
         return True
 
     def _progress(self) -> dict[TopicPartition, PartitionProgress]:
-        return {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
+        return progress_by_partition(self._ctx.state.all(PartitionProgress))
 
     # -- committing ----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets, parse_changes
 from lockstep_protocol.lag import SILENT_AFTER_S
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SlotStatus, progress_by_partition
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets, offsets_answer, offsets_listed
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
@@ -190,7 +190,7 @@ class OffsetAdmin:
         what the target's log says, and the call waits for it. Raises ValueError if an offset cannot be determined."""
         source = self._ctx.settings.aliases.source
         await self._wait_located()
-        rows = {(row.topic, row.partition): row for row in self._ctx.state.all(PartitionProgress)}
+        rows = progress_by_partition(self._ctx.state.all(PartitionProgress))
         known = (await self._offsets.known()).values()
         return [
             *(connect_entry(row, source) for row in rows.values()),

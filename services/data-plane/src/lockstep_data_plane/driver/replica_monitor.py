@@ -1,8 +1,8 @@
 """Which other services of a flow have no replica. A service that does not run writes no row about that."""
 
 from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.names import service_group
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
 
 CHECK_INTERVAL_S = 10.0
@@ -25,9 +25,8 @@ class ReplicaMonitor:
             return
         self._checked_at = now
         services = [name for name in SERVICES if name != ctx.service and settings.needs(name)]
-        groups = {service_group(name, ctx.flow, settings.group_id): name for name in services}
         try:
-            described = await ctx.target.describe_groups(groups)
+            replicas = await count_replicas(ctx.target, settings, services)
         except ClusterError:  # a slot that needs the target to act says so
             return
-        self.absent = frozenset(groups[name] for name, group in described.done.items() if not group.members)
+        self.absent = frozenset(name for name, count in replicas.items() if not count)

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from lockstep_cli.command_client import count_replicas
 from lockstep_cli.doctor import registry
 from lockstep_cli.doctor.bandwidth import judge_bandwidth
 from lockstep_cli.doctor.bandwidth_reader import BandwidthReader
@@ -13,6 +12,7 @@ from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
 from lockstep_cli.permission_reader import missing_rights
 from lockstep_config.credentials.permissions import source_grants, target_grants
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
 
 HEARTBEAT_SERVICE = "heartbeat"

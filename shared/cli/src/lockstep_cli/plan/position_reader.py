@@ -10,7 +10,7 @@ from lockstep_cli.takeover_io import flow_rows, read_offsets
 from lockstep_config import FlowSettings
 from lockstep_protocol.names import progress_topic, state_topic
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import Row, progress_by_partition
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import NotPermitted
 
@@ -30,7 +30,7 @@ async def read_positions(settings: FlowSettings, source: Admin, target: Admin, o
     rows: Mapping[str, Row] = {}
     if state_topic(settings.flow, settings.group_id) in on_target:
         rows = await flow_rows(settings)
-    progress = {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
+    progress = progress_by_partition(rows.values())
     own = OffsetLocation(
         "own", settings.control.offset_storage_topic, settings.control.progress_connector, "", watched=False
     )

@@ -3,9 +3,11 @@
 Everybody takes them from `state`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lockstep_protocol.metric import counted, counter, gauge
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.row import Row, row_kind
 
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
@@ -158,6 +160,11 @@ class PartitionProgress(Row):
         """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
         operator has set where the copy begins."""
         return self.located or bool(self.begins)
+
+
+def progress_by_partition(rows: Iterable[Row]) -> dict[TopicPartition, PartitionProgress]:
+    """The progress of each partition; rows of other kinds are passed over."""
+    return {(row.topic, row.partition): row for row in rows if isinstance(row, PartitionProgress)}
 
 
 @row_kind("runs", "topic", "partition", "chunk", owner=None)

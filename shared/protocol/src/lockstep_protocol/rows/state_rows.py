@@ -17,6 +17,7 @@ from lockstep_protocol.rows.data_plane_rows import (
     SlotStatus,
     Verification,
     VerifiedPartition,
+    progress_by_partition,
 )
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
@@ -48,6 +49,7 @@ __all__ = [
     "VerifiedPartition",
     "Wanted",
     "decode_row",
+    "progress_by_partition",
 ]
 
 
