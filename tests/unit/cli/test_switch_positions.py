@@ -14,14 +14,20 @@ from lockstep_cli.switch.switch_positions import (
     known_loss,
     last_heard,
     not_copied,
-    progress_rows,
     records_by_partition,
     switched_topics,
     topic_rows,
 )
 from lockstep_protocol.offset_runs import Run, encode_runs
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row, SwitchTopic
+from lockstep_protocol.rows.state_rows import (
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    Row,
+    SwitchTopic,
+    progress_by_partition,
+)
 from tests.support.takeover_rows import progress, rows_of, topic
 
 T0: TopicPartition = ("t", 0)
@@ -66,7 +72,7 @@ def test_switched_topics_never_have_heartbeats() -> None:
 
 def test_progress_rows_are_found_by_partition() -> None:
     first, second = progress(0), progress(3)
-    assert progress_rows(rows_of(topic(), first, second)) == {("t", 0): first, ("t", 3): second}
+    assert progress_by_partition(rows_of(topic(), first, second).values()) == {("t", 0): first, ("t", 3): second}
 
 
 # -- what is to be copied ---------------------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 """The two steps with which a failback begins: records that only one cluster has, and the way back."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S
+from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S, selected_topics
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
-from lockstep_cli.switch.switch_positions import diverged_records, not_copied, records_by_partition, switched_topics
+from lockstep_cli.switch.switch_positions import diverged_records, not_copied, records_by_partition
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, PAUSE, RESUME, STOP, Connector, Scope
 from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Switch
+from lockstep_protocol.rows.state_rows import Switch
 
 QUICK_S = 5.0
 """The copy back is up to date if what there was at one moment is copied within so many seconds."""
@@ -36,15 +36,14 @@ class ForwardFlow:
         ClusterError and StepFailed."""
         log = SwitchLog(self.settings)
         async with log.following():
-            topics = self._topics(log.rows)
+            topics = selected_topics(log, self._names)
             ends = await self._clusters.source_ends(topics)
             found = diverged_records(ends, log.rows, self._way_back.rows)
             if found:  # the rows of the way back may be older than the ends
                 await asyncio.sleep(WRITTEN_DOWN_S)
                 await self._way_back.catch_up_now()
                 found = diverged_records(ends, log.rows, self._way_back.rows)
-        names = {topic.source_topic for topic in topics}
-        return {where: count for where, count in found.items() if where[0] in names}
+        return found
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
@@ -64,7 +63,7 @@ class ForwardFlow:
     async def _copy(self, row: Switch, within_s: float) -> None:
         log = SwitchLog(self.settings)
         async with log.following():
-            topics = self._topics(log.rows)
+            topics = selected_topics(log, self._names)
             ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
             await self._clusters.command(RESUME)
             copied = await log.wait_until(lambda: not not_copied(ends, starts, log.rows), within_s)
@@ -78,18 +77,13 @@ class ForwardFlow:
         """Let the flow begin behind what its source has now. It has to be stopped."""
         log = SwitchLog(self.settings)
         async with log.following():
-            ends = await self._clusters.source_ends(self._topics(log.rows))
+            ends = await self._clusters.source_ends(selected_topics(log, self._names))
         source = self.settings.aliases.source
         entries = listing(
             OffsetChange({"cluster": source, "partition": number, "topic": topic}, ends[topic, number] - 1)
             for topic, number in found
         )
         await self._clusters.command(OFFSETS_ALTER, Scope.for_connector(Connector.SOURCE), **entries)
-
-    def _topics(self, rows: Mapping[str, Row]) -> list[MirroredTopic]:
-        policy = self.settings.policy
-        mirrored: Iterable[str] = [row.source_topic for row in rows.values() if isinstance(row, MirroredTopic)]
-        return switched_topics(rows, self._names, filter(policy.is_heartbeats_topic, mirrored))
 
 
 def undecided(settings: FlowSettings, found: Mapping[TopicPartition, int]) -> str:

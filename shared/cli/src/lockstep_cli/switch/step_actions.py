@@ -17,16 +17,24 @@ from lockstep_cli.switch.switch_positions import (
     known_loss,
     last_heard,
     not_copied,
-    progress_rows,
     records_by_partition,
     switched_topics,
     topic_rows,
     unknown_losses,
 )
+from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
-from lockstep_protocol.commands.command_vocabulary import FLOW, PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row, Switch, SwitchGroup
+from lockstep_protocol.rows.state_rows import (
+    GroupStatus,
+    MirroredTopic,
+    PartitionProgress,
+    Row,
+    Switch,
+    SwitchGroup,
+    progress_by_partition,
+)
 
 STILL_S = 1.0
 """The source's logs stand still if they end where they ended so long ago."""
@@ -53,12 +61,7 @@ class StepActions:
     @property
     def topics(self) -> list[MirroredTopic]:
         """The mirrored topics that the switch is about."""
-        row = self.log.switch
-        return self.topics_named(() if row is None else row.topics)
-
-    def topics_named(self, names: Sequence[str]) -> list[MirroredTopic]:
-        """The mirrored topics with these names on the source; without names all but heartbeats."""
-        return selected_topics(self.log, names)
+        return selected_topics(self.log, self._names)
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -70,9 +73,8 @@ class StepActions:
         elif row.drill:
             ends = await self.clusters.source_ends(topics)
         else:
-            await self._known_ends(time.monotonic() + self._within_s)
+            ends = await self._still_ends()
             topics = self.topics
-            ends = await self._still_ends(topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
         return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}"
 
@@ -89,12 +91,18 @@ class StepActions:
                 await asyncio.sleep(STILL_S)
 
     @property
+    def _partitions(self) -> dict[TopicPartition, PartitionProgress]:
+        return progress_by_partition(self.log.rows.values())
+
+    @property
     def _names(self) -> tuple[str, ...]:
         return () if self.log.switch is None else self.log.switch.topics
 
-    async def _still_ends(self, topics: Sequence[MirroredTopic]) -> dict[TopicPartition, int]:
+    async def _still_ends(self) -> dict[TopicPartition, int]:
+        """Where the source's logs end, once they stand still and no transaction is open that the flow waits for."""
         deadline = time.monotonic() + self._within_s
-        before = await self.clusters.source_ends(topics)
+        before = await self._known_ends(deadline)
+        topics = self.topics
         while True:
             await asyncio.sleep(STILL_S)
             ends = await self.clusters.source_ends(topics)
@@ -129,7 +137,7 @@ class StepActions:
         progress.done, progress.total = 0, total
 
         def is_over() -> bool:
-            halted = [row for row in progress_rows(self.log.rows).values() if row.phase == "halted"]
+            halted = [row for row in self._partitions.values() if row.phase == "halted"]
             for one in halted:
                 if one.topic in names and ends.get((one.topic, one.partition), 0) > one.upstream + 1:
                     raise StepFailed(f"{one.topic}-{one.partition} is halted: {one.reason or one.case}")
@@ -145,7 +153,7 @@ class StepActions:
 
     async def _require_readable(self, topics: Sequence[MirroredTopic]) -> None:
         """What the rows say is copied has to be in the target's logs."""
-        ends, progress = await self.clusters.target_ends(topics), progress_rows(self.log.rows)
+        ends, progress = await self.clusters.target_ends(topics), self._partitions
         for topic in topics:
             for number in range(topic.partitions):
                 row, end = progress.get((topic.source_topic, number)), ends.get((topic.target_topic, number))
@@ -186,7 +194,7 @@ class StepActions:
             await self.clusters.command(STOP, Scope.for_connector(Connector.SOURCE))
             await self._wait_drained()
         losses = known_loss(self.log.rows, topics)
-        ends = {where: one.source_end for where, one in progress_rows(self.log.rows).items() if one.source_end >= 0}
+        ends = {where: one.source_end for where, one in self._partitions.items() if one.source_end >= 0}
         target_ends = await self.clusters.target_ends(topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
         lost = sum(count_losses(losses).values())
@@ -306,12 +314,11 @@ class StepActions:
 
     async def _pause(self, topics: Sequence[MirroredTopic]) -> None:
         """Pause the topics, and wait until nothing of them moves."""
-        scopes = [Scope(ScopeKind.TOPIC, topic.source_topic) for topic in topics]
-        await asyncio.gather(*(self.clusters.command(PAUSE, scope) for scope in scopes))
         names = {topic.source_topic for topic in topics}
+        await self.clusters.command_each(PAUSE, [Scope(ScopeKind.TOPIC, name) for name in sorted(names)])
 
         def are_paused() -> bool:
-            mine = [one for where, one in progress_rows(self.log.rows).items() if where[0] in names]
+            mine = [one for where, one in self._partitions.items() if where[0] in names]
             return all(one.phase in ("paused", "stopped", "halted") for one in mine)
 
         if not await self.log.wait_until(are_paused, self._within_s):
@@ -327,12 +334,7 @@ class StepActions:
 
     async def resume(self, row: Switch) -> str:
         """Let the flow, or its topics, go on."""
-        if row.topics:
-            await asyncio.gather(
-                *(self.clusters.command(RESUME, Scope(ScopeKind.TOPIC, topic.source_topic)) for topic in self.topics)
-            )
-        else:
-            await self.clusters.command(RESUME, FLOW)
+        await self.clusters.command_each(RESUME, switch_scopes(row))
         return f"{self.log.settings.flow} runs again"
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from lockstep_cli.clusters import source_client, target_client
-from lockstep_cli.command_client import ask, count_replicas
+from lockstep_cli.command_client import ask
 from lockstep_cli.command_request import CommandReply, CommandRequest, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import not_drained
-from lockstep_cli.migration import MigrationState
-from lockstep_cli.offset_location import OffsetLocation
+from lockstep_cli.migration import FlowState
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.switch.group_positions import GroupAtSource
 from lockstep_config import FlowSettings
@@ -18,6 +17,7 @@ from lockstep_protocol.commands.command_vocabulary import FLOW, SYNC_GROUPS, Sco
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
 
 PROBED_WITHIN_S = 3.0
@@ -47,6 +47,10 @@ class SwitchClusters:
         """Ask the flow's services, and wait for their answers. Raises StepFailed with what they answered."""
         await self._ask([command_request(self.settings, verb, scope, arguments)])
 
+    async def command_each(self, verb: str, scopes: Iterable[Scope]) -> None:
+        """Ask about several scopes at the same time. Raises as `command`."""
+        await self._ask([command_request(self.settings, verb, scope) for scope in scopes])
+
     async def sync_groups(self, *, source: bool, rewind: bool) -> None:
         """Have every group translated and moved now: each share of the work by the replica that has it. Raises
         StepFailed."""
@@ -66,15 +70,8 @@ class SwitchClusters:
     async def still_copies(self, rows: Mapping[str, Row]) -> str:
         """Why the data plane, which is to stop, has not drained yet, as a sentence; "" once it has."""
         replicas = await count_replicas(self.target, self.settings, [DATA_PLANE])
-        state = MigrationState(
-            flow=self.settings.flow,
-            cluster=self.settings.aliases.source,
-            place=OffsetLocation("own", "", "", "", watched=False),
-            rows=rows,
-            states=self.settings.states,
-            replicas=replicas.get(DATA_PLANE, 0),
-        )
-        return not_drained(state)
+        count = replicas.get(DATA_PLANE, 0)
+        return not_drained(FlowState(flow=self.settings.flow, rows=rows, states=self.settings.states, replicas=count))
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from lockstep_cli.formatting import count_text
+from lockstep_cli.migration import shorten
 from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row, SwitchTopic
+from lockstep_protocol.rows.state_rows import (
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    Row,
+    SwitchTopic,
+    progress_by_partition,
+)
 
 NAMED = 3
 """Partitions that a sentence names; of more it says how many."""
@@ -39,11 +48,6 @@ def switched_topics(rows: Mapping[str, Row], names: Sequence[str], heartbeats: I
     ]
 
 
-def progress_rows(rows: Mapping[str, Row]) -> dict[TopicPartition, PartitionProgress]:
-    """The progress of each partition."""
-    return {(row.topic, row.partition): row for row in rows.values() if isinstance(row, PartitionProgress)}
-
-
 def _present_row(rows: Mapping[str, Row], where: TopicPartition) -> PartitionProgress | None:
     """The progress of a partition, if it is about the topics that there are now."""
     topic = rows.get(MirroredTopic(source_topic=where[0], target_topic="").key())
@@ -69,7 +73,7 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     """What the source was known to have and the target has not, by the newest rows, the most first. Of a partition
     whose copy has not begun, or halted without knowing what the target holds, the number is unknown."""
     found = []
-    progress = progress_rows(rows)
+    progress = progress_by_partition(rows.values())
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
@@ -89,7 +93,8 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
 def last_heard(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> str:
     """When a slot last wrote down where the source's logs end, RFC 3339 in UTC; "" where none ever did."""
     names = {topic.source_topic for topic in topics}
-    newest = max((row.at_ms for where, row in progress_rows(rows).items() if where[0] in names), default=0)
+    progress = progress_by_partition(rows.values()).values()
+    newest = max((row.at_ms for row in progress if row.topic in names), default=0)
     return datetime.fromtimestamp(newest / 1000, UTC).isoformat(timespec="seconds") if newest else ""
 
 
@@ -103,8 +108,7 @@ def unknown_losses(losses: Iterable[PartitionLoss]) -> str:
     unknown = [f"{topic}-{number}" for (topic, number) in (one.where for one in losses if one.records < 0)]
     if not unknown:
         return ""
-    more = f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else ""
-    return f"how many records of {', '.join(unknown[:NAMED])}{more} are lost is not known: they were never copied"
+    return f"how many records of {shorten(unknown, NAMED)} are lost is not known: they were never copied"
 
 
 def diverged_records(
@@ -136,7 +140,7 @@ def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[i
             chunks[row.topic, row.partition].append(row)
     return {
         where: [(run.downstream, run.downstream_end) for run in RunMap.build(row, chunks.get(where, ())).records]
-        for where, row in progress_rows(rows).items()
+        for where, row in progress_by_partition(rows.values()).items()
     }
 
 
@@ -149,7 +153,7 @@ def topic_rows(
     lost: Iterable[PartitionLoss] = (),
 ) -> list[SwitchTopic]:
     """A row for each topic, with what is known of its partitions."""
-    progress, losses = progress_rows(rows), {one.where: one for one in lost}
+    progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
     found = []
     for topic in topics:
         name, numbers = topic.source_topic, range(topic.partitions)
@@ -183,7 +187,5 @@ def known_ends(rows: Mapping[str, Row], switch: str) -> dict[TopicPartition, int
 def records_by_partition(counts: Mapping[TopicPartition, int]) -> str:
     """`12 records: orders-3 (10), orders-1 (2)`; of many the largest."""
     largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    named = ", ".join(f"{topic}-{number} ({count:,})" for (topic, number), count in largest[:NAMED])
-    more = f" and {len(largest) - NAMED:,} more" if len(largest) > NAMED else ""
-    total = sum(counts.values())
-    return f"{total:,} {'record' if total == 1 else 'records'}: {named}{more}"
+    named = shorten([f"{topic}-{number} ({count:,})" for (topic, number), count in largest], NAMED)
+    return f"{count_text(sum(counts.values()), 'record')}: {named}"

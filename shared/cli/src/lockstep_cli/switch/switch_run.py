@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lockstep_cli.command_client import count_replicas
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.report import Report
 from lockstep_cli.report_builder import build_report
@@ -39,6 +38,7 @@ from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError

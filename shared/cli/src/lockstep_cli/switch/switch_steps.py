@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from lockstep_protocol.commands.command_vocabulary import FLOW, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import Switch
 
 
@@ -111,6 +112,12 @@ def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -
 
     states = map(after, step_states(row))
     return replace(row, steps=tuple((str(s.step), s.state, s.began_ms, s.ended_ms, s.text) for s in states))
+
+
+def switch_scopes(row: Switch) -> list[Scope]:
+    """What is stopped and started: the topics of the switch, or the whole flow. Clients write to topics of the same
+    name on the other cluster, so this is so for both flows."""
+    return [Scope(ScopeKind.TOPIC, topic) for topic in row.topics] or [FLOW]
 
 
 def has_begun(row: Switch, *steps: Step) -> bool:

@@ -23,12 +23,13 @@ from lockstep_cli.switch.switch_steps import (
     lasting_effects,
     next_step,
     steps_to_undo,
+    switch_scopes,
     with_step,
 )
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Scope, ScopeKind
+from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
@@ -139,24 +140,16 @@ class Switcher:
         if step is not Step.REVERSE:
             return await self._actions.resume(row)
         assert self._opposite is not None
-        clusters = SwitchClusters(self._opposite, self._within_s)
-        for scope in self._opposite_scopes(row):
-            rests = STOP if scope is None and row.opposite_was == "stopped" else PAUSE
-            await clusters.command(rests, *(() if scope is None else (scope,)))
+        rests = STOP if row.opposite_was == "stopped" and not row.topics else PAUSE
+        await SwitchClusters(self._opposite, self._within_s).command_each(rests, switch_scopes(row))
         return f"{self._opposite.flow} is {row.opposite_was} again"
 
     async def _reverse(self, row: Switch) -> str:
         assert self._opposite is not None
         if row.opposite_was == "running" and not row.topics:
             return f"{self._opposite.flow} runs already"
-        clusters = SwitchClusters(self._opposite, self._within_s)
-        for scope in self._opposite_scopes(row):
-            await clusters.command(RESUME, *(() if scope is None else (scope,)))
+        await SwitchClusters(self._opposite, self._within_s).command_each(RESUME, switch_scopes(row))
         return f"{self._opposite.flow} runs"
-
-    def _opposite_scopes(self, row: Switch) -> list[Scope | None]:
-        """Clients write to topics of the same name on the other cluster. None: the whole flow."""
-        return [Scope(ScopeKind.TOPIC, topic) for topic in row.topics] if row.topics else [None]
 
     async def _hook(self, step: Step, row: Switch, result: str) -> str:
         flow, hooks = self._settings.flow, self._settings.switch
