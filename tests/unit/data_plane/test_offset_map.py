@@ -1,6 +1,6 @@
 """Which record is where, by the offset runs: exact or not known."""
 
-from lockstep_data_plane.verify.finding import NotComparedReason
+from lockstep_data_plane.verify.difference import NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_protocol.offset_runs import Run
 

@@ -9,7 +9,7 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.verify.batch_comparison import Depth
-from lockstep_data_plane.verify.finding import NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_data_plane.verify.record_alignment import TargetRules

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 
-from lockstep_data_plane.verify.finding import NotComparedReason
+from lockstep_data_plane.verify.difference import NotComparedReason
 from lockstep_protocol.offset_runs import Run
 
 

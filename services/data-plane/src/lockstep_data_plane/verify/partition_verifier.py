@@ -9,7 +9,7 @@ from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty
-from lockstep_data_plane.verify.finding import Difference, DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import Difference, DifferenceKind, NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.record_alignment import AHEAD, Findings, RecordAlignment, TargetRules, as_aligned
 

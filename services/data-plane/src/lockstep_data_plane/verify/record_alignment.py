@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.verify.finding import Content, Difference, DifferenceKind, NotComparedReason, changed_parts
+from lockstep_data_plane.verify.difference import Content, Difference, DifferenceKind, NotComparedReason, changed_parts
 from lockstep_data_plane.verify.offset_map import OffsetMap
 
 AHEAD = 256

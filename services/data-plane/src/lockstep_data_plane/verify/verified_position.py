@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lockstep_data_plane.verify.batch_comparison import Depth
-from lockstep_data_plane.verify.finding import DifferenceKind, NotCompared, NotComparedReason
+from lockstep_data_plane.verify.difference import DifferenceKind, NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
