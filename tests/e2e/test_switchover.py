@@ -6,31 +6,18 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.rows.state_rows import GroupStatus
-from tests.support.broker import Broker, started
+from tests.support.broker import Broker
 from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene
+from tests.support.switch_scene import WITHIN, SwitchScene, two_brokers
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture
 def brokers() -> Iterator[tuple[Broker, Broker]]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
-
-
-def more(scene: SwitchScene, records: int = 300) -> None:
-    """The application goes on where it is: it writes and reads so many more."""
-    written, read = len(scene.app.written) + records, sum(scene.app.read.values()) + records
-    wait_until(
-        lambda: len(scene.app.written) >= written and sum(scene.app.read.values()) >= read,
-        within=WITHIN,
-        every=0.1,
-        what="the application goes on",
-    )
-    scene.app.check()
+    with two_brokers() as brokers:
+        yield brokers
 
 
 def nothing_lost_or_doubled(scene: SwitchScene) -> None:
@@ -44,19 +31,19 @@ def test_applications_switch_three_times_and_lose_nothing(
 ) -> None:
     scene = SwitchScene(tmp_path, *brokers, identity=identity)
     with scene.running():
-        more(scene)
+        scene.go_on()
         there = scene.switch("switchover")
         assert (there["phase"], there["lost"], there["late"]) == ("done", 0, 0), there
         assert scene.hooks() == ["before", "fence", "redirect", "after"]
         assert [group["state"] for group in there["groups"]] == ["exact"], there["groups"]
-        more(scene)
+        scene.go_on()
         scene.wait_followed(scene.flow_back)
         back = scene.switch("failback", "--force")
         assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
-        more(scene)
+        scene.go_on()
         again = scene.switch("switchover", "--force")
         assert again["phase"] == "done", again
-        more(scene)
+        scene.go_on()
         nothing_lost_or_doubled(scene)
 
 
@@ -68,7 +55,7 @@ def test_second_switch_within_ten_minutes_is_refused(tmp_path: Path, brokers: tu
         assert scene.last() is None, "a look changes nothing"
         drill = scene.switch("switchover", "--drill")
         assert (drill["phase"], drill["drill"], scene.hooks()) == ("done", True, [])
-        more(scene)
+        scene.go_on()
         assert scene.switch("switchover")["phase"] == "done"
         refused = scene.switch("failback", code=1)
         assert "a second one within ten minutes is refused without --force" in refused["said"]
@@ -94,7 +81,7 @@ def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, 
     moved, other = scene.topics
     copy, group = f"{scene.there.source}.{moved}", f"{scene.mark}-reports"
     with scene.running():
-        more(scene)
+        scene.go_on()
         commit_offset(a, group, moved, 0, 40)
         wait_until(lambda: committed_offset(b, group, copy, 0) == 40, within=WITHIN, what="the group is moved")
         commit_offset(a, group, moved, 0, 10)

@@ -15,7 +15,7 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce, u
 from tests.support.commands import lockstep
 from tests.support.control import last_row, read_so_far, source_offsets
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import two_cluster_file
+from tests.support.services import one_flow_file
 from tests.support.wire import join_as_connect, leave_group
 
 Offsets = dict[tuple[str, int], int]
@@ -101,13 +101,12 @@ def numbered(counts: tuple[int, ...]) -> list[Record]:
 def migration(tmp_path: Path, pair: Pair) -> Migration:
     mark = unique_name("m")
     flow = Flow(f"s{mark}", f"t{mark}")
-    file = two_cluster_file(
+    file = one_flow_file(
         tmp_path,
-        (flow.source, pair.a.bootstrap),
-        (flow.target, pair.b.bootstrap),
-        f"{flow}.enabled = true",
-        f"{flow}.topics = {mark}-.*",
-        "offset-syncs.topic.replication.factor = 1",
+        flow,
+        mark,
+        pair.a.bootstrap,
+        pair.b.bootstrap,
         "offset.storage.partitions = 3",
         "emit.checkpoints.enabled = false",
         "emit.heartbeats.enabled = false",

@@ -10,17 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, step_states
-from tests.support.broker import Broker, started
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene
+from tests.support.switch_scene import WITHIN, SwitchScene, two_brokers
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SwitchScene]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b), SwitchScene(tmp_path_factory.mktemp("switch"), a, b).running() as scene:
+    with two_brokers() as (a, b), SwitchScene(tmp_path_factory.mktemp("switch"), a, b).running() as scene:
         yield scene
 
 
@@ -29,7 +27,7 @@ def scene(moving: SwitchScene) -> Iterator[SwitchScene]:
     """The application works on A, and nothing was read twice; afterwards it is brought back there."""
     moving.calls.clear()
     yield moving
-    more(moving)
+    moving.go_on()
     if moving.is_on(moving.there.target):
         moving.wait_followed(moving.flow_back)
         assert moving.switch("failback", "--force")["phase"] == "done"
@@ -65,13 +63,6 @@ def killed_in(scene: SwitchScene, command: Begun, step: Step, *states: str) -> N
         command.kill()
 
 
-def more(scene: SwitchScene, records: int = 200) -> None:
-    """The application goes on where it is."""
-    read = sum(scene.app.read.values()) + records
-    wait_until(lambda: sum(scene.app.read.values()) >= read, within=WITHIN, every=0.1, what="the application reads")
-    scene.app.check()
-
-
 def nothing_is_lost(scene: SwitchScene) -> None:
     """What was written is read, each record once."""
     written = set(scene.app.written)
@@ -81,20 +72,20 @@ def nothing_is_lost(scene: SwitchScene) -> None:
 
 def test_command_killed_after_each_step_goes_on(scene: SwitchScene) -> None:
     steps = (Step.BEFORE, Step.FENCE, Step.ENDS, Step.DRAIN, Step.GROUPS, Step.STOP, Step.REVERSE, Step.REDIRECT)
-    more(scene)
+    scene.go_on()
     arguments: tuple[str, ...] = ()
     for step in steps:
         killed_in(scene, Begun(scene, "switchover", *arguments, *([] if arguments else ["--force"])), step, DONE)
         arguments = ("--continue",)
     done = scene.switch("switchover", "--continue")  # which may have ended already
     assert (done["phase"], done["lost"], done["late"]) == ("done", 0, 0), done
-    more(scene)
+    scene.go_on()
     nothing_is_lost(scene)
 
 
 @pytest.mark.parametrize("step", [Step.FENCE, Step.GROUPS, Step.STOP])
 def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: Step) -> None:
-    more(scene)
+    scene.go_on()
     killed_in(scene, Begun(scene, "switchover", "--force"), step, RUNNING, DONE)
     if "redirect" in scene.hooks():
         assert scene.switch("switchover", "--continue")["phase"] == "done", "it was too late"
@@ -103,7 +94,7 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
         assert aborted["phase"] == "aborted", aborted
         assert scene.hooks()[-1] == "after"
         scene.wait_followed(scene.flow_there)
-    more(scene)
+    scene.go_on()
     nothing_is_lost(scene)
 
 
@@ -117,21 +108,21 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
     ],
 )
 def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene, step: Step, service: str) -> None:
-    more(scene)
+    scene.go_on()
     command = Begun(scene, "switchover", "--force", "--timeout", "60")
     wait_for_step(scene, command, step, RUNNING, DONE)
     os.kill(scene.run.service_pid(service), signal.SIGKILL)
     said, _ = command.communicate(timeout=200)
     if command.returncode:
         assert scene.switch("switchover", "--continue")["phase"] == "done", said
-    more(scene)
+    scene.go_on()
     nothing_is_lost(scene)
 
 
 def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
     scene: SwitchScene,
 ) -> None:
-    more(scene)
+    scene.go_on()
     command = Begun(scene, "switchover", "--force", "--timeout", "60")
     wait_for_step(scene, command, Step.ENDS, RUNNING, DONE)
     scene.b.suspend()
@@ -140,12 +131,12 @@ def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
     said, _ = command.communicate(timeout=200)
     if command.returncode:
         assert scene.switch("switchover", "--continue")["phase"] == "done", said
-    more(scene)
+    scene.go_on()
     nothing_is_lost(scene)
 
 
 def test_second_command_continues_a_switch_and_the_first_one_ends(scene: SwitchScene) -> None:
-    more(scene)
+    scene.go_on()
     first = Begun(scene, "switchover", "--force")
     wait_for_step(scene, first, Step.ENDS, RUNNING, DONE)
     second = scene.switch("switchover", "--continue")
@@ -153,5 +144,5 @@ def test_second_command_continues_a_switch_and_the_first_one_ends(scene: SwitchS
     assert second["phase"] == "done"
     assert first.returncode == 1, said
     assert "another command continues this switchover" in said
-    more(scene)
+    scene.go_on()
     nothing_is_lost(scene)

@@ -33,11 +33,10 @@ from tests.support.guarded import USERS, login
 from tests.support.json_schema import faults
 from tests.support.ports import free_port
 from tests.support.runs import LockstepRun
-from tests.support.services import two_cluster_file
+from tests.support.services import one_flow_file, two_cluster_file
 from tests.support.wire import join_as_connect, leave_group
 
 FACTORS = (
-    "offset-syncs.topic.replication.factor = 1",
     "checkpoints.topic.replication.factor = 1",
     "lockstep.control.replication.factor = 1",
     "offset.storage.partitions = 3",
@@ -112,12 +111,12 @@ def only_partition(flow: dict[str, Any]) -> dict[str, Any]:
 def planned(tmp_path: Path, pair: GuardedPair) -> Planned:
     mark = unique_name("p")
     flow = Flow(f"s{mark}", f"t{mark}")
-    file = two_cluster_file(
+    file = one_flow_file(
         tmp_path,
-        (flow.source, pair.a.bootstrap),
-        (flow.target, pair.b.bootstrap),
-        f"{flow}.enabled = true",
-        f"{flow}.topics = {mark}-.*",
+        flow,
+        mark,
+        pair.a.bootstrap,
+        pair.b.bootstrap,
         f"groups = {mark}-.*",
         "sync.topic.acls.enabled = false",
         *FACTORS,
@@ -245,6 +244,7 @@ def test_heartbeats_are_planned_before_their_topic_is_there(planned: Planned, tm
         f"{away}.enabled = true",
         f"{back}.enabled = true",
         f"topics = {planned.mark}-.*",
+        "offset-syncs.topic.replication.factor = 1",
         *FACTORS,
         "heartbeats.topic.replication.factor = 1",
     )
@@ -355,15 +355,7 @@ def test_too_few_brokers_are_found(planned: Planned) -> None:
 
 def test_one_cluster_under_two_aliases_is_found(planned: Planned, tmp_path: Path) -> None:
     flow = planned.flow
-    file = two_cluster_file(
-        tmp_path,
-        (flow.source, planned.source),
-        (flow.target, planned.source),
-        f"{flow}.enabled = true",
-        f"{flow}.topics = {planned.mark}-.*",
-        *FACTORS,
-        *QUIET,
-    )
+    file = one_flow_file(tmp_path, flow, planned.mark, planned.source, planned.source, *FACTORS, *QUIET)
     found = Planned(flow, file, planned.mark, planned.source, planned.source).only(code=1)
     assert "LS002" in hazards(found)
 

@@ -14,7 +14,7 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.conftest import Pair
 from tests.support.clusters import Record, admin, create_topic, produce, read_topic, unique_name
 from tests.support.commands import lockstep
-from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.services import ServiceProcess, one_flow_file
 
 NEVER_RUN = "the flow has never run"
 ALTER = ("--topic", "nosuch", "--partition", "0", "--offset", "3")
@@ -53,14 +53,13 @@ class UnhappyFlow:
 def unhappy(tmp_path: Path, pair: Pair) -> UnhappyFlow:
     mark = unique_name("u")
     flow = Flow(f"s{mark}", f"t{mark}")
-    file = two_cluster_file(
+    file = one_flow_file(
         tmp_path,
-        (flow.source, pair.a.bootstrap),
-        (flow.target, pair.b.bootstrap),
-        f"{flow}.enabled = true",
-        f"{flow}.topics = {mark}-.*",
+        flow,
+        mark,
+        pair.a.bootstrap,
+        pair.b.bootstrap,
         "emit.heartbeats.enabled = false",
-        "offset-syncs.topic.replication.factor = 1",
         "checkpoints.topic.replication.factor = 1",
         "lockstep.control.replication.factor = 1",
     )

@@ -24,7 +24,7 @@ from tests.support.clusters import Isolation, Record, end_offsets, produce, read
 from tests.support.control import read_so_far, source_offsets
 from tests.support.eventually import wait_until
 from tests.support.processes import show, starting
-from tests.support.services import ServiceProcess, two_cluster_file
+from tests.support.services import ServiceProcess, one_flow_file
 from tests.support.topic_comparison import Comparison, compare
 
 SOURCE_CONNECTOR = "connector:MirrorSourceConnector"
@@ -209,16 +209,7 @@ class Mirror:
         """A mirror of one flow for the topics that begin with `mark`, which also names its aliases. `source` and
         `target`: the address for tests and the address for the services (a proxy's, perhaps)."""
         flow = Flow(f"s{mark}", f"t{mark}")
-        file = two_cluster_file(
-            folder,
-            (flow.source, source[1]),
-            (flow.target, target[1]),
-            f"{flow}.enabled = true",
-            f"{flow}.topics = {mark}-.*",
-            f"{flow}.tasks.max = {slots}",
-            "offset-syncs.topic.replication.factor = 1",
-            *lines,
-        )
+        file = one_flow_file(folder, flow, mark, source[1], target[1], f"{flow}.tasks.max = {slots}", *lines)
         return cls(file, [MirroredFlow(flow, source[0], target[0])])
 
     @classmethod

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lockstep_protocol.names import Flow
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.processes import end, kill, spawn
 
@@ -160,6 +161,12 @@ def two_cluster_file(folder: Path, a: tuple[str, str], b: tuple[str, str], *line
     ]
     path.write_text("\n".join(text) + "\n")
     return path
+
+
+def one_flow_file(folder: Path, flow: Flow, mark: str, source: str, target: str, *lines: str) -> Path:
+    """`two_cluster_file` of one flow, which copies the topics that begin with `mark`. `source`, `target`: addresses."""
+    enabled = (f"{flow}.enabled = true", f"{flow}.topics = {mark}-.*", "offset-syncs.topic.replication.factor = 1")
+    return two_cluster_file(folder, (flow.source, source), (flow.target, target), *enabled, *lines)
 
 
 def _line(text: str) -> dict[str, Any]:
