@@ -17,7 +17,9 @@ from tests.unit.cli.test_helps import commands
 TOGETHER = 4
 WITHIN_S = 120.0
 
-FLOWS = ("status", "watch", "probe", "doctor", "plan", "takeover", "handback")
+SWITCHES = ("switchover", "failover", "failback")
+VERIFICATION = ("verify run", "verify report", "verify show")
+FLOWS = ("status", "watch", "probe", "doctor", "plan", "takeover", "handback", *SWITCHES, *VERIFICATION)
 VERBS = ("pause", "resume", "stop", "restart", "refresh")
 OFFSETS = ("offsets list", "offsets alter", "offsets reset")
 OTHERS = ("run", "config check", "config show", "config convert")
@@ -26,12 +28,15 @@ MORE: Mapping[str, tuple[str, ...]] = {
     "takeover": ("--yes",),
     "handback": ("--yes",),
     "plan": ("-o", "plan.json"),
+    "switchover": ("--dry-run",),
+    "failover": ("--yes",),
+    "failback": ("--status",),
+    "verify show": ("orders-3", "120"),
 }
 """What a command needs beside FILE."""
 
 WITHOUT_FILE = {"completion", "legacy", "rack"}
-ELSEWHERE = ("verify ", "switchover", "failover", "failback")
-"""They have tests of their own."""
+WITHOUT_TIMEOUT = {"watch", "verify report", "verify show"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class UnhappyCase:
 
 
 def _gone(command: str, code: int = 3) -> UnhappyCase:
-    timeout = () if command == "watch" else ("--timeout", "1")
+    timeout = () if command in WITHOUT_TIMEOUT else ("--timeout", "1")
     return UnhappyCase(command, ("gone.properties", *MORE.get(command, ()), *timeout), code, "cannot be reached")
 
 
@@ -67,6 +72,14 @@ CASES = (
     UnhappyCase("config show", ("gone.properties", "A->X"), 2, "runs no flow A->X"),
     *(UnhappyCase(one, ("gone.properties", "topics:orders"), 2, "topics:orders") for one in VERBS),
     *(_gone(one) for one in (*VERBS, *OFFSETS, "status", "watch", "plan", "takeover", "handback")),
+    *(_gone(one) for one in ("switchover", "failover", *VERIFICATION)),
+    UnhappyCase("failback", ("gone.properties", "--yes"), 2, "has no flow B->A that copies back"),
+    UnhappyCase("switchover", ("gone.properties",), 2, "nothing was done: say --yes"),
+    UnhappyCase("switchover", ("gone.properties", "--continue", "--abort"), 2, "exclude each other"),
+    UnhappyCase("switchover", ("gone.properties", "--yes", "--cutoff", "soon"), 2, "--cutoff soon"),
+    UnhappyCase("failover", ("gone.properties", "--yes", "--cutoff", "now"), 2, "--cutoff needs the source"),
+    UnhappyCase("verify run", ("gone.properties", "--follow"), 2, "set it for A->B"),
+    UnhappyCase("verify show", ("gone.properties", "orders", "3"), 2, "'orders' names no partition"),
     _gone("probe", code=1),
     UnhappyCase("handback", ("gone.properties", "--yes", "--stop", "--timeout", "1"), 3, "cannot be reached"),
     UnhappyCase("run", ("gone.properties", "--plan", "none.json"), 2, "none.json cannot be read: No such file"),
@@ -133,7 +146,7 @@ def test_unhappy_input_ends_with_a_sentence_and_changes_nothing(case: UnhappyCas
 
 
 def test_every_command_has_its_unhappy_cases() -> None:
-    every = {path for path, _ in commands(main) if not path.startswith(ELSEWHERE)}
+    every = {path for path, _ in commands(main)}
     assert every == {case.command for case in CASES} | WITHOUT_FILE
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,30 +174,8 @@ async def _read_members(target: "Admin", rows: "Mapping[str, Row]") -> dict[str,
 async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
     ClusterError and NewerVersion. A target that does not answer is not waited for."""
-    from lockstep_cli.clusters import target_client
-    from lockstep_protocol.names import state_topic
-    from lockstep_protocol.rows.row import NewerVersion
-    from lockstep_protocol.rows.state_rows import MalformedRow
-    from lockstep_runtime.kafka.topic_follower import target_follower
-    from lockstep_runtime.kafka.topic_reader import Record
-    from lockstep_runtime.state.state_fold import StateFold
+    from lockstep_cli.state_topic_rows import StateTopicRows
 
-    fold = StateFold()
-    unreadable: dict[bytes, str] = {}
-
-    def apply(records: Sequence[Record]) -> None:
-        for record in records:
-            try:
-                fold.fold(record.offset, record.key, record.value)
-            except MalformedRow as exc:
-                unreadable[record.key or b""] = str(exc)
-            else:
-                unreadable.pop(record.key or b"", None)
-
-    topic = state_topic(settings.flow, settings.group_id)
-    await target_client(settings).probe()
-    try:
-        await target_follower(settings, "status", topic, apply, partitions=[0]).replay()
-    except NewerVersion as exc:
-        raise exc.within(f"topic {topic} on cluster {settings.flow.target}") from exc
-    return fold.rows, list(unreadable.values())
+    rows = StateTopicRows(settings, "status")
+    await rows.replay()
+    return rows.by_key, list(rows.unreadable.values())

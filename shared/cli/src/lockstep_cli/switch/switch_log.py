@@ -7,19 +7,17 @@ doing more.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from lockstep_cli.clusters import target_client
 from lockstep_cli.command_client import producing
+from lockstep_cli.state_topic_rows import StateTopicRows
 from lockstep_config import FlowSettings
-from lockstep_protocol.names import state_topic
-from lockstep_protocol.rows.state_rows import MalformedRow, Row, Switch
+from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
-from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
-from lockstep_runtime.kafka.topic_reader import Record
-from lockstep_runtime.state.state_fold import StateFold
+from lockstep_runtime.kafka.topic_follower import TopicFollower
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
@@ -36,21 +34,24 @@ class SwitchLog:
     def __init__(self, settings: FlowSettings) -> None:
         self.settings = settings
         self.operator = uuid.uuid4().hex
-        self._fold = StateFold()
         self._came = asyncio.Event()
+        self._rows = StateTopicRows(settings, "switch", self._on_record)
         self._follower: TopicFollower
         self._topic: ControlTopicLog
         self._switch: Switch | None = None
         self._claims: set[str] = set()
         """Commands that have written the row: the first row of each claims the switch."""
         self._holder = ""
-        self.unreadable: dict[bytes, str] = {}
-        """Sentences about records that are no rows, by key."""
 
     @property
     def rows(self) -> Mapping[str, Row]:
         """The rows of the flow that count, as far as they have come."""
-        return self._fold.rows
+        return self._rows.by_key
+
+    @property
+    def unreadable(self) -> Collection[str]:
+        """Sentences about records that are no rows."""
+        return self._rows.unreadable.values()
 
     @property
     def switch(self) -> Switch | None:
@@ -59,14 +60,10 @@ class SwitchLog:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator["SwitchLog"]:
-        """Read the topic to its end, and go on reading. Raises TopicMissing where the flow has never run, ClusterError
-        and NewerVersion."""
-        topic = state_topic(self.settings.flow, self.settings.group_id)
-        follower = target_follower(self.settings, "switch", topic, self._apply, partitions=[0])
-        async with follower, producing(self.settings, APPENDED_WITHIN_S) as producer:
+        """Read the topic to its end, and go on reading. Raises as `StateTopicRows.following`."""
+        async with self._rows.following() as follower, producing(self.settings, APPENDED_WITHIN_S) as producer:
             self._follower = follower
-            self._topic = ControlTopicLog(producer, topic)
-            await follower.caught_up()
+            self._topic = ControlTopicLog(producer, self._rows.topic)
             yield self
 
     async def append(self, *rows: Row) -> None:
@@ -79,13 +76,13 @@ class SwitchLog:
 
     async def catch_up(self, offset: int) -> None:
         """Return once the record at this offset was read. Raises ClusterError if it does not come."""
-        if not await self.wait_until(lambda: self._fold.position >= offset, APPENDED_WITHIN_S):
+        if not await self.wait_until(lambda: self._rows.fold.position >= offset, APPENDED_WITHIN_S):
             alias = self.settings.flow.target
             raise ClusterError(alias, f"{alias}: the state topic cannot be read up to offset {offset}")
 
     async def catch_up_now(self) -> None:
         """Return once everything was read that is in the topic now. Raises ClusterError."""
-        topic = state_topic(self.settings.flow, self.settings.group_id)
+        topic = self._rows.topic
         ends = await target_client(self.settings).end_offsets([(topic, 0)])
         if (topic, 0) not in ends:
             raise ClusterError(self.settings.flow.target, f"topic {topic} does not say where it ends")
@@ -127,16 +124,9 @@ class SwitchLog:
         finally:
             ended.cancel()
 
-    def _apply(self, records: Sequence[Record]) -> None:
-        for record in records:
-            try:
-                self._fold.fold(record.offset, record.key, record.value)
-            except MalformedRow as exc:
-                self.unreadable[record.key or b""] = str(exc)
-            else:
-                self.unreadable.pop(record.key or b"", None)
-                row = self._fold.get(Switch, "current")
-                if row is not None and (row.operator == self._holder or row.operator not in self._claims):
-                    self._claims.add(row.operator)
-                    self._holder, self._switch = row.operator, row
+    def _on_record(self) -> None:
+        row = self._rows.fold.get(Switch, "current")
+        if row is not None and (row.operator == self._holder or row.operator not in self._claims):
+            self._claims.add(row.operator)
+            self._holder, self._switch = row.operator, row
         self._came.set()

@@ -203,7 +203,7 @@ async def _failover_refusals(log: SwitchLog, clusters: SwitchClusters, options: 
         at_ms=now_ms(),
         services=services,
         replicas=await count_replicas(clusters.target, settings, services),
-        unreadable=log.unreadable.values(),
+        unreadable=log.unreadable,
         states=settings.states,
         by_key=settings.data_plane.by_key,
         limits=settings.switch_limits,

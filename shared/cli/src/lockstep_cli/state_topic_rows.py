@@ -1,0 +1,64 @@
+"""The state topic of a flow as a command reads it."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from lockstep_cli.clusters import target_client
+from lockstep_config import FlowSettings
+from lockstep_protocol.names import state_topic
+from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.state_rows import MalformedRow, Row
+from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.state.state_fold import StateFold
+
+
+class StateTopicRows:
+    """The rows of one flow that count, as far as they were read. `client`: its client id on the target. `on_record` is
+    called after each record."""
+
+    def __init__(self, settings: FlowSettings, client: str, on_record: Callable[[], None] | None = None) -> None:
+        self._settings = settings
+        self._client = client
+        self._on_record = on_record
+        self.topic = state_topic(settings.flow, settings.group_id)
+        self.fold = StateFold()
+        self.unreadable: dict[bytes, str] = {}
+        """Sentences about records that are no rows, by key."""
+
+    @property
+    def by_key(self) -> Mapping[str, Row]:
+        return self.fold.rows
+
+    async def replay(self) -> None:
+        """Read what is in the topic now. Raises as `following`."""
+        await (await self._follower()).replay()
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[TopicFollower]:
+        """Read what is in the topic, and go on reading.
+
+        Raises ClusterError for a target that does not answer, which is not waited for; TopicMissing where the flow has
+        never run; and NewerVersion.
+        """
+        async with await self._follower() as follower:
+            await follower.caught_up()
+            yield follower
+
+    async def _follower(self) -> TopicFollower:
+        """Not started. Raises ClusterError: the follower itself would try again for ever."""
+        await target_client(self._settings).probe()
+        return target_follower(self._settings, self._client, self.topic, self._apply, partitions=[0])
+
+    def _apply(self, records: Sequence[Record]) -> None:
+        for record in records:
+            try:
+                self.fold.fold(record.offset, record.key, record.value)
+            except MalformedRow as exc:
+                self.unreadable[record.key or b""] = str(exc)
+            except NewerVersion as exc:
+                raise exc.within(f"topic {self.topic} on cluster {self._settings.flow.target}") from exc
+            else:
+                self.unreadable.pop(record.key or b"", None)
+            if self._on_record is not None:
+                self._on_record()
