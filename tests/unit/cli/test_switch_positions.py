@@ -12,7 +12,8 @@ from lockstep_cli.switch.switch_positions import (
     diverged_records,
     known_ends,
     known_loss,
-    last_heard,
+    known_source_ends,
+    known_until,
     not_copied,
     records_by_partition,
     switched_topics,
@@ -25,6 +26,7 @@ from lockstep_protocol.rows.state_rows import (
     OffsetRuns,
     PartitionProgress,
     Row,
+    SourceEnds,
     SwitchTopic,
     progress_by_partition,
 )
@@ -295,7 +297,31 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
     assert records_by_partition(counts) == text
 
 
-def test_last_heard_is_the_newest_row_of_the_topics() -> None:
+def test_known_until_names_what_the_driver_and_the_slots_saw_last() -> None:
     rows = rows_of(progress(0, at_ms=1_700_000_000_000), progress(1, at_ms=1_700_000_009_000))
-    assert last_heard(rows, [topic()]) == "2023-11-14T22:13:29+00:00"
-    assert last_heard(rows, [named("u")]) == ""
+    assert known_until(rows, [topic()], "A") == "What A accepted after 2023-11-14T22:13:29.000+00:00 is not known"
+    assert known_until(rows, [named("u")], "A") == ""
+    asked = rows_of(SourceEnds(asked_ms=1_700_000_003_000))
+    assert known_until({**rows, **asked}, [topic()], "A") == (
+        "Of what A accepted after 2023-11-14T22:13:23.000+00:00, only what slots had seen by "
+        "2023-11-14T22:13:29.000+00:00 is known"
+    )
+    late = rows_of(SourceEnds(asked_ms=1_700_000_012_000))
+    assert known_until({**rows, **late}, [topic()], "A").startswith("What A accepted after 2023-11-14T22:13:32")
+
+
+def test_known_until_of_a_shortened_row_trusts_the_slots_alone() -> None:
+    rows = rows_of(progress(0, at_ms=1_700_000_000_000), SourceEnds(asked_ms=1_700_000_012_000, more=1))
+    assert known_until(rows, [topic()], "A").startswith("What A accepted after 2023-11-14T22:13:20")
+
+
+def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:
+    seen = SourceEnds(ends=(("t", 0, 40), ("t", 1, 5), ("u", 0, 9)))
+    rows = rows_of(progress(0, source_end=12), progress(1, source_end=20), seen)
+    assert [(one.where, one.records) for one in known_loss(rows, [topic()])] == [(T0, 30), (("t", 1), 10)]
+    assert known_source_ends(rows) == {("t", 0): 40, ("t", 1): 20}
+
+
+def test_known_loss_of_a_partition_never_fetched_is_the_drivers() -> None:
+    rows = rows_of(progress(upstream=-1, source_end=-1), SourceEnds(ends=(("t", 0, 4),)))
+    assert [one.records for one in known_loss(rows, [topic()])] == [4]

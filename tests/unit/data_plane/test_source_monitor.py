@@ -1,7 +1,7 @@
 """A partition that does not move although its source has more is named once, and once more when it is over."""
 
-from lockstep_data_plane.driver.source_monitor import CopyStallDetector
-from lockstep_protocol.rows.state_rows import PartitionProgress
+from lockstep_data_plane.driver.source_monitor import MOST_ENDS, CopyStallDetector, source_ends_row
+from lockstep_protocol.rows.state_rows import PartitionProgress, SourceEnds
 
 TP = ("t", 0)
 
@@ -50,3 +50,22 @@ def test_stall_detector_ignores_a_halted_partition_and_a_missing_answer() -> Non
     assert dog.check([row(9)], {}, 100) == ({}, [])
     assert dog.check([row(9, "halted")], {TP: 20}, 110) == ({}, [])
     assert dog.check([row(9)], {TP: 20}, 150) == ({}, [])
+
+
+def test_source_ends_row_names_what_the_progress_does_not() -> None:
+    known = {
+        TP: PartitionProgress(topic="t", partition=0, upstream=9, source_end=12),
+        ("t", 1): PartitionProgress(topic="t", partition=1, upstream=9, source_end=-1),
+        ("t", 2): PartitionProgress(topic="t", partition=2, upstream=9, source_end=30),
+    }
+    ends = {TP: 20, ("t", 1): 11, ("t", 2): 30, ("u", 0): 0, ("v", 0): 3}
+    row = source_ends_row(ends, known, 5)
+    assert row == SourceEnds(asked_ms=5, ends=(("t", 0, 20), ("v", 0, 3), ("t", 1, 11)))
+
+
+def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
+    row = source_ends_row({("t", number): number + 1 for number in range(MOST_ENDS + 3)}, {}, 5)
+    assert (len(row.ends), row.more) == (MOST_ENDS, 3)
+    assert row.ends[0] == ("t", MOST_ENDS + 2, MOST_ENDS + 3)
+    _, value = row.encode()
+    assert len(value) < 900_000

@@ -65,7 +65,9 @@ STATUS_FUNCTIONS = ("status", "_about")
 """Those that say what `/status` shows."""
 ROLE_CALLS = {
     "client_id": 1,
-    **dict.fromkeys(("source_admin", "target_admin", "source_consumer", "target_consumer", "target_follower"), 1),
+    **dict.fromkeys(
+        ("source_admin", "target_admin", "source_consumer", "target_consumer", "target_follower", "StateTopicRows"), 1
+    ),
     **dict.fromkeys(("source_producer", "target_producer", "offset_syncs_producer", "offset_syncs_consumer"), 1),
 }
 """Which argument is the client's role."""

@@ -21,7 +21,9 @@ UNDECODED = "undecoded"
 LONGEST = 80
 """Characters of one value in a line for people."""
 
-UNSAID = frozenset({"version", "at_ms", "term", "age_window", "latency_window", "commit_window", "sync_window"})
+UNSAID = frozenset(
+    {"version", "at_ms", "term", "asked_ms", "age_window", "latency_window", "commit_window", "sync_window"}
+)
 """Fields of a row that change with each writing and say nothing about its state; not in lines for people."""
 
 

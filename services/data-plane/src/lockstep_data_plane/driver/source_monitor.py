@@ -9,7 +9,7 @@ from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.slot.desired_state import desired_partitions
 from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_runtime.util.errors import ClusterError
@@ -68,6 +68,9 @@ STUCK_AFTER_S = 60.0
 
 TROUBLE = "watching the source"
 
+MOST_ENDS = 10_000
+"""Ends that one row names: some 400 KB, well below the largest message of a topic (1 MiB by default)."""
+
 
 class SourceMonitor:
     """Of one flow, whose slots are those below `slots`."""
@@ -119,6 +122,7 @@ class SourceMonitor:
         asked = {**dict.fromkeys(ordered), **selected}
         committed = ctx.settings.data_plane.isolation_level == "read_committed"
         self._collector.estimator.asks(ctx.clock.monotonic())  # each request may wait for a minute
+        asked_ms = ctx.clock.wall_ms()
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
@@ -139,6 +143,8 @@ class SourceMonitor:
             for tp in asked
         }
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
+        ctx.must_act()
+        await ctx.state.write(source_ends_row(ends, known, asked_ms))
 
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
         """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""
@@ -150,6 +156,19 @@ class SourceMonitor:
         except ClusterError:  # a slot that needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
+
+
+def source_ends_row(
+    ends: Mapping[TopicPartition, int], known: Mapping[TopicPartition, PartitionProgress], asked_ms: int
+) -> SourceEnds:
+    """Those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer."""
+    named = {tp: max(row.source_end, row.upstream + 1) for tp, row in known.items()}
+    unnamed = sorted(
+        ((tp, end) for tp, end in ends.items() if end > named.get(tp, 0)),
+        key=lambda one: (named.get(one[0], 0) - one[1], one[0]),
+    )
+    rows = tuple((topic, number, end) for (topic, number), end in unnamed[:MOST_ENDS])
+    return SourceEnds(asked_ms=asked_ms, ends=rows, more=len(unnamed) - len(rows))
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:

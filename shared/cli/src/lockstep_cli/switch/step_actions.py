@@ -15,7 +15,8 @@ from lockstep_cli.switch.switch_positions import (
     diverged_records,
     known_ends,
     known_loss,
-    last_heard,
+    known_source_ends,
+    known_until,
     not_copied,
     records_by_partition,
     switched_topics,
@@ -194,14 +195,14 @@ class StepActions:
             await self.clusters.command(STOP, Scope.for_connector(Connector.SOURCE))
             await self._wait_drained()
         losses = known_loss(self.log.rows, topics)
-        ends = {where: one.source_end for where, one in self._partitions.items() if one.source_end >= 0}
+        ends = known_source_ends(self.log.rows)
         target_ends = await self.clusters.target_ends(topics)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, target_ends, losses))
         lost = sum(count_losses(losses).values())
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
-        heard = last_heard(self.log.rows, topics)
-        text += f". What {self.log.settings.flow.source} accepted after {heard} is not known" if heard else ""
+        until = known_until(self.log.rows, topics, self.log.settings.flow.source)
+        text += f". {until}" if until else ""
         return f"{text}, and {unknown}" if unknown else text, losses
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:

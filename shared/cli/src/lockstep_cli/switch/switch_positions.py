@@ -15,6 +15,7 @@ from lockstep_protocol.rows.state_rows import (
     OffsetRuns,
     PartitionProgress,
     Row,
+    SourceEnds,
     SwitchTopic,
     progress_by_partition,
 )
@@ -72,7 +73,7 @@ def not_copied(
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
     """What the source was known to have and the target has not, by the newest rows, the most first. Of a partition
     whose copy has not begun, or halted without knowing what the target holds, the number is unknown."""
-    found = []
+    found, asked = [], _asked_ends(rows)
     progress = progress_by_partition(rows.values())
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
@@ -80,22 +81,48 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     every = [(one, number) for one in topics for number in sorted({*range(one.partitions), *begun[one.source_topic]})]
     for topic, number in every:
         row = progress.get((topic.source_topic, number))
-        missing = 0 if row is None else max(row.lag_records, row.source_end - 1 - row.upstream)
+        end = max(asked.get((topic.source_topic, number), -1), -1 if row is None else row.source_end)
+        missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream)
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
             found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms - row.lag_ms))
-        elif row.source_end < 0:  # the source was not heard yet
+        elif end < 0:  # the source was not heard yet
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
     return sorted(found, key=lambda one: (-one.records, one.where))
 
 
-def last_heard(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> str:
-    """When a slot last wrote down where the source's logs end, RFC 3339 in UTC; "" where none ever did."""
+def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
+    """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
+    progress, asked = progress_by_partition(rows.values()), _asked_ends(rows)
+    found = {where: max(row.source_end, asked.get(where, -1)) for where, row in progress.items()}
+    return {where: end for where, end in found.items() if end >= 0}
+
+
+def known_until(rows: Mapping[str, Row], topics: Iterable[MirroredTopic], source: str) -> str:
+    """Up to when it is known what the source had, as a sentence; "" where nothing is known."""
     names = {topic.source_topic for topic in topics}
     progress = progress_by_partition(rows.values()).values()
     newest = max((row.at_ms for row in progress if row.topic in names), default=0)
-    return datetime.fromtimestamp(newest / 1000, UTC).isoformat(timespec="seconds") if newest else ""
+    asked = rows.get(SourceEnds().key())
+    if not isinstance(asked, SourceEnds) or asked.more:
+        return f"What {source} accepted after {_moment(newest)} is not known" if newest else ""
+    if newest <= asked.asked_ms:
+        return f"What {source} accepted after {_moment(asked.asked_ms)} is not known"
+    return (
+        f"Of what {source} accepted after {_moment(asked.asked_ms)}, only what slots had seen by {_moment(newest)} "
+        "is known"
+    )
+
+
+def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
+    """What the driver saw and the slots had not written down."""
+    row = rows.get(SourceEnds().key())
+    return {(topic, number): end for topic, number, end in row.ends} if isinstance(row, SourceEnds) else {}
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:

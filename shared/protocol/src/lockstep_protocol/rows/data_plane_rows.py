@@ -281,6 +281,27 @@ class LegacyGroup(Row):
         return ("group",)
 
 
+@row_kind("source-ends", owner="data-plane")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEnds(Row):
+    """Where the source's logs ended when the driver asked for all of them last. Owner: data plane (the driver).
+
+    A slot writes down the end that it fetched last, and a paused or limited one seldom fetches. If the source is gone,
+    this row says what else it had.
+    """
+
+    asked_ms: int = 0
+    """When, Unix milliseconds. Of records that the source accepted later, slots alone can know."""
+    ends: tuple[tuple[str, int, int], ...] = ()
+    """As (topic, partition, next offset), of those partitions whose progress said less then; the furthest behind
+    first."""
+    more: int = 0
+    """So many more are left out, to keep the row small."""
+
+    def identity(self) -> tuple[str, ...]:
+        return ("current",)
+
+
 @row_kind("verification", owner="data-plane")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Row):
