@@ -42,12 +42,23 @@ class Count:
 
 def count(written: Mapping[str, Collection[str]], groups: Iterable[GroupReadings]) -> Count:
     """`written`: values by topic. Each value was written once."""
-    lost, again = set[str](), 0
+    groups = list(groups)
+    again = sum(times - 1 for group in groups for times in group.read.values())
+    return Count(len(_lost(written, groups)), again)
+
+
+def lost_before(written: Mapping[str, Mapping[str, float]], groups: Iterable[GroupReadings], moment: float) -> int:
+    """Those lost that were acknowledged before. `written`: when each value was, by topic."""
+    at = {value: when for values in written.values() for value, when in values.items()}
+    return sum(at[value] < moment for value in _lost(written, groups))
+
+
+def _lost(written: Mapping[str, Collection[str]], groups: Iterable[GroupReadings]) -> set[str]:
+    lost = set[str]()
     for group in groups:
         for topic in group.topics:
             lost.update(set(written[topic]) - group.read.keys())
-        again += sum(times - 1 for times in group.read.values())
-    return Count(len(lost), again)
+    return lost
 
 
 class Applications:
@@ -61,8 +72,8 @@ class Applications:
         self._partitions = partitions
         self._per_s = per_s
         self._number = 0
-        self.written: dict[str, list[str]] = {topic: [] for topic in topics}
-        """Values that a broker has acknowledged."""
+        self.written: dict[str, dict[str, float]] = {topic: {} for topic in topics}
+        """When a broker has acknowledged each value (`time.time`)."""
         self.groups = {name: GroupReadings(theirs, Counter()) for name, theirs in groups.items()}
         self._writing, self._reading = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -109,8 +120,17 @@ class Applications:
 
     def count(self) -> Count:
         """What has become of the records so far: those that are still on their way count as lost."""
-        written = {topic: list(values) for topic, values in self.written.items()}
-        return count(written, [GroupReadings(one.topics, Counter(dict(one.read))) for one in self.groups.values()])
+        return count(self._written(), self._readings())
+
+    def lost_before(self, moment: float) -> int:
+        """How many of those that are lost so far were acknowledged before (`time.time`)."""
+        return lost_before(self._written(), self._readings(), moment)
+
+    def _written(self) -> Mapping[str, Mapping[str, float]]:
+        return {topic: dict(values) for topic, values in self.written.items()}
+
+    def _readings(self) -> Sequence[GroupReadings]:
+        return [GroupReadings(one.topics, Counter(dict(one.read))) for one in self.groups.values()]
 
     def check(self) -> None:
         """Raises Lost with what a thread has ended with."""
@@ -153,7 +173,7 @@ class Applications:
 
         def acknowledged(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                self.written[topic].append(value)
+                self.written[topic][value] = time.time()
 
         producer.produce(topic, key=f"{number % 13}", value=value, partition=partition, on_delivery=acknowledged)
 

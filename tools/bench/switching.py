@@ -105,6 +105,15 @@ def permitted_loss(refusals: Sequence[str]) -> int:
     return permitted
 
 
+def known_until(body: Mapping[str, Any]) -> float:
+    """Up to when the failover knew all that the source had accepted, by what its steps say (`time.time`). Raises
+    SystemEnded where they say nothing."""
+    for step in body["steps"]:
+        if match := re.search(r"accepted after (\S+),? ", step["text"]):
+            return datetime.fromisoformat(match[1].rstrip(",")).timestamp()
+    raise SystemEnded("the failover does not say up to when it knew the source")
+
+
 class HookServer:
     """`answer` is called with the body of each call, before the caller has its answer."""
 
@@ -270,6 +279,7 @@ def _unplanned(stage: Stage, system: System, log: Path) -> Readings:
         "unplanned_from_kill_s": min(firsts) - killed_at,
         "unplanned_said": there.body["lost"],
         "unplanned_lost": counted.lost,
+        "unplanned_lost_known": scene.applications.lost_before(known_until(there.body)),
         "unplanned_again": counted.again,
         "unplanned_records": records,
     }

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tools.bench.applications import Count, GroupReadings, count
-from tools.bench.switching import permitted_loss, seconds_by_group, steps_text, topics_of_groups
+from tools.bench.applications import Count, GroupReadings, count, lost_before
+from tools.bench.switching import known_until, permitted_loss, seconds_by_group, steps_text, topics_of_groups
 from tools.bench.systems import SystemEnded
 
 WRITTEN = {"a": ["a 0", "a 2"], "b": ["b 1"]}
@@ -68,3 +68,22 @@ def test_steps_begin_with_the_start_of_the_process() -> None:
         ],
     }
     assert steps_text(body, 1.0) == "start of the process 0.50, check 0.50, fence 1.25; ended after 4.00"
+
+
+def test_lost_records_before_a_moment_were_acknowledged_before_it() -> None:
+    written = {"a": {"a 0": 1.0, "a 2": 2.0, "a 4": 3.0}}
+    groups = [group("a", read={"a 0": 1})]
+    assert [lost_before(written, groups, moment) for moment in (1.5, 2.5, 3.5)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "rest", [" is not known", ", only what slots had seen by 2026-01-01T00:00:05.000+00:00 is known"]
+)
+def test_failover_knows_the_source_up_to_the_moment_it_names(rest: str) -> None:
+    text = f"no record is known to be lost. What A accepted after 2026-01-01T00:00:00.500+00:00{rest}"
+    assert known_until({"steps": [{"text": "ready"}, {"text": text}]}) == 1767225600.5
+
+
+def test_failover_that_names_no_moment_ends_the_part() -> None:
+    with pytest.raises(SystemEnded, match="up to when"):
+        known_until({"steps": [{"text": "ready"}]})
