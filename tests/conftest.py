@@ -5,6 +5,7 @@ makes a `tests.support.broker.Broker` of its own.
 """
 
 import os
+import signal
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
@@ -20,6 +21,10 @@ from tests.support.guarded import GuardedBroker
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.proxy import Proxy
 from tests.support.services import two_cluster_file
+
+# A shell starts what runs in the background with SIGINT ignored, and every process of a test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Spark and MirrorMaker live for seconds here, and half of what their JVMs do in them is to compile: one compiler is
 # enough for that.

@@ -164,8 +164,9 @@ class SwitchSession:
         row = self._log.switch
         if row is not None:
             evidence = await self._switcher.evidence(row)
-            if row.phase == "aborted":
+            if row.phase == "aborted" or row.operator == self._log.operator:
                 self._write_evidence(evidence)
+            if row.phase == "aborted":
                 click.echo(f"The {row.verb} is aborted, and no client was moved.", err=True)
                 for sentence in evidence.lasting:
                     click.echo(f"Not taken back: {sentence}", err=True)
