@@ -21,14 +21,17 @@ UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
 SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r% tests/integration/test_v%,$(wildcard tests/integration/test_*.py))
 FIRST := tests/unit/config tests/unit/cli
-HALF := tests/e2e tests/faults tests/contract/test_takeover_with_mm2.py tests/contract/test_takeover_groups_with_mm2.py
+KILLS := tests/faults
+OTHERS := tests/e2e tests/contract $(wildcard tests/integration/test_[a-c]*.py)
 
-# Two commands side by side, failing when either does; what the first said comes last.
+# Two or three commands side by side, failing when one does; what the others printed comes after what the last one did.
 define side_by_side
 @mkdir -p build; $(1) >build/beside.txt 2>&1 & beside=$$!; \
-trap 'kill $$beside 2>/dev/null' EXIT INT TERM; \
+$(if $(3),$(3),true) >build/besides.txt 2>&1 & besides=$$!; \
+trap 'kill $$beside $$besides 2>/dev/null' EXIT INT TERM; \
 $(2); here=$$?; \
-wait $$beside; beside=$$?; trap - EXIT INT TERM; cat build/beside.txt; exit $$((here | beside))
+wait $$beside; beside=$$?; wait $$besides; besides=$$?; trap - EXIT INT TERM; \
+cat build/beside.txt build/besides.txt; exit $$((here | beside | besides))
 endef
 
 export DURATION KEEP ONLY SEED SOURCE
@@ -67,8 +70,8 @@ faults: setup ## break a running Lockstep in every way and count what is lost or
 	@$(PY) -m tests.faults
 
 test-long: setup spark-archive ## the long tests (at most 60 minutes)
-	@# In two halves that take as long: each waits much of its time.
-	$(call side_by_side,$(LONG) $(HALF),$(LONG) $(addprefix --ignore=,$(HALF)) tests)
+	@# In three parts that take as long: each waits much of its time.
+	$(call side_by_side,$(LONG) $(KILLS),$(LONG) $(addprefix --ignore=,$(KILLS) $(OTHERS)) tests,$(LONG) $(OTHERS))
 
 e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
 	@$(PY) -m tests.kube

@@ -187,7 +187,7 @@ def test_broker_of_kafka_2_8_is_supported_and_its_clock_unknown(file: Path, tmp_
         run = run_doctor(path, "--category", "cluster", "--category", "limits", code=4)
         assert run.not_ok() == {("LD603", B): "unknown"}
         assert run.one("LD603", B)["detail"] == "brokers before Kafka 3.3 do not say their time"
-        measured = run_doctor(path, "--category", "cluster", "--category", "flow", "--bandwidth")
+        measured = run_doctor(path, "--category", "cluster", "--category", "flow", "--bandwidth", "--timeout", "60")
     assert measured.results(B) == {"LD601": "ok", "LD602": "ok", "LD603": "skipped", "LD604": "ok", "LD907": "ok"}
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import SEARCHED, LastAppend, LogContradiction
@@ -51,13 +52,21 @@ async def cluster(bootstrap: str, topic: str) -> AsyncIterator[ClusterClient]:
 
 
 async def append(target: ClusterClient, tp: TopicPartition, values: Sequence[bytes], *producer: int, at: int) -> None:
-    """A batch of these records under (id, epoch, sequence), as slots append."""
+    """A batch of these records under (id, epoch, sequence), as slots append. A broker needs a moment until it leads a
+    partition that was just created."""
     content = [record(n, value, timestamp=at) for n, value in enumerate(values)]
     leader = target.require_leader(tp)
     connection = await target.connection(leader.broker, "produce-0")
     batches = [(tp, leader, stamp(batch_bytes(content), *producer))]
-    answer = await connection.call(produce_request(connection.version("produce"), batches, timedelta(seconds=10)))
-    assert produce_answer(answer.responses[0].partition_responses[0]).code == 0
+    version, waits = connection.version("produce"), timedelta(seconds=10)
+    async with asyncio.timeout(30):
+        while True:
+            answer = await connection.call(produce_request(version, batches, waits))
+            code = produce_answer(answer.responses[0].partition_responses[0]).code
+            if code != ErrorCode.not_leader_or_follower:
+                break
+            await asyncio.sleep(0.1)
+    assert code == 0
 
 
 def first_row(topic: str, downstream: int, epoch: int = 0) -> PartitionProgress:

@@ -59,11 +59,11 @@ class Application:
     @property
     def unread(self) -> set[str]:
         """Values that were written and not read yet."""
-        return set(self.written) - self.read.keys()
+        return set(self.written) - dict(self.read).keys()  # the thread that reads goes on
 
     @property
     def read_twice(self) -> dict[str, int]:
-        return {value: count for value, count in self.read.items() if count > 1}
+        return {value: count for value, count in dict(self.read).items() if count > 1}
 
     def start(self, bootstrap: str, subscribed: Sequence[str]) -> None:
         """Begin to write to the topics on a cluster, and to read those that are `subscribed` there."""
