@@ -21,8 +21,8 @@ UNIT := $(PY) -m pytest -q -m "not long" -p no:cacheprovider
 LONG := $(PY) -m pytest -q -rs -m long --durations=15 -p no:cacheprovider
 SLOW := $(filter-out tests/integration/test_a% tests/integration/test_r% tests/integration/test_v%,$(wildcard tests/integration/test_*.py))
 FIRST := tests/unit/config tests/unit/cli
-KILLS := tests/faults
-OTHERS := tests/e2e tests/contract $(wildcard tests/integration/test_[a-c]*.py)
+PART_1 := tests/faults $(wildcard tests/integration/test_ch*.py)
+PART_2 := tests/e2e tests/contract $(wildcard tests/integration/test_[ab]*.py)
 
 # Two or three commands side by side, failing when one does; what the others printed comes after what the last one did.
 define side_by_side
@@ -71,7 +71,7 @@ faults: setup ## break a running Lockstep in every way and count what is lost or
 
 test-long: setup spark-archive ## the long tests (at most 60 minutes)
 	@# In three parts that take as long: each waits much of its time.
-	$(call side_by_side,$(LONG) $(KILLS),$(LONG) $(addprefix --ignore=,$(KILLS) $(OTHERS)) tests,$(LONG) $(OTHERS))
+	$(call side_by_side,$(LONG) $(PART_1),$(LONG) $(addprefix --ignore=,$(PART_1) $(PART_2)) tests,$(LONG) $(PART_2))
 
 e2e: setup ## install the chart on a real Kubernetes, break it and count (starts one with kube-tools; under 12 minutes)
 	@$(PY) -m tests.kube
