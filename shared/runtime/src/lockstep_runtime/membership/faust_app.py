@@ -38,10 +38,16 @@ COMMITS_EVERY_S = 15.0
 """How often Faust commits how far it has read. Nothing depends on it: who leads begins with what is not answered."""
 
 
+def _library_logger(part: str) -> logging.Logger:
+    """One of Faust's, for a subclass of its: mode would choose our module's, which is not silent. mode also replaces
+    one that another class has."""
+    return logging.getLogger(f"faust.{part}")
+
+
 class Thread(driver.AIOKafkaConsumerThread):
     """The consumer's thread."""
 
-    logger = driver.logger
+    logger = _library_logger("thread")
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -62,7 +68,7 @@ class Thread(driver.AIOKafkaConsumerThread):
 class Consumer(driver.Consumer):
     """A consumer with such a thread."""
 
-    logger = driver.logger
+    logger = _library_logger("consumer")
 
     def _new_consumer_thread(self) -> Thread:
         return Thread(self, loop=self.loop, beacon=self.beacon)
@@ -80,7 +86,7 @@ class Transport(driver.Transport):
 class Unmeasured(faust.Monitor):
     """Faust's monitor without its averages of every second, which are not read here."""
 
-    logger = logging.getLogger("faust.sensors")  # as of `App`
+    logger = _library_logger("sensors")
 
     @Service.task
     async def _sampler(self) -> None:
@@ -91,7 +97,7 @@ class App(faust.App):
     """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
     started."""
 
-    logger = logging.getLogger("faust.app")  # mode would take this module's, which is not one of the silent libraries
+    logger = _library_logger("app")
 
     def _create_directories(self) -> None:
         return
