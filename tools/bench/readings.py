@@ -76,6 +76,10 @@ SHEETS: Mapping[str, Sheet] = {
             "copy_alone_cpu_s_per_million": Row("copy alone: CPU s per million, brokers too", 2),
             "copy_beside_cpu_s_per_million": Row("copy that is verified: CPU s per million, brokers too", 2),
             "copy_cpu_percent": Row("  more CPU, %", 1, "under 10"),
+            "paced_alone_per_s": Row("copy limited to 0.4 of that: records/s", 0),
+            "paced_beside_per_s": Row("  that is verified as it grows", 0),
+            "paced_verified_per_s": Row("  verified meanwhile", 0),
+            "paced_lost_percent": Row("  fewer records/s, %", 1, "under 10"),
         },
     ),
     "catch_up": Sheet(

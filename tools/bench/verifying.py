@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,8 @@ PAIRS = 3
 """Copies without and with a verification beside them, in turn."""
 SHARE = 0.5
 """Of the copy's own rate, at which it is verified while it grows."""
+PACE = 0.4
+"""Of what a copy alone reaches: a copy that leaves processors idle, as one that keeps up with its producers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +97,60 @@ def _beside(
     flow: MirroredFlow, work: Workload, system: System, file: Path, log: Path, record_bytes: float
 ) -> dict[str, float]:
     """What a verification that follows the copy costs it."""
-    alone: list[GrowingCopy] = []
-    beside: list[GrowingCopy] = []
-    following = file.with_suffix(".following.properties")
-    for number in range(PAIRS):
-        alone.append(_copy(flow, work, system, file, log.with_suffix(f".alone{number}.log")))
-        # Both logs are read, by all slots together.
-        allowed = statistics.median(one.copied_per_s for one in alone) * SHARE * record_bytes * 2 / SLOTS
-        lines = ("lockstep.verify.enabled = true", f"lockstep.verify.max.bytes.per.second = {round(allowed)}")
-        following.write_text("\n".join([file.read_text(), *lines, ""]))
-        beside.append(_copy(flow, work, system, following, log.with_suffix(f".beside{number}.log")))
-
-    def median(courses: list[GrowingCopy], value: Callable[[GrowingCopy], float]) -> float:
-        return statistics.median(map(value, courses))
-
-    rates = median(alone, lambda one: one.copied_per_s), median(beside, lambda one: one.copied_per_s)
-    costs = median(alone, lambda one: one.cpu_s_per_million), median(beside, lambda one: one.cpu_s_per_million)
+    taken = _Copies(flow, work, system, file, log, record_bytes)
+    alone, beside = taken.in_turn("", ())
+    pace = alone.copied_per_s * PACE * record_bytes
+    paced, paced_beside = taken.in_turn("paced-", (f"lockstep.max.bytes.per.second = {round(pace)}",))
     return {
-        "copy_alone_per_s": rates[0],
-        "copy_beside_per_s": rates[1],
-        "verified_beside_per_s": median(beside, lambda one: one.verified_per_s),
-        "copy_lost_percent": (1 - rates[1] / rates[0]) * 100,
-        "copy_alone_cpu_s_per_million": costs[0],
-        "copy_beside_cpu_s_per_million": costs[1],
-        "copy_cpu_percent": (costs[1] / costs[0] - 1) * 100,
+        "copy_alone_per_s": alone.copied_per_s,
+        "copy_beside_per_s": beside.copied_per_s,
+        "verified_beside_per_s": beside.verified_per_s,
+        "copy_lost_percent": (1 - beside.copied_per_s / alone.copied_per_s) * 100,
+        "copy_alone_cpu_s_per_million": alone.cpu_s_per_million,
+        "copy_beside_cpu_s_per_million": beside.cpu_s_per_million,
+        "copy_cpu_percent": (beside.cpu_s_per_million / alone.cpu_s_per_million - 1) * 100,
+        "paced_alone_per_s": paced.copied_per_s,
+        "paced_beside_per_s": paced_beside.copied_per_s,
+        "paced_verified_per_s": paced_beside.verified_per_s,
+        "paced_lost_percent": (1 - paced_beside.copied_per_s / paced.copied_per_s) * 100,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Copies of one topic, one after the other."""
+
+    flow: MirroredFlow
+    work: Workload
+    system: System
+    file: Path
+    log: Path
+    record_bytes: float
+
+    def in_turn(self, name: str, lines: Sequence[str]) -> tuple[GrowingCopy, GrowingCopy]:
+        """Without and with a verification, with these lines of configuration: the medians of several pairs."""
+        alone: list[GrowingCopy] = []
+        beside: list[GrowingCopy] = []
+        for number in range(PAIRS):
+            alone.append(self._one(f"{name}alone{number}", lines))
+            # Both logs are read, by all slots together.
+            allowed = statistics.median(one.copied_per_s for one in alone) * SHARE * self.record_bytes * 2 / SLOTS
+            verify = ("lockstep.verify.enabled = true", f"lockstep.verify.max.bytes.per.second = {round(allowed)}")
+            beside.append(self._one(f"{name}beside{number}", (*lines, *verify)))
+        return _medians(alone), _medians(beside)
+
+    def _one(self, name: str, lines: Sequence[str]) -> GrowingCopy:
+        file = self.file.with_suffix(f".{name}.properties")
+        file.write_text("\n".join([self.file.read_text(), *lines, ""]))
+        return _copy(self.flow, self.work, self.system, file, self.log.with_suffix(f".{name}.log"))
+
+
+def _medians(courses: Sequence[GrowingCopy]) -> GrowingCopy:
+    return GrowingCopy(
+        statistics.median(one.copied_per_s for one in courses),
+        statistics.median(one.verified_per_s for one in courses),
+        statistics.median(one.cpu_s_per_million for one in courses),
+    )
 
 
 def _copy(flow: MirroredFlow, work: Workload, system: System, file: Path, log: Path) -> GrowingCopy:
