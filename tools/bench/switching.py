@@ -109,8 +109,8 @@ def known_until(body: Mapping[str, Any]) -> float:
     """Up to when the failover knew all that the source had accepted, by what its steps say (`time.time`). Raises
     SystemEnded where they say nothing."""
     for step in body["steps"]:
-        if match := re.search(r"accepted after (\S+),? ", step["text"]):
-            return datetime.fromisoformat(match[1].rstrip(",")).timestamp()
+        if match := re.search(r"accepted after (\S+) ", step["text"]):
+            return datetime.fromisoformat(match[1]).timestamp()
     raise SystemEnded("the failover does not say up to when it knew the source")
 
 

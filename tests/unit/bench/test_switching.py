@@ -76,11 +76,8 @@ def test_lost_records_before_a_moment_were_acknowledged_before_it() -> None:
     assert [lost_before(written, groups, moment) for moment in (1.5, 2.5, 3.5)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "rest", [" is not known", ", only what slots had seen by 2026-01-01T00:00:05.000+00:00 is known"]
-)
-def test_failover_knows_the_source_up_to_the_moment_it_names(rest: str) -> None:
-    text = f"no record is known to be lost. What A accepted after 2026-01-01T00:00:00.500+00:00{rest}"
+def test_failover_knows_the_source_up_to_the_moment_it_names() -> None:
+    text = "2 records lost. What A accepted after 2026-01-01T00:00:00.500+00:00 is known only as far as"
     assert known_until({"steps": [{"text": "ready"}, {"text": text}]}) == 1767225600.5
 
 

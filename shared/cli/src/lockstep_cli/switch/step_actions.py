@@ -201,8 +201,7 @@ class StepActions:
         lost = sum(count_losses(losses).values())
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
-        until = known_until(self.log.rows, topics, self.log.settings.flow.source)
-        text += f". {until}" if until else ""
+        text += f". {known_until(self.log.rows, self.log.settings.flow.source)}"
         return f"{text}, and {unknown}" if unknown else text, losses
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:

@@ -99,30 +99,20 @@ def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     return {where: end for where, end in found.items() if end >= 0}
 
 
-def known_until(rows: Mapping[str, Row], topics: Iterable[MirroredTopic], source: str) -> str:
-    """Up to when it is known what the source had, as a sentence; "" where nothing is known."""
-    names = {topic.source_topic for topic in topics}
-    progress = progress_by_partition(rows.values()).values()
-    newest = max((row.at_ms for row in progress if row.topic in names), default=0)
+def known_until(rows: Mapping[str, Row], source: str) -> str:
+    """Up to when it is known what the source had, as a sentence. Rows of slots do not count: one is written also when
+    the source has been silent for long."""
     asked = rows.get(SourceEnds().key())
     if not isinstance(asked, SourceEnds) or asked.more:
-        return f"What {source} accepted after {_moment(newest)} is not known" if newest else ""
-    if newest <= asked.asked_ms:
-        return f"What {source} accepted after {_moment(asked.asked_ms)} is not known"
-    return (
-        f"Of what {source} accepted after {_moment(asked.asked_ms)}, only what slots had seen by {_moment(newest)} "
-        "is known"
-    )
+        return f"What {source} accepted is known only as far as slots had fetched it"
+    moment = datetime.fromtimestamp(asked.asked_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return f"What {source} accepted after {moment} is known only as far as slots had fetched it"
 
 
 def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     """What the driver saw and the slots had not written down."""
     row = rows.get(SourceEnds().key())
     return {(topic, number): end for topic, number, end in row.ends} if isinstance(row, SourceEnds) else {}
-
-
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
