@@ -13,6 +13,7 @@ from lockstep_cli.switch.switch_check import (
     about_topics,
     blocking,
     failover_refusals,
+    may_pass,
     unknown_topics,
     way_back_blockers,
 )
@@ -86,6 +87,21 @@ def test_way_back_blockers_let_a_stopped_flow_begin() -> None:
 def test_way_back_blockers_with_force_are_clusters_and_services() -> None:
     kept = {one.reason for one in way_back_blockers(EVERY, force=True)}
     assert kept == {SwitchReason.TARGET_UNREACHABLE, SwitchReason.SOURCE_UNREACHABLE, SwitchReason.SERVICE_FAILING}
+
+
+@pytest.mark.parametrize(
+    ("texts", "passes"),
+    [
+        ([], False),
+        (["checkpoint fails: no replica of it runs"], True),
+        (["checkpoint fails: no replica of it runs", "heartbeat fails: no replica of it runs"], True),
+        (["checkpoint fails: no replica of it runs", "acl-sync fails: it gave up"], False),
+    ],
+)
+def test_services_without_a_replica_may_pass_others_do_not(texts: list[str], passes: bool) -> None:
+    found = [Blocker(SwitchReason.SERVICE_FAILING, text.split()[0], text) for text in texts]
+    assert may_pass(found) is passes
+    assert not may_pass([*found, Blocker(SwitchReason.LAG, "t-1", "no replica of it runs")])
 
 
 def test_reasons_of_topics_and_of_groups_differ() -> None:

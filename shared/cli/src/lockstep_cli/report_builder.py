@@ -45,7 +45,7 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     progress_by_partition,
 )
-from lockstep_protocol.switch_readiness import SwitchLimits
+from lockstep_protocol.switch_readiness import NO_REPLICA, SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, topic_failure
 from lockstep_runtime.state.leadership import label_service
@@ -152,7 +152,7 @@ class _Seen:
             word = self.wanted.connector(connector).word
             # The data plane may have no replica while it is stopped; others are needed to resume.
             if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
-                trouble = "no replica of it runs"
+                trouble = NO_REPLICA
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
     def partitions(self) -> Iterable[PartitionLine]:

@@ -13,6 +13,9 @@ from typing import Literal
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
 from lockstep_protocol.rows.state_rows import GroupStatus
 
+NO_REPLICA = "no replica of it runs"
+"""Why a service fails whose group has no member: it does not run, or joins its group again."""
+
 
 class SwitchReason(Enum):
     """Why clients cannot move to the target now. The order is the one in which they are shown: causes first."""

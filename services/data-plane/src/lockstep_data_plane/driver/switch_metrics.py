@@ -9,6 +9,7 @@ from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
+    NO_REPLICA,
     FailingPart,
     SwitchFacts,
     SwitchPartition,
@@ -73,4 +74,4 @@ class SwitchMetrics:
         found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
         yield from found
         for service in sorted(self._replicas.absent - {part.name for part in found}):
-            yield FailingPart("service", service, "no replica of it runs")
+            yield FailingPart("service", service, NO_REPLICA)

@@ -1,11 +1,11 @@
 """What speaks against a switch, before anything is changed (no I/O, no clock)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_protocol.switch_readiness import Blocker, SwitchReason
+from lockstep_protocol.switch_readiness import NO_REPLICA, Blocker, SwitchReason
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
@@ -74,6 +74,14 @@ def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Bloc
         *(() if force else (SwitchReason.PARTITION_HALTED, SwitchReason.GROUPS_NOT_SYNCED)),
     }
     return tuple(one for one in blockers if one.blocks and one.reason in stays)
+
+
+def may_pass(blockers: Collection[Blocker]) -> bool:
+    """Whether all of them are services without a replica. When a cluster comes back, its services join their groups
+    again, which are empty for some seconds."""
+    return bool(blockers) and all(
+        one.reason is SwitchReason.SERVICE_FAILING and one.text.endswith(NO_REPLICA) for one in blockers
+    )
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:

@@ -16,6 +16,7 @@ from lockstep_cli.switch.switch_check import (
     about_topics,
     blocking,
     failover_refusals,
+    may_pass,
     unknown_topics,
     way_back_blockers,
 )
@@ -38,6 +39,7 @@ from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_protocol.switch_readiness import Blocker
 from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
@@ -63,6 +65,8 @@ class SwitchPlan:
     notes: tuple[str, ...]
     reports: tuple[Report, ...] = ()
     """How the flows are, before anything is done; of a failover nothing."""
+    may_pass: bool = False
+    """What speaks against it can be over in some seconds."""
 
 
 async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions) -> SwitchPlan:
@@ -78,13 +82,14 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
             [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
         )
     notes = []
-    opposite_rows, (refusals, reports) = await asyncio.gather(
+    opposite_rows, (refusals, kept, reports) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
     )
     others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
     for row in others:
         if row.phase in ("running", "aborting"):
             raise SwitchRefused([running(row)])
+    refusals += [f"{one.text} ({one.reason.word})" for one in kept]
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
         forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
@@ -121,7 +126,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         last_done_ms=last_done_ms(log.switch),
         steps=tuple(states),
     )
-    return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports)
+    passes = len(refusals) == len(kept) and may_pass(kept)
+    return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports, may_pass=passes)
 
 
 def continued(log: SwitchLog, options: SwitchOptions) -> Switch:
@@ -161,18 +167,18 @@ def running(row: Switch) -> str:
 
 async def _refusals(
     log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions
-) -> tuple[list[str], tuple[Report, ...]]:
-    """What speaks against the switch, and how the flows are."""
+) -> tuple[list[str], tuple[Blocker, ...], tuple[Report, ...]]:
+    """What speaks against the switch, as sentences and as blockers, and how the flows are."""
     if options.verb is Verb.FAILOVER:
         clusters = SwitchClusters(log.settings, options.within_s)
-        return await _failover_refusals(log, clusters, options), ()
+        return *await _failover_refusals(log, clusters, options), ()
     reports = await read_reports(log.settings, opposite)
     found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
     if options.verb is Verb.FAILBACK and not options.drill:
         kept = way_back_blockers(found, force=options.force)
     else:
         kept = blocking(found, options.verb, force=options.force, rewind_groups=options.rewind_groups)
-    return [f"{one.text} ({one.reason.word})" for one in kept], reports
+    return [], kept, reports
 
 
 async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) -> tuple[Report, ...]:
@@ -187,7 +193,9 @@ async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) ->
     return tuple(one for one in answers if not isinstance(one, BaseException))
 
 
-async def _failover_refusals(log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions) -> list[str]:
+async def _failover_refusals(
+    log: SwitchLog, clusters: SwitchClusters, options: SwitchOptions
+) -> tuple[list[str], tuple[Blocker, ...]]:
     settings = log.settings
     source = settings.flow.source
     gone = await clusters.source_answers()
@@ -210,7 +218,7 @@ async def _failover_refusals(log: SwitchLog, clusters: SwitchClusters, options: 
     )
     found = about_topics(report.switch_blockers, log.rows, options.topics)
     kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
-    return [*refusals, *(f"{one.text} ({one.reason.word})" for one in kept)]
+    return refusals, kept
 
 
 async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_clusters import StepFailed
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_run import SwitchRefused, aborted, continued, plan_switch, read_reports
+from lockstep_cli.switch.switch_run import SwitchPlan, SwitchRefused, aborted, continued, plan_switch, read_reports
 from lockstep_cli.switch.switch_shown import evidence_shown, last_line, next_words, plan_shown, topology_shown
 from lockstep_cli.switch.switch_steps import Step
 from lockstep_cli.switch.switcher import Switcher
@@ -32,6 +33,12 @@ from lockstep_runtime.util.errors import ClusterError
 
 if TYPE_CHECKING:
     from lockstep_cli.switch.command import SwitchArguments
+
+
+REJOINED_WITHIN_S = 15.0
+"""A service whose cluster is back is in its group again after some seconds."""
+
+CHECKS_AGAIN_S = 1.0
 
 
 class SwitchSession:
@@ -79,7 +86,7 @@ class SwitchSession:
             return await self._carry_out(continued(self._log, options))
         if arguments.abort:
             return await self._end(await self._abort(aborted(self._log)))
-        plan = await plan_switch(self._log, self._opposite, options)
+        plan = await self._plan()
         self._print(*plan_shown(plan, str(self._settings.flow)))
         if plan.refusals:
             raise SwitchRefused(plan.refusals)
@@ -92,12 +99,23 @@ class SwitchSession:
             raise CannotUse("nothing was done")
         if await self._wait_until(arguments.scheduled_ms):
             await self._log.catch_up_now()
-            plan = await plan_switch(self._log, self._opposite, options)
+            plan = await self._plan()
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
         return await self._carry_out(plan.row)
+
+    async def _plan(self) -> SwitchPlan:
+        """What to do, and what speaks against it. What may be over in some seconds is waited for."""
+        deadline = time.monotonic() + REJOINED_WITHIN_S
+        while True:
+            plan = await plan_switch(self._log, self._opposite, self._options)
+            if not plan.may_pass or time.monotonic() > deadline:
+                return plan
+            self._progress.text = plan.refusals[0]
+            await asyncio.sleep(CHECKS_AGAIN_S)
+            await self._log.catch_up_now()
 
     async def _carry_out(self, row: Switch) -> int:
         began = await self._log.write(row)
