@@ -29,7 +29,8 @@ Ends = Mapping[int, int]
 
 TOPIC, COPY = "fault-told", "A.fault-told"
 MORE: Mapping[str, Any] = {"A->B.lockstep.on.recreate": "restart"}
-SAID = {f"{who} {what}" for who in ("status", "/metrics") for what in ("behind", "unknown")}
+SAID = {"status behind", "status unknown", "/metrics unknown"}
+"""Answers that each run has to show. /metrics says that something is behind only if the seconds fall so."""
 SEEN_S = 21.0
 """/metrics shows what was seen 10 s before, and waits for the next look 10 s. `status` knows a dead slot after 15 s."""
 

@@ -15,9 +15,11 @@ from lockstep_checkpoint.group_sync import (
     rewinds,
     with_writes,
 )
+from lockstep_checkpoint.reverse_flow import unread_here
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.rows.state_rows import GroupStatus
 
 ABSENT = TargetGroupState(GroupMembership.ABSENT)
 ACTIVE = TargetGroupState(GroupMembership.ACTIVE)
@@ -199,3 +201,44 @@ def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], look: Targe
     first = plan_group_sync(wanted, look, look, TOPICS)
     settled = with_writes(look, first.writes)
     assert plan_group_sync(wanted, settled, settled, TOPICS).writes == ()
+
+
+# -- what the opposite flow has placed ---------------------------------------------------------------------------------
+
+BACK = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): 10})
+
+
+def came_back(upstream: int, downstream: int) -> list[Checkpoint]:
+    """The group reads `upstream` of A.orders on the source B next, which is `downstream` of orders on the target A."""
+    return [Checkpoint("billing", "orders", 0, UpstreamOffset(upstream), DownstreamOffset(downstream), "")]
+
+
+def placed(at: int, *, rewound: int = -1) -> GroupStatus:
+    """What A->B has written of the group: it is at `at` of A.orders."""
+    marks = () if rewound < 0 else (("A.orders", 0, rewound),)
+    return GroupStatus(group="billing", phase="translated", positions=(("A.orders", 0, at, at),), rewound=marks)
+
+
+def moved(row: GroupStatus, checkpoint: list[Checkpoint], now: TargetGroupState = BACK) -> dict[int, int]:
+    unread = unread_here(row, checkpoint, {"orders": "A.orders"}.get)
+    return written(plan_group_sync(checkpoint, now, now, {"orders": 1}, unread=unread))
+
+
+@pytest.mark.parametrize("row", [placed(40), placed(10, rewound=40)])
+def test_group_set_back_on_the_target_stays_where_nobody_read_on_the_source(row: GroupStatus) -> None:
+    assert moved(row, came_back(40, 40)) == {}
+
+
+def test_group_that_read_on_the_source_moves_on_the_target() -> None:
+    assert moved(placed(40), came_back(41, 41)) == {0: 41}
+    assert moved(placed(10, rewound=40), came_back(41, 41)) == {0: 41}
+
+
+def test_group_without_an_offset_on_the_target_gets_its_place_back() -> None:
+    gone = TargetGroupState(GroupMembership.EMPTY, {("orders", 0): None})
+    assert moved(placed(40), came_back(40, 40), gone) == {0: 40}
+
+
+def test_checkpoint_of_a_topic_of_the_source_itself_is_never_unread() -> None:
+    own = [Checkpoint("billing", "B.orders", 0, UpstreamOffset(5), DownstreamOffset(5), "")]
+    assert unread_here(placed(40), own, {"orders": "A.orders"}.get) == frozenset()

@@ -89,7 +89,7 @@ def test_every_kind_of_row_has_its_writer() -> None:
     assert {kind: row.owned_by for kind, row in KINDS.items()} == {
         **{"topic": "topic-sync", "acl": "acl-sync", "acl-binding": "acl-sync", "group": "checkpoint"},
         **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
-        **{"verification": "data-plane"},
+        **{"verification": "data-plane", "source-ends": "data-plane"},
         **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
         **dict.fromkeys(("switch", "switch-topic", "switch-group")),
     }

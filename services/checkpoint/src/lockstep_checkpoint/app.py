@@ -74,7 +74,7 @@ class CheckpointFlow:
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
-        self._group_sync = TargetGroupSync(ctx, self._report, self._memory)
+        self._group_sync = TargetGroupSync(ctx, self._report, self._memory, self._opposite)
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
         ctx.state.listen(self._exact.apply)

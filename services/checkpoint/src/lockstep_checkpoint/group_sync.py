@@ -10,7 +10,7 @@ Either the group went back on the source, and the target's group is still where 
 source*). Or another client moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -69,12 +69,14 @@ def plan_group_sync(
     rewound: Mapping[TopicPartition, int] = MappingProxyType({}),
     *,
     follow: bool = False,
+    unread: Collection[TopicPartition] = (),
 ) -> GroupSync:
     """The checkpoints to commit, given this look and the one before (None: there was none).
 
     `partitions` are the topics of the target with their number of partitions: a commit for one that is gone would fail
     in every round. `rewound`: what `rewinds` says. `follow`: where the group went back on the source, the target's goes
-    back too.
+    back too. `unread`: where the group is on the source only because the opposite flow has put it there. If its offset
+    on the target is lower, somebody has set it back there, and it stays.
     """
     if now.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it has members on the target")
@@ -87,7 +89,7 @@ def plan_group_sync(
     if before.offsets != now.offsets:
         return GroupSync(left_alone="its offsets on the target changed a moment ago", ahead=tuple(ahead.values()))
     back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE}
-    writes = tuple(one for one in there if _forwards(one, now) or (one.topic, one.partition) in back)
+    writes = tuple(one for one in there if _forwards(one, now, unread) or (one.topic, one.partition) in back)
     return GroupSync(writes, ahead=tuple(one for where, one in ahead.items() if where not in back))
 
 
@@ -127,6 +129,7 @@ def _ahead(
             yield Ahead(where, offset, int(one.downstream), state)
 
 
-def _forwards(checkpoint: Checkpoint, now: TargetGroupState) -> bool:
-    offset = now.offsets.get((checkpoint.topic, checkpoint.partition))
-    return offset is None or offset < checkpoint.downstream
+def _forwards(checkpoint: Checkpoint, now: TargetGroupState, unread: Collection[TopicPartition]) -> bool:
+    where = checkpoint.topic, checkpoint.partition
+    offset = now.offsets.get(where)
+    return offset is None or (offset < checkpoint.downstream and where not in unread)

@@ -7,6 +7,7 @@ from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_runtime.flow.context import FlowContext
@@ -19,11 +20,14 @@ SECOND_CHECK_S = 0.5
 class TargetGroupSync:
     """The groups of one flow on its target, and what the last round found of each."""
 
-    def __init__(self, ctx: FlowContext, report: GroupReport, memory: CheckpointStore) -> None:
+    def __init__(
+        self, ctx: FlowContext, report: GroupReport, memory: CheckpointStore, opposite: ReverseFlow | None = None
+    ) -> None:
         self._ctx = ctx
         self._settings = ctx.settings.checkpoint
         self._report = report
         self._memory = memory
+        self._opposite = opposite
         self._syncing = asyncio.Lock()
         self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
         self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
@@ -73,7 +77,8 @@ class TargetGroupSync:
         written = self._memory.written.for_group(group)
         rewound = self._report.rewound(group)
         follow = self._settings.follow_rewinds or rewind
-        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow)
+        unread = () if self._opposite is None else self._opposite.unread_here(group, written.values())
+        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow, unread=unread)
         self._last_states[group] = (now, state)
         if sync.left_alone:
             if before is not None or state.membership is GroupMembership.ACTIVE:

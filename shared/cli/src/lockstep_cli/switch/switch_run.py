@@ -20,7 +20,7 @@ from lockstep_cli.switch.switch_check import (
     unknown_topics,
     way_back_blockers,
 )
-from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, SwitchClusters
+from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import SwitchOptions
 from lockstep_cli.switch.switch_positions import count_losses, known_loss
@@ -49,11 +49,13 @@ REPORTED_WITHIN_S = 5.0
 
 
 class SwitchRefused(Exception):
-    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are sentences."""
+    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are sentences. `may_pass`:
+    they can be over in some seconds."""
 
-    def __init__(self, reasons: Sequence[str]) -> None:
+    def __init__(self, reasons: Sequence[str], *, may_pass: bool = False) -> None:
         super().__init__("; ".join(reasons))
         self.reasons = tuple(reasons)
+        self.may_pass = may_pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     if why := unknown_topics(log.rows, options.topics):
         raise CannotUse(f"{settings.flow}: {why}")
     if not selected_topics(log, options.topics):
+        await _require_none_to_find(log, options)
         raise SwitchRefused([f"{settings.flow}: there is no topic to switch"])
     if settings.data_plane.by_key:
         raise SwitchRefused(
@@ -128,6 +131,17 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     )
     passes = len(refusals) == len(kept) and may_pass(kept)
     return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports, may_pass=passes)
+
+
+async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
+    """Raises SwitchRefused if the source has topics that the flow selects and has not found yet: its cluster was away,
+    or the flow has just begun. A failover does without its source."""
+    if options.verb is Verb.FAILOVER:
+        return
+    try:
+        await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
+    except NotFoundYet as yet:
+        raise SwitchRefused([str(yet)], may_pass=True) from yet
 
 
 def continued(log: SwitchLog, options: SwitchOptions) -> Switch:

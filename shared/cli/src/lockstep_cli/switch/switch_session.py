@@ -107,13 +107,20 @@ class SwitchSession:
         return await self._carry_out(plan.row)
 
     async def _plan(self) -> SwitchPlan:
-        """What to do, and what speaks against it. What may be over in some seconds is waited for."""
+        """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
+        SwitchRefused."""
         deadline = time.monotonic() + REJOINED_WITHIN_S
         while True:
-            plan = await plan_switch(self._log, self._opposite, self._options)
-            if not plan.may_pass or time.monotonic() > deadline:
-                return plan
-            self._progress.text = plan.refusals[0]
+            try:
+                plan = await plan_switch(self._log, self._opposite, self._options)
+                if not plan.may_pass or time.monotonic() > deadline:
+                    return plan
+                why = plan.refusals
+            except SwitchRefused as refused:
+                if not refused.may_pass or time.monotonic() > deadline:
+                    raise
+                why = refused.reasons
+            self._progress.text = why[0]
             await asyncio.sleep(CHECKS_AGAIN_S)
             await self._log.catch_up_now()
 
