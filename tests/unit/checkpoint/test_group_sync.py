@@ -225,7 +225,7 @@ def moved(row: GroupStatus, checkpoint: list[Checkpoint], now: TargetGroupState 
 
 
 @pytest.mark.parametrize("row", [placed(40), placed(10, rewound=40)])
-def test_group_set_back_on_the_target_stays_where_nobody_read_on_the_source(row: GroupStatus) -> None:
+def test_group_set_back_on_the_target_stays_if_nobody_read_elsewhere(row: GroupStatus) -> None:
     assert moved(row, came_back(40, 40)) == {}
 
 

@@ -134,8 +134,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
 
 
 async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
-    """Raises SwitchRefused if the source has topics that the flow selects and has not found yet: its cluster was away,
-    or the flow has just begun. A failover does without its source."""
+    """Raises SwitchRefused if the source has topics that the flow selects and has not found yet. The cluster may have
+    been away, or the flow has just begun. A failover does without its source."""
     if options.verb is Verb.FAILOVER:
         return
     try:
