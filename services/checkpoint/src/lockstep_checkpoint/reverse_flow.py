@@ -81,9 +81,9 @@ class ReverseFlow(CompactedTopic[_State]):
 def unread_here(
     placed: GroupStatus, checkpoints: Iterable[Checkpoint], copy_name: Callable[[str], str | None]
 ) -> frozenset[TopicPartition]:
-    """The target partitions in which the group has read nothing on our source. It is not beyond the place there at which
-    the opposite flow has put it. `placed`: that flow's row of the group, whose places are on our source. `copy_name`:
-    the copy there of a topic of our target."""
+    """The target partitions in which the group has read nothing on our source. It is not beyond the place there at
+    which the opposite flow has put it. `placed`: that flow's row of the group, whose places are on our source.
+    `copy_name`: the copy there of a topic of our target."""
     known: dict[tuple[str | None, int], int] = {}
     for topic, partition, at in (
         *((name, number, down) for name, number, _, down in placed.positions),
