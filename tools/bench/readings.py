@@ -78,8 +78,8 @@ SHEETS: Mapping[str, Sheet] = {
             "copy_cpu_percent": Row("  more CPU, %", 1, "under 10"),
             "paced_alone_per_s": Row("copy limited to 0.4 of that: records/s", 0),
             "paced_beside_per_s": Row("  that is verified as it grows", 0),
-            "paced_verified_per_s": Row("  verified meanwhile", 0),
-            "paced_lost_percent": Row("  fewer records/s, %", 1, "under 10"),
+            "paced_verified_per_s": Row("  verified meanwhile, records/s", 0),
+            "paced_lost_percent": Row("  fewer records/s than without, %", 1, "under 10"),
         },
     ),
     "catch_up": Sheet(
@@ -124,15 +124,15 @@ SHEETS: Mapping[str, Sheet] = {
         "Clusters that do not answer",
         {
             "source_cpu_share": Row("source killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
-            "source_copies_after_s": Row("  from its return to copied, s", 1),
+            "source_copies_after_s": Row("source killed: from its return to copied, s", 1),
             "target_cpu_share": Row("target killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
-            "target_copies_after_s": Row("  from its return to copied, s", 1),
+            "target_copies_after_s": Row("target killed: from its return to copied, s", 1),
             "both_cpu_share": Row("both killed: CPU of the greediest service, % of a core", 1, "below 3", 100),
-            "both_copies_after_s": Row("  from its return to copied, s", 1),
+            "both_copies_after_s": Row("both killed: from their return to copied, s", 1),
             "source_silent_cpu_share": Row(
                 "source frozen: CPU of the greediest service, % of a core", 1, "below 3", 100
             ),
-            "source_silent_copies_after_s": Row("  from its return to copied, s", 1),
+            "source_silent_copies_after_s": Row("source frozen: from its return to copied, s", 1),
         },
     ),
     "switchover": Sheet(
@@ -166,10 +166,10 @@ SHEETS: Mapping[str, Sheet] = {
             "groups_first_s": Row("groups: from leading until every checkpoint is there, s", 1, "below 10"),
             "groups_round_s": Row("  a steady round, once a second asked for, s", 1, "below 10"),
             "groups_round_cpu_s": Row("    CPU s", 2),
-            "groups_rss_mib": Row("  RSS of checkpoint, MiB", 0, "below 150"),
+            "groups_rss_mib": Row("  RSS of checkpoint with these groups, MiB", 0, "below 150"),
             "syncs_replayed_s": Row("syncs: replayed, s", 1),
             "syncs_java_s": Row("  by MM2's store, s", 1),
-            "syncs_rss_mib": Row("  RSS of checkpoint, MiB", 0, "below 150"),
+            "syncs_rss_mib": Row("  RSS of checkpoint with these syncs, MiB", 0, "below 150"),
         },
     ),
 }

@@ -159,10 +159,11 @@ def _copy(flow: MirroredFlow, work: Workload, system: System, file: Path, log: P
     with SystemRun(system, file, log) as run:
         half = _wait_copied(work, run, work.loaded.records // 2)
         began, cpu, brokers = run.elapsed(), run.use(), used_by(work.clusters.brokers)
+        before = sum(row.records for row in _rows(flow, work))
         copied, ended = _wait_copied(work, run) - half, run.elapsed()
         used_s = run.use().since(cpu).total + used_by(work.clusters.brokers) - brokers
-        verified = sum(row.records for row in _rows(flow, work))
-    return GrowingCopy(copied / (ended - began), verified / ended, used_s * 1e6 / copied)
+        verified = sum(row.records for row in _rows(flow, work)) - before
+    return GrowingCopy(copied / (ended - began), verified / (ended - began), used_s * 1e6 / copied)
 
 
 def _wait_copied(work: Workload, run: SystemRun, records: int | None = None) -> int:

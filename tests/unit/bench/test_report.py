@@ -3,11 +3,12 @@
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from tools.bench.figures import Busy, Copy, Latency, LatencyPart, Limit, Part, Start, StartPart, ThroughputPart
 from tools.bench.outcome import Failed
-from tools.bench.readings import SHEETS, Readings, ReadingsPart
+from tools.bench.readings import SHEETS, Readings, ReadingsPart, Sheet
 from tools.bench.report import markdown, show, table
 from tools.bench.usage import Cpu
 
@@ -135,3 +136,9 @@ def test_readings_are_shown_beside_their_limits() -> None:
     assert rows["CPU, % of a core"] == ["2.1", "below 5"]
     assert rows["RSS of all processes, MiB"] == ["1,100", "below 1,229"]
     assert rows["production to first record, s: median"] == ["-", "-"]
+
+
+@pytest.mark.parametrize("sheet", SHEETS.values(), ids=SHEETS.keys())
+def test_rows_of_a_sheet_have_words_of_their_own(sheet: Sheet) -> None:
+    words = [row.words for row in sheet.rows.values()]
+    assert len(set(words)) == len(words), "a table finds its cells by them"
