@@ -1,7 +1,22 @@
 """A partition that does not move although its source has more is named once, and once more when it is over."""
 
-from lockstep_data_plane.driver.source_monitor import MOST_ENDS, CopyStallDetector, source_ends_row
-from lockstep_protocol.rows.state_rows import PartitionProgress, SourceEnds
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from lockstep_config.flow.connector_settings import NOTHING_STATED
+from lockstep_data_plane.driver.source_monitor import (
+    MOST_ENDS,
+    WRITING,
+    CopyStallDetector,
+    SourceMonitor,
+    source_ends_row,
+)
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import PartitionProgress, Row, SourceEnds
+from lockstep_runtime.util.errors import NotAppended
+from tests.support.metered_driver import copying
 
 TP = ("t", 0)
 
@@ -69,3 +84,42 @@ def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
     assert row.ends[0] == ("t", MOST_ENDS + 2, MOST_ENDS + 3)
     _, value = row.encode()
     assert len(value) < 900_000
+
+
+class Logs:
+    """A cluster as far as the monitor asks: each log ends at 20."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+
+    async def probe(self) -> None:
+        return
+
+    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, 20)
+
+    async def begin_offsets(self, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, 0)
+
+
+async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver: Any = copying(upstream=9)
+    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
+    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    written: list[Row] = []
+
+    async def refuse(row: Row) -> None:
+        raise NotAppended("B", "state", "no leader")
+
+    async def write(row: Row) -> None:
+        written.append(row)
+
+    monitor = SourceMonitor(driver, driver.collector, 1)
+    monkeypatch.setattr(driver.state, "write", refuse)
+    await monitor.observe_if_due()
+    assert list(driver.rounds.troubles.now) == [WRITING]
+    driver.now += 20_000
+    monkeypatch.setattr(driver.state, "write", write)
+    await monitor.observe_if_due()
+    assert not driver.rounds.troubles.now
+    assert written == [SourceEnds(asked_ms=driver.now, ends=(("t", 1, 20), ("t", 0, 20)))]

@@ -67,6 +67,7 @@ request is some 40 ms of processor, and the slots see the ends of what they fetc
 STUCK_AFTER_S = 60.0
 
 TROUBLE = "watching the source"
+WRITING = "writing the source's ends"
 
 MOST_ENDS = 10_000
 """Ends that one row names: some 400 KB, well below the largest message of a topic (1 MiB by default)."""
@@ -143,8 +144,18 @@ class SourceMonitor:
             for tp in asked
         }
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
+        await self._write_ends(source_ends_row(ends, known, asked_ms))
+
+    async def _write_ends(self, row: SourceEnds) -> None:
+        """Slots go on copying while it cannot be written, so the driver does not end for it."""
+        ctx = self._ctx
         ctx.must_act()
-        await ctx.state.write(source_ends_row(ends, known, asked_ms))
+        try:
+            await ctx.state.write(row)
+        except ClusterError as trouble:
+            ctx.rounds.troubles.began(WRITING, trouble)
+        else:
+            ctx.rounds.troubles.over(WRITING)
 
     async def _target_ends(self, topics: Mapping[TopicPartition, MirroredTopic]) -> dict[TopicPartition, int | None]:
         """The next offset of each one's copy; None: not answered. Nothing where keys choose among several logs."""
