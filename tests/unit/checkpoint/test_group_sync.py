@@ -11,11 +11,11 @@ from lockstep_checkpoint.group_sync import (
     Ahead,
     GroupSync,
     TargetGroupState,
+    find_unread,
     plan_group_sync,
     rewinds,
     with_writes,
 )
-from lockstep_checkpoint.reverse_flow import unread_here
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
@@ -220,7 +220,7 @@ def placed(at: int, *, rewound: int = -1) -> GroupStatus:
 
 
 def moved(row: GroupStatus, checkpoint: list[Checkpoint], now: TargetGroupState = BACK) -> dict[int, int]:
-    unread = unread_here(row, checkpoint, {"orders": "A.orders"}.get)
+    unread = find_unread(row, checkpoint, {"orders": "A.orders"}.get)
     return written(plan_group_sync(checkpoint, now, now, {"orders": 1}, unread=unread))
 
 
@@ -241,4 +241,4 @@ def test_group_without_an_offset_on_the_target_gets_its_place_back() -> None:
 
 def test_checkpoint_of_a_topic_of_the_source_itself_is_never_unread() -> None:
     own = [Checkpoint("billing", "B.orders", 0, UpstreamOffset(5), DownstreamOffset(5), "")]
-    assert unread_here(placed(40), own, {"orders": "A.orders"}.get) == frozenset()
+    assert find_unread(placed(40), own, {"orders": "A.orders"}.get) == frozenset()

@@ -10,13 +10,14 @@ Either the group went back on the source, and the target's group is still where 
 source*). Or another client moved it (*ahead on target*). `lockstep.groups.on.rewind=follow` sets back the first kind.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import GroupStatus
 
 IN_USE, REFUSED = "in-use", "refused"
 """Why a group of the target is not moved: it has, or had a moment ago, members there; the target does not take it."""
@@ -107,6 +108,23 @@ def rewinds(
         if now is not None and now.upstream < upstream:
             found[where] = max(found.get(where, 0), downstream)
     return {where: at for where, at in found.items() if where not in written or written[where].downstream < at}
+
+
+def find_unread(
+    placed: GroupStatus, checkpoints: Iterable[Checkpoint], copy_name: Callable[[str], str | None]
+) -> frozenset[TopicPartition]:
+    """The target partitions in which the group has read nothing on the source. It is not beyond the place there at
+    which the opposite flow has put it. `placed`: that flow's row of the group, whose places are on the source.
+    `copy_name`: the copy there of a topic of the target."""
+    known: dict[tuple[str | None, int], int] = {}
+    places = [(topic, number, downstream) for topic, number, _, downstream in placed.positions]
+    for topic, number, at in (*places, *placed.rewound):
+        known[topic, number] = max(at, known.get((topic, number), -1))
+    return frozenset(
+        (one.topic, one.partition)
+        for one in checkpoints
+        if one.upstream <= known.get((copy_name(one.topic), one.partition), -1)
+    )
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:

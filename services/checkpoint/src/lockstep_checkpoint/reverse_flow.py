@@ -1,8 +1,9 @@
 """What the flow in the opposite direction reports of its partitions: its state topic is on our source."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lockstep_checkpoint.group_sync import find_unread
 from lockstep_checkpoint.offset_translator import ReverseTranslation
 from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
@@ -48,12 +49,12 @@ class ReverseFlow(CompactedTopic[_State]):
             return ReverseTranslation(self.fold.places)
         return ReverseTranslation(trouble="" if self.is_missing else self.trouble)
 
-    def unread_here(self, group: str, checkpoints: Iterable[Checkpoint]) -> frozenset[TopicPartition]:
-        """Where the group has read nothing on our source beyond what the opposite flow placed it at (target topics)."""
-        if self.fold is None:
+    def unread(self, group: str, checkpoints: Iterable[Checkpoint]) -> frozenset[TopicPartition]:
+        """Where the group has read nothing on our source (`find_unread`); nothing while that is not known."""
+        row = None if self.fold is None else self.fold.rows.get(GroupStatus, group)
+        if self.fold is None or row is None:
             return frozenset()
-        row = self.fold.rows.get(GroupStatus, group)
-        return frozenset() if row is None else unread_here(row, checkpoints, self.fold.places.copy_name)
+        return find_unread(row, checkpoints, self.fold.places.copy_name)
 
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
         """Something else than before, if anything was said of one of these topics of our target meanwhile."""
@@ -76,22 +77,3 @@ class ReverseFlow(CompactedTopic[_State]):
                 continue
             if row is not None:
                 fold.places.apply(row)
-
-
-def unread_here(
-    placed: GroupStatus, checkpoints: Iterable[Checkpoint], copy_name: Callable[[str], str | None]
-) -> frozenset[TopicPartition]:
-    """The target partitions in which the group has read nothing on our source. It is not beyond the place there at
-    which the opposite flow has put it. `placed`: that flow's row of the group, whose places are on our source.
-    `copy_name`: the copy there of a topic of our target."""
-    known: dict[tuple[str | None, int], int] = {}
-    for topic, partition, at in (
-        *((name, number, down) for name, number, _, down in placed.positions),
-        *placed.rewound,
-    ):
-        known[topic, partition] = max(at, known.get((topic, partition), -1))
-    return frozenset(
-        (one.topic, one.partition)
-        for one in checkpoints
-        if one.upstream <= known.get((copy_name(one.topic), one.partition), -1)
-    )

@@ -77,7 +77,7 @@ class TargetGroupSync:
         written = self._memory.written.for_group(group)
         rewound = self._report.rewound(group)
         follow = self._settings.follow_rewinds or rewind
-        unread = () if self._opposite is None else self._opposite.unread_here(group, written.values())
+        unread = () if self._opposite is None else self._opposite.unread(group, written.values())
         sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow, unread=unread)
         self._last_states[group] = (now, state)
         if sync.left_alone:

@@ -73,15 +73,14 @@ def not_copied(
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
     """What the source was known to have and the target has not, by the newest rows, the most first. Of a partition
     whose copy has not begun, or halted without knowing what the target holds, the number is unknown."""
-    found, asked = [], _asked_ends(rows)
-    progress = progress_by_partition(rows.values())
+    found = []
+    progress, ends = progress_by_partition(rows.values()), known_source_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
     every = [(one, number) for one in topics for number in sorted({*range(one.partitions), *begun[one.source_topic]})]
     for topic, number in every:
-        row = progress.get((topic.source_topic, number))
-        end = max(asked.get((topic.source_topic, number), -1), -1 if row is None else row.source_end)
+        row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
         missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream)
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
@@ -94,7 +93,9 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
 
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
-    progress, asked = progress_by_partition(rows.values()), _asked_ends(rows)
+    newest = rows.get(SourceEnds().key())
+    asked = {(topic, number): end for topic, number, end in newest.ends} if isinstance(newest, SourceEnds) else {}
+    progress = progress_by_partition(rows.values())
     found = {where: max(row.source_end, asked.get(where, -1)) for where, row in progress.items()}
     return {where: end for where, end in found.items() if end >= 0}
 
@@ -107,12 +108,6 @@ def known_until(rows: Mapping[str, Row], source: str) -> str:
         return f"What {source} accepted is known only as far as slots had fetched it"
     moment = datetime.fromtimestamp(asked.asked_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return f"What {source} accepted after {moment} is known only as far as slots had fetched it"
-
-
-def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
-    """What the driver saw and the slots had not written down."""
-    row = rows.get(SourceEnds().key())
-    return {(topic, number): end for topic, number, end in row.ends} if isinstance(row, SourceEnds) else {}
 
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
