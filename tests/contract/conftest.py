@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.broker import Broker, started
+from tests.support.broker import Broker, two_brokers
 
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[tuple[Broker, Broker]]:
     """A and B, new for each file."""
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
+    with two_brokers() as brokers:
+        yield brokers
 
 
 @pytest.fixture

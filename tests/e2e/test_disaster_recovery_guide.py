@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
 from tests.support.application import Application
-from tests.support.broker import Broker, started
+from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import admin, create_topic, read_topic
 from tests.support.eventually import wait_until
 from tests.support.runs import LockstepRun
@@ -120,12 +120,6 @@ class Day:
 
         wait_until(is_fine, within=WITHIN, every=1.0, what=line)
 
-    def more(self, records: int = 200) -> None:
-        """The application goes on where it is."""
-        read = sum(self.app.read.values()) + records
-        wait_until(lambda: sum(self.app.read.values()) >= read, within=WITHIN, every=0.2, what="the application reads")
-        self.app.check()
-
     def copied(self) -> set[str]:
         """What B has of the records that were written on A."""
         return {
@@ -157,7 +151,7 @@ class Day:
         self.say(line)
         found = self.evidence("switchover", "A-B")
         assert (found["phase"], found["drill"], found["late"]) == ("done", True, 0), found
-        self.more()
+        self.app.go_on(within=WITHIN)
         self.until_fine("lockstep status mm2.properties --flow 'A->B'", "ready to switch: yes")
 
     def check(self, text: str) -> None:
@@ -196,7 +190,7 @@ class Day:
 
     def see_work(self, text: str) -> None:
         (line,) = self.lines(text)
-        self.more()
+        self.app.go_on(within=WITHIN)
         where = {(name, number) for name in TOPICS for number in range(PARTITIONS)}
         wait_until(lambda: where <= self.describe(line).keys(), within=WITHIN, every=1.0, what="the group reads on B")
 
@@ -223,7 +217,7 @@ class Day:
         assert (found["phase"], found["lost"], found["late"]) == ("done", 0, 0), found
         assert set(self.app.written) <= self.copied() | self.written_on_b(), "what A had alone is on B"
         self.app.start(self.a.bootstrap, [*TOPICS, *(f"B.{name}" for name in TOPICS)])
-        self.more()
+        self.app.go_on(within=WITHIN)
 
     def be_ready(self, text: str) -> None:
         resume, status = self.lines(text)
@@ -253,8 +247,7 @@ AGAIN: Mapping[Callable[[Day, str], None], Callable[[Day, str], None]] = {Day.ch
 
 @pytest.fixture
 def day(tmp_path: Path) -> Iterator[Day]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
+    with two_brokers() as (a, b):
         day = Day(tmp_path, a, b)
         try:
             with day.app:

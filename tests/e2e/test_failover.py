@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broker import Broker
+from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import Record, end_offsets, produce, read_topic
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene, two_brokers
+from tests.support.switch_scene import WITHIN, SwitchScene
 from tests.support.wire import set_quota
 
 pytestmark = pytest.mark.long
@@ -35,7 +35,7 @@ def test_failover_of_a_copy_that_is_up_to_date_loses_nothing(
     a, b = brokers
     scene = SwitchScene(tmp_path, a, b, identity=identity)
     with scene.running():
-        scene.go_on()
+        scene.app.go_on()
         refused = scene.switch("failover", code=1)
         assert "answers: use lockstep switchover" in refused["said"]
         scene.app.stop_when_read()
@@ -44,11 +44,11 @@ def test_failover_of_a_copy_that_is_up_to_date_loses_nothing(
         a.kill()
         done = scene.switch("failover")
         assert (done["phase"], done["lost"]) == ("done", 0), done
-        scene.go_on()
+        scene.app.go_on()
         a.start()
         back = scene.switch("failback", "--force", "--timeout", "120")
         assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
-        scene.go_on()
+        scene.app.go_on()
         scene.app.stop_when_read()
         assert scene.app.read_twice == {}
 
@@ -63,7 +63,7 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
     copy = f"{scene.there.source}.{topic}"
     client = f"{scene.there}|MirrorSourceConnector|replication-producer-0"
     with scene.running():
-        scene.go_on()
+        scene.app.go_on()
         scene.app.stop_when_read()
         set_quota(b.bootstrap, client, producer_byte_rate=SLOW)
         bulk = [f"bulk {n} ".ljust(1_000, "x") for n in range(4_000)]

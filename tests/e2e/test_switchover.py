@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_protocol.rows.state_rows import GroupStatus
-from tests.support.broker import Broker
+from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene, two_brokers
+from tests.support.switch_scene import WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
 
@@ -31,19 +31,19 @@ def test_applications_switch_three_times_and_lose_nothing(
 ) -> None:
     scene = SwitchScene(tmp_path, *brokers, identity=identity)
     with scene.running():
-        scene.go_on()
+        scene.app.go_on()
         there = scene.switch("switchover")
         assert (there["phase"], there["lost"], there["late"]) == ("done", 0, 0), there
         assert scene.hooks() == ["before", "fence", "redirect", "after"]
         assert [group["state"] for group in there["groups"]] == ["exact"], there["groups"]
-        scene.go_on()
+        scene.app.go_on()
         scene.wait_followed(scene.flow_back)
         back = scene.switch("failback", "--force")
         assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
-        scene.go_on()
+        scene.app.go_on()
         again = scene.switch("switchover", "--force")
         assert again["phase"] == "done", again
-        scene.go_on()
+        scene.app.go_on()
         nothing_lost_or_doubled(scene)
 
 
@@ -55,7 +55,7 @@ def test_second_switch_within_ten_minutes_is_refused(tmp_path: Path, brokers: tu
         assert scene.last() is None, "a look changes nothing"
         drill = scene.switch("switchover", "--drill")
         assert (drill["phase"], drill["drill"], scene.hooks()) == ("done", True, [])
-        scene.go_on()
+        scene.app.go_on()
         assert scene.switch("switchover")["phase"] == "done"
         refused = scene.switch("failback", code=1)
         assert "a second one within ten minutes is refused without --force" in refused["said"]
@@ -81,7 +81,7 @@ def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, 
     moved, other = scene.topics
     copy, group = f"{scene.there.source}.{moved}", f"{scene.mark}-reports"
     with scene.running():
-        scene.go_on()
+        scene.app.go_on()
         commit_offset(a, group, moved, 0, 40)
         wait_until(lambda: committed_offset(b, group, copy, 0) == 40, within=WITHIN, what="the group is moved")
         commit_offset(a, group, moved, 0, 10)

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.conftest import Pair
-from tests.support.broker import Broker, started
+from tests.support.broker import two_brokers
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror
@@ -25,8 +25,7 @@ BACK_WITHIN = 120.0
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[Pair]:
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
+    with two_brokers() as (a, b):
         yield Pair(a, b)
 
 

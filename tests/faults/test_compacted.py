@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.support.broker import Broker, started
+from tests.support.broker import two_brokers
 from tests.support.clusters import create_topic, read_topic
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -35,9 +35,12 @@ COMPACTED = {
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
-    a, b = Broker("A"), Broker("B")  # their cleaners look twice a second
     folder = tmp_path_factory.mktemp("compacted")
-    with started(a, b), Mirror.one_flow(folder, "cmp", (a.bootstrap,) * 2, (b.bootstrap,) * 2, slots=1) as mirror:
+    # Brokers of their own, for their cleaners look twice a second.
+    with (
+        two_brokers() as (a, b),
+        Mirror.one_flow(folder, "cmp", (a.bootstrap,) * 2, (b.bootstrap,) * 2, slots=1) as mirror,
+    ):
         yield mirror
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, step_states
+from tests.support.broker import two_brokers
 from tests.support.eventually import wait_until
-from tests.support.switch_scene import WITHIN, SwitchScene, two_brokers
+from tests.support.switch_scene import WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +28,7 @@ def scene(moving: SwitchScene) -> Iterator[SwitchScene]:
     """The application works on A, and nothing was read twice; afterwards it is brought back there."""
     moving.calls.clear()
     yield moving
-    moving.go_on()
+    moving.app.go_on()
     if moving.is_on(moving.there.target):
         moving.wait_followed(moving.flow_back)
         assert moving.switch("failback", "--force")["phase"] == "done"
@@ -72,20 +73,20 @@ def nothing_is_lost(scene: SwitchScene) -> None:
 
 def test_command_killed_after_each_step_goes_on(scene: SwitchScene) -> None:
     steps = (Step.BEFORE, Step.FENCE, Step.ENDS, Step.DRAIN, Step.GROUPS, Step.STOP, Step.REVERSE, Step.REDIRECT)
-    scene.go_on()
+    scene.app.go_on()
     arguments: tuple[str, ...] = ()
     for step in steps:
         killed_in(scene, Begun(scene, "switchover", *arguments, *([] if arguments else ["--force"])), step, DONE)
         arguments = ("--continue",)
     done = scene.switch("switchover", "--continue")  # which may have ended already
     assert (done["phase"], done["lost"], done["late"]) == ("done", 0, 0), done
-    scene.go_on()
+    scene.app.go_on()
     nothing_is_lost(scene)
 
 
 @pytest.mark.parametrize("step", [Step.FENCE, Step.GROUPS, Step.STOP])
 def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: Step) -> None:
-    scene.go_on()
+    scene.app.go_on()
     killed_in(scene, Begun(scene, "switchover", "--force"), step, RUNNING, DONE)
     if "redirect" in scene.hooks():
         assert scene.switch("switchover", "--continue")["phase"] == "done", "it was too late"
@@ -94,7 +95,7 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
         assert aborted["phase"] == "aborted", aborted
         assert scene.hooks()[-1] == "after"
         scene.wait_followed(scene.flow_there)
-    scene.go_on()
+    scene.app.go_on()
     nothing_is_lost(scene)
 
 
@@ -108,21 +109,21 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
     ],
 )
 def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene, step: Step, service: str) -> None:
-    scene.go_on()
+    scene.app.go_on()
     command = Begun(scene, "switchover", "--force", "--timeout", "60")
     wait_for_step(scene, command, step, RUNNING, DONE)
     os.kill(scene.run.service_pid(service), signal.SIGKILL)
     said, _ = command.communicate(timeout=200)
     if command.returncode:
         assert scene.switch("switchover", "--continue")["phase"] == "done", said
-    scene.go_on()
+    scene.app.go_on()
     nothing_is_lost(scene)
 
 
 def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
     scene: SwitchScene,
 ) -> None:
-    scene.go_on()
+    scene.app.go_on()
     command = Begun(scene, "switchover", "--force", "--timeout", "60")
     wait_for_step(scene, command, Step.ENDS, RUNNING, DONE)
     scene.b.suspend()
@@ -131,12 +132,12 @@ def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
     said, _ = command.communicate(timeout=200)
     if command.returncode:
         assert scene.switch("switchover", "--continue")["phase"] == "done", said
-    scene.go_on()
+    scene.app.go_on()
     nothing_is_lost(scene)
 
 
 def test_second_command_continues_a_switch_and_the_first_one_ends(scene: SwitchScene) -> None:
-    scene.go_on()
+    scene.app.go_on()
     first = Begun(scene, "switchover", "--force")
     wait_for_step(scene, first, Step.ENDS, RUNNING, DONE)
     second = scene.switch("switchover", "--continue")
@@ -144,5 +145,5 @@ def test_second_command_continues_a_switch_and_the_first_one_ends(scene: SwitchS
     assert second["phase"] == "done"
     assert first.returncode == 1, said
     assert "another command continues this switchover" in said
-    scene.go_on()
+    scene.app.go_on()
     nothing_is_lost(scene)

@@ -72,6 +72,17 @@ class Application:
         self._producing = self._begun(lambda stopping: self._produce(bootstrap, stopping))
         self._consuming = self._begun(lambda stopping: self._consume(bootstrap, subscribed, stopping))
 
+    def go_on(self, records: int = 200, *, within: float = 120.0) -> None:
+        """Until so many more were written and read, where it is."""
+        written, read = len(self.written) + records, sum(self.read.values()) + records
+        wait_until(
+            lambda: len(self.written) >= written and sum(self.read.values()) >= read,
+            within=within,
+            every=0.1,
+            what="the application goes on",
+        )
+        self.check()
+
     def stop(self) -> None:
         """End both. The producer has its acknowledgements, and the consumer has committed what it has read."""
         self._producing.end()

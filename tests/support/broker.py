@@ -273,6 +273,14 @@ def started(*brokers: Broker) -> Iterator[None]:
             broker.close()
 
 
+@contextmanager
+def two_brokers() -> Iterator[tuple[Broker, Broker]]:
+    """A and B, for tests that want them for themselves: they may end them, or leave much on them."""
+    a, b = Broker("A"), Broker("B")
+    with started(a, b):
+        yield a, b
+
+
 def prepare(report: kafka_jars.Report = lambda line: None, kafka: kafka_jars.Kafka = kafka_jars.CURRENT) -> None:
     """Has the jars, the feature levels and the class-data archive in the cache (the last two take about 8 s, once).
     An older Kafka goes without the archive."""

@@ -14,7 +14,7 @@ from typing import Any
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import GroupStatus, Switch
 from tests.support.application import Application
-from tests.support.broker import Broker, started
+from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, create_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import MirroredFlow
@@ -24,14 +24,6 @@ from tests.support.services import two_cluster_file
 WITHIN = 120.0
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 PARTITIONS = 3
-
-
-@contextmanager
-def two_brokers() -> Iterator[tuple[Broker, Broker]]:
-    """A and B, for a test that may end them."""
-    a, b = Broker("A"), Broker("B")
-    with started(a, b):
-        yield a, b
 
 
 class SwitchScene:
@@ -119,17 +111,6 @@ class SwitchScene:
             return bool(groups and groups[0].synced) and all(len(rows) == PARTITIONS for rows in progress)
 
         wait_until(is_followed, within=WITHIN, every=0.5, what=f"{flow} follows the application")
-
-    def go_on(self, records: int = 200) -> None:
-        """Until the application has written and read so many more, where it is."""
-        written, read = len(self.app.written) + records, sum(self.app.read.values()) + records
-        wait_until(
-            lambda: len(self.app.written) >= written and sum(self.app.read.values()) >= read,
-            within=WITHIN,
-            every=0.1,
-            what="the application goes on",
-        )
-        self.app.check()
 
     def wait_translated(self) -> None:
         """Until the group's checkpoints are those of what it has committed on A. The application has to be stopped."""
