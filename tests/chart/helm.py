@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,13 +27,16 @@ SEEDS: tuple[Path, ...] = tuple(
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NEEDS_TOOLS = pytest.mark.skipif(tools() is None, reason=WHY)
+NEEDS_HELM = pytest.mark.skipif(
+    tools() is None and shutil.which("helm") is None, reason=f"helm is not on PATH, and {WHY}"
+)
+"""For what any Helm can do."""
 
 
 def run(*command: str | Path, cwd: Path = REPOSITORY, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """One of the tools. Nothing of it asks a cluster."""
-    folder = tools()
-    assert folder is not None, WHY
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": "/dev/null"}
+    """One of the tools: the built one, else that on PATH. Nothing of it asks a cluster."""
+    folder, path = tools(), os.environ["PATH"]
+    environment = {**os.environ, "PATH": f"{folder}:{path}" if folder else path, "KUBECONFIG": "/dev/null"}
     return subprocess.run(
         command, cwd=cwd, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=120
     )

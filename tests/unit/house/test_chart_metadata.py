@@ -1,0 +1,106 @@
+"""Chart.yaml: what Helm and Artifact Hub show of the chart, compared with what it names."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.house.ci_scripts import script
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
+METADATA: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text())
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+IMAGES = script("images")
+PROJECT = IMAGES.sbom.version()
+
+HOME = "https://github.com/lockstep/lockstep"
+INTO_REPOSITORY = re.compile(
+    r"https://(?:github\.com/lockstep/lockstep/(?:blob|tree)|raw\.githubusercontent\.com/lockstep/lockstep)/main/(\S+)"
+)
+CATEGORIES = {
+    "ai-machine-learning",
+    "database",
+    "integration-delivery",
+    "monitoring-logging",
+    "networking",
+    "security",
+    "skip-prediction",
+    "storage",
+    "streaming-messaging",
+}
+"""Those of Artifact Hub. It ignores another one silently."""
+KINDS = {"added", "changed", "deprecated", "fixed", "removed", "security"}
+"""The kinds of change that Artifact Hub shows. It refuses a version of a package with another one."""
+
+
+def annotation(name: str) -> Any:
+    """A list inside an annotation."""
+    return yaml.safe_load(METADATA["annotations"][f"artifacthub.io/{name}"])
+
+
+def texts(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for one in node.values():
+            yield from texts(one)
+    elif isinstance(node, list):
+        for one in node:
+            yield from texts(one)
+    else:
+        yield str(node)
+
+
+def test_chart_has_the_version_of_the_project() -> None:
+    assert (METADATA["version"], METADATA["appVersion"]) == (PROJECT, PROJECT)
+
+
+def test_chart_names_home_sources_icon_and_maintainers() -> None:
+    assert METADATA["home"] == HOME
+    assert HOME in METADATA["sources"]
+    assert METADATA["icon"].endswith(".svg")
+    assert [sorted(one) for one in METADATA["maintainers"]] == [["name", "url"]], "the project, and no person"
+    assert len(METADATA["keywords"]) == len(set(METADATA["keywords"])) >= 5
+
+
+def test_links_into_the_repository_lead_to_files() -> None:
+    paths = [found for text in texts(METADATA) for found in INTO_REPOSITORY.findall(text)]
+    assert len(paths) >= 6
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+
+
+def test_icon_is_an_image_that_needs_nothing_else() -> None:
+    (path,) = INTO_REPOSITORY.findall(METADATA["icon"])
+    text = (REPOSITORY / path).read_text()
+    assert text.startswith("<svg ")
+    assert text.endswith("</svg>\n")
+    assert not re.search(r"<script|href=|url\(|<image", text)
+
+
+def test_annotations_are_texts() -> None:
+    """Helm refuses a chart with another type, and only when it is packaged."""
+    assert {name: value for name, value in METADATA["annotations"].items() if not isinstance(value, str)} == {}
+
+
+def test_artifact_hub_gets_licence_and_category() -> None:
+    licence = re.search(r'^license = "([^"]+)"$', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)
+    assert licence
+    assert METADATA["annotations"]["artifacthub.io/license"] == licence[1]
+    assert METADATA["annotations"]["artifacthub.io/category"] in CATEGORIES
+
+
+def test_artifact_hub_gets_the_images_of_the_values() -> None:
+    images = VALUES["images"]
+    ours = {one["repository"] for one in images.values() if isinstance(one, dict)}
+    assert ours == {f"lockstep-{name}" for name in IMAGES.IMAGES}
+    named = {one["name"]: one["image"] for one in annotation("images")}
+    assert named == {name: f"{images['registry']}/lockstep-{name}:{PROJECT}" for name in IMAGES.IMAGES}
+
+
+@pytest.mark.parametrize("change", annotation("changes"), ids=lambda change: change["description"][:40])
+def test_artifact_hub_knows_each_kind_of_change(change: dict[str, str]) -> None:
+    assert sorted(change) == ["description", "kind"]
+    assert change["kind"] in KINDS
+    assert change["description"][0].isupper()
