@@ -35,7 +35,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
 }
 """What a command needs beside FILE."""
 
-WITHOUT_FILE = {"completion", "legacy", "rack"}
+WITHOUT_FILE = {"completion", "legacy", "rack", "version"}
 WITHOUT_TIMEOUT = {"watch", "verify report", "verify show"}
 
 

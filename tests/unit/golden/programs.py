@@ -31,6 +31,7 @@ from lockstep_cli.probe import ProbeFinding
 from lockstep_cli.record_decoder import decode
 from lockstep_cli.report_tables import as_json
 from lockstep_cli.takeover import TakeoverState, plan_takeover
+from lockstep_cli.version import InstalledVersions
 from lockstep_config import Configuration, ConfigurationError, FlowSettings, load
 from lockstep_config.text.config_errors import Problem
 from lockstep_data_plane.spark.session import SparkSession
@@ -127,6 +128,8 @@ def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[s
     yield "probe", [asdict(ProbeFinding("A->B", "A is reached", True, "x"))]
     failed = registry.PORTS.failed("A", "x")
     yield "doctor", DoctorReport((CategoryFindings(Category.CONNECTION, (failed,)),)).as_json()
+    yield "version", InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java").as_json()
+    yield "version, without Spark and Java", InstalledVersions("0.1.0", "3.11.7", "", "", "").as_json()
     event = Event(kind="Paused", service="topic-sync", flow="A->B", subject="topic:t", detail={"scope": "topic:t"})
     key, value = event.encode()
     record = Record("events", 0, 7, key, value, 9)

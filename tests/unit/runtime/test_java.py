@@ -4,21 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_runtime.util.java import major_version, missing_java
+from lockstep_runtime.util.java import major_version, missing_java, version_text
 
 
 @pytest.mark.parametrize(
-    ("text", "version"),
+    ("text", "version", "whole"),
     [
-        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment', 17),
-        ('java version "1.8.0_392"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ('IMPLEMENTOR="Debian"\nJAVA_VERSION="25.0.1"\n', 25),
-        ("no such thing", None),
+        ('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment', 17, "17.0.15"),
+        ('java version "1.8.0_392"', 8, "1.8.0_392"),
+        ('openjdk version "21" 2023-09-19', 21, "21"),
+        ('IMPLEMENTOR="Debian"\nJAVA_VERSION="25.0.1"\n', 25, "25.0.1"),
+        ("no such thing", None, ""),
     ],
 )
-def test_the_major_version_is_read_from_both_texts(text: str, version: int | None) -> None:
+def test_the_version_is_read_from_both_texts(text: str, version: int | None, whole: str) -> None:
     assert major_version(text) == version
+    assert version_text(text) == whole
 
 
 def java_home(folder: Path, release: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from lockstep_cli import (
     probe,
     rack,
     status,
+    version,
     watch,
 )
 from lockstep_cli.command_runner import asynchronous
@@ -37,6 +38,7 @@ from lockstep_runtime.http.access import AccessPolicy
         plan.command,
         probe.command,
         rack.command,
+        version.command,
         verify.command,
         offsets.command,
         *control_commands.COMMANDS,
@@ -92,7 +94,7 @@ async def run(file: Path, access: AccessPolicy, log_level: str | None, log_forma
     Exit codes:
       0    a clean end
       1    a service had to be killed
-      2    FILE cannot be used, Java is missing, or PLAN does not hold any more
+      2    FILE cannot be used, a service or Java is missing, or PLAN does not hold any more
       3    the target refused a record of a legacy flow that is to end then
       130  ended at once by a second Ctrl-C
     """

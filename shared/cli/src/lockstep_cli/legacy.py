@@ -33,7 +33,7 @@ EXIT_CODES = """\b
 Exit codes:
   0    a clean end
   1    a service had to be killed
-  2    the files or options cannot be used, or Java is missing
+  2    the files or options cannot be used, or a service or Java is missing
   3    the target refused a record, and --abort.on.send.failure is true: start it again when that is mended
   130  ended at once by a second Ctrl-C"""
 

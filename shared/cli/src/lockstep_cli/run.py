@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lockstep_cli.exit_codes import CannotUse
+from lockstep_cli.installation import require_services
 from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
@@ -60,12 +61,14 @@ def _lock(file: Path) -> int | None:
 def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Configuration, tuple[ServicePlan, ...]]:
     """Read the file, or MirrorMaker 1's two, and see that what it needs is there, before anything is started.
 
-    Raises ConfigurationError with everything that is wrong with the file, and CannotUse with the sentence about Java.
+    Raises ConfigurationError with everything that is wrong with the file, and CannotUse with the sentence about a
+    service that is not installed, or about Java.
     """
     configuration = load_legacy(file, environment) if isinstance(file, LegacyFiles) else load(file, environment)
     services = plan_services(configuration)
     if not services:
         raise CannotUse(f"{configuration.path}: no flow is enabled and heartbeats are off, so there is nothing to run")
+    require_services(configuration.path, (plan.name for plan in services))
     if any(plan.name == DATA_PLANE for plan in services) and (sentence := missing_java(environment)):
         raise CannotUse(sentence)
     return configuration, services

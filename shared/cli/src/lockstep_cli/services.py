@@ -26,6 +26,11 @@ class ServicePlan:
     flows: tuple[Flow, ...]
 
 
+def module_name(service: str) -> str:
+    """What `python -m` runs for a service."""
+    return "lockstep_" + service.replace("-", "_")
+
+
 def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
     """The flows that some service is needed for: those that are enabled, and those with heartbeats alone."""
     return tuple(one for one in configuration.flows if any(needed(one) for needed in SERVICES.values()))
@@ -54,7 +59,7 @@ def arguments(
     files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
     flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
     return (
-        *("lockstep_" + plan.name.replace("-", "_"), *config, *flows),
+        *(module_name(plan.name), *config, *flows),
         *("--instance", instance, "--host", access.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),

@@ -1,7 +1,6 @@
 """What this machine has: Python, Java, Spark, memory, open files; in a pod its DNS and its mounted files."""
 
 import asyncio
-import importlib.metadata
 import resource
 import socket
 import sys
@@ -12,6 +11,7 @@ import psutil
 
 from lockstep_cli.doctor.machine import MachineFacts, PodFacts
 from lockstep_cli.formatting import in_bytes
+from lockstep_cli.installation import spark_version
 from lockstep_runtime.util.java import find_java, java_version, missing_java
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -31,7 +31,7 @@ def read_machine(environment: Mapping[str, str], cgroup: Path = CGROUP) -> Machi
         python=sys.version_info[:3],
         java=version,
         java_trouble=trouble,
-        spark=_spark_version(),
+        spark=spark_version(),
         memory_bytes=free,
         memory_limit=limit,
         open_files=_open_files(),
@@ -70,14 +70,6 @@ def _name_servers() -> str:
         return "an unknown server"
     servers = [line.split()[1] for line in lines if line.startswith("nameserver") and len(line.split()) > 1]
     return ", ".join(servers) or "an unknown server"
-
-
-def _spark_version() -> str:
-    """Of pyspark for this Python, which is not imported; "": there is none."""
-    try:
-        return importlib.metadata.version("pyspark")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _open_files() -> int | None:

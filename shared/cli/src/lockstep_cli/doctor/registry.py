@@ -22,7 +22,7 @@ SPARK = DoctorCheck(
     Category.MACHINE,
     "Spark",
     "PySpark is installed for the Python that runs `lockstep`.",
-    "Install Lockstep with its locked packages: `make setup`, or the image.",
+    "Install `lockstep[all]` in place of `lockstep`, or use the image.",
 )
 MEMORY = DoctorCheck(
     "LD104",

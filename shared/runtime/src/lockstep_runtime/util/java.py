@@ -34,6 +34,12 @@ def major_version(text: str) -> int | None:
     return int(match[2]) if first == 1 and match[2] else first
 
 
+def version_text(text: str) -> str:
+    """17.0.15 of `openjdk version "17.0.15"` and of `JAVA_VERSION="17.0.15"`; "" where there is no such text."""
+    match = re.search(r'(?:version |JAVA_VERSION=)"([^"]+)"', text)
+    return match[1] if match else ""
+
+
 def missing_java(environment: Mapping[str, str]) -> str | None:
     """One sentence on why Spark cannot start here and what to do about it, or None when it can."""
     java = find_java(environment)
@@ -53,6 +59,11 @@ def missing_java(environment: Mapping[str, str]) -> str | None:
 def java_version(java: Path) -> int | None:
     """The major version of this `java`; None where it does not say it."""
     return major_version(_release(java)) or major_version(_answer(java))
+
+
+def java_release(java: Path) -> str:
+    """The whole version of this `java`, such as 17.0.15; "" where it does not say it."""
+    return version_text(_release(java)) or version_text(_answer(java))
 
 
 def _release(java: Path) -> str:

@@ -1,0 +1,59 @@
+"""`lockstep version`, and a run whose services are not installed."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.exit_codes import CannotUse
+from lockstep_cli.installation import require_services
+from lockstep_cli.services import SERVICES
+from lockstep_cli.version import InstalledVersions, read_versions
+
+WHOLE = InstalledVersions("0.1.0", "3.11.7", "4.3.0", "17.0.15", "/usr/bin/java")
+
+
+def test_versions_as_text_have_a_line_each() -> None:
+    assert WHOLE.as_text().splitlines() == [
+        "lockstep  0.1.0",
+        "Python    3.11.7",
+        "Spark     4.3.0",
+        "Java      17.0.15 at /usr/bin/java",
+    ]
+
+
+def test_versions_without_spark_and_java_say_so() -> None:
+    bare = InstalledVersions("0.1.0", "3.11.7", "", "", "")
+    assert bare.as_text().splitlines()[2:] == ["Spark     not installed", "Java      not found"]
+    assert bare.as_json() == {"lockstep": "0.1.0", "python": "3.11.7", "spark": None, "java": None, "java_path": None}
+
+
+def test_java_without_a_version_is_shown_with_its_path() -> None:
+    assert InstalledVersions("0", "3", "4", "", "/java").as_text().endswith("Java      unknown version at /java")
+
+
+def test_versions_are_those_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    (tmp_path / "release").write_text('JAVA_VERSION="21.0.3"\n')
+    found = read_versions({"JAVA_HOME": str(tmp_path)})
+    assert (found.java, found.java_path) == ("21.0.3", f"{tmp_path}/bin/java")
+    assert read_versions({"PATH": ""}).java_path == ""
+    answer = CliRunner().invoke(main, ["version", "--output", "yaml"], env={"JAVA_HOME": str(tmp_path)})
+    assert answer.exit_code == 0
+    assert yaml.safe_load(answer.output) == found.as_json()
+
+
+def test_run_without_a_service_names_it_and_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_services("mm2.properties", SERVICES)
+    there = {"lockstep_heartbeat", "lockstep_checkpoint"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in there else None)
+    require_services("mm2.properties", ["heartbeat"])
+    with pytest.raises(CannotUse) as refused:
+        require_services("mm2.properties", SERVICES)
+    assert str(refused.value) == (
+        "mm2.properties needs data-plane, topic-sync, acl-sync, which this Python does not have: "
+        "install lockstep[all] in place of lockstep"
+    )
