@@ -37,7 +37,7 @@ endef
 export DURATION KEEP ONLY SEED SOURCE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
+.PHONY: help release demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -94,6 +94,9 @@ audit: $(SYNCED) ## the locked packages against the Python Package Index's advis
 sbom: $(SYNCED) ## a software bill of materials of the locked packages: build/sbom.cdx.json (CycloneDX)
 	@$(PY) .ci/sbom.py build/sbom.cdx.json
 	@echo "build/sbom.cdx.json"
+
+release: $(SYNCED) ## wheels, sources, constraints, SBOM, notes, the chart if helm is there, checksums: build/release (TAG=v0.1.0)
+	@$(PY) .ci/release.py $(if $(TAG),--tag $(TAG)) $(if $(PAGES_AT),--pages $(PAGES_AT)) $(if $(HELM),--helm $(HELM))
 
 clean: ## remove what builds, tests and benches left behind
 	rm -rf build artifacts spark-warehouse .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -140,6 +140,11 @@ def bill(text: str, runs: Collection[str], version: str, name: str = "lockstep")
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
 
 
+def member_projects() -> list[Mapping[str, Any]]:
+    """What the pyproject.toml of each member says."""
+    return [tomllib.loads(found.read_text()) for pattern in MEMBERS for found in sorted(REPOSITORY.glob(pattern))]
+
+
 def version() -> str:
     """Lockstep's own."""
     project: Mapping[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -154,8 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="where to write it; - for standard output")
     file = parser.parse_args().file
-    members = [tomllib.loads(found.read_text()) for pattern in MEMBERS for found in sorted(REPOSITORY.glob(pattern))]
-    text = bill(LOCK.read_text(), needed_to_run(members), version())
+    text = bill(LOCK.read_text(), needed_to_run(member_projects()), version())
     if str(file) == "-":
         sys.stdout.write(text)
         return

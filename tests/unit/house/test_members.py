@@ -41,3 +41,46 @@ def test_members_have_one_version_and_one_licence() -> None:
     assert {(one["version"], one["license"], one["requires-python"]) for one in stated} == {
         (ROOT["project"]["version"], "Apache-2.0", ">=3.11")
     }
+
+
+def _names(requirements: list[str]) -> set[str]:
+    """Names with their extras, of requirements that are all pinned to this version."""
+    assert all(one.endswith(f"=={ROOT['project']['version']}") for one in requirements), requirements
+    return {one.partition("==")[0] for one in requirements}
+
+
+def test_members_are_pinned_to_one_another() -> None:
+    for member in MEMBERS:
+        asked = tomllib.loads((member / "pyproject.toml").read_text())["project"].get("dependencies", [])
+        assert _names([one for one in asked if one.startswith("lockstep")]) <= {f"lockstep-{m.name}" for m in MEMBERS}
+
+
+def test_lockstep_with_all_has_every_member_and_their_extras() -> None:
+    extras = ROOT["project"]["optional-dependencies"]
+    (everything,) = _names(extras["all"])
+    assert set(everything.removeprefix("lockstep[").rstrip("]").split(",")) == extras.keys() - {"all"}
+    asked = set().union(_names(ROOT["project"]["dependencies"]), *(_names(extras[one]) for one in extras))
+    common = {"lockstep-config", "lockstep-protocol", "lockstep-runtime"}  # needed by the others
+    assert {one for one in asked if "[" not in one} == {f"lockstep-{member.name}" for member in MEMBERS} - common
+    own = {member.name: tomllib.loads((member / "pyproject.toml").read_text())["project"] for member in MEMBERS}
+    assert asked - {everything} >= {
+        f"lockstep-{name}[{extra}]"
+        for name, project in own.items()
+        for extra in project.get("optional-dependencies", {})
+    }
+
+
+def test_lockstep_alone_and_its_control_services_have_no_spark() -> None:
+    extras = ROOT["project"]["optional-dependencies"]
+    assert [extra for extra, asked in extras.items() if "lockstep-data-plane" in _names(asked)] == ["data-plane"]
+    assert _names(extras["control"]) == {f"lockstep-{service.name}" for service in MEMBERS if _is_control(service)}
+
+
+def _is_control(member: Path) -> bool:
+    return member.parent.name == "services" and member.name != "data-plane"
+
+
+def test_lockstep_installs_the_command_itself() -> None:
+    """pipx and uv offer the commands of the distribution that is named, not those of what it needs."""
+    cli = tomllib.loads((REPOSITORY / "shared" / "cli" / "pyproject.toml").read_text())
+    assert ROOT["project"]["scripts"] == cli["project"]["scripts"]

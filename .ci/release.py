@@ -1,0 +1,209 @@
+"""`make release`: everything of a release in build/release, the same bytes from the same sources.
+
+The wheel and the source distribution of each member and of `lockstep` itself, the packages that they were tested with
+(constraints, with hashes), the bill of materials, the notes from CHANGELOG.md, the packaged chart where helm is, and
+SHA256SUMS of them all. `--tag v0.1.0` refuses a tag or a changelog that is not of this version. `--wheels FOLDER`
+builds the wheels alone, for a test.
+"""
+
+import argparse
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import sbom
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RELEASE = REPOSITORY / "build" / "release"
+CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
+ROOT_FILES = ("pyproject.toml",)
+"""What the distribution `lockstep`, whose folder is the repository, is made of."""
+SUMS = "SHA256SUMS"
+CHANGED_AT = 1580601600
+"""2 February 2020, the time of every file in hatchling's archives: a release does not say when it was built."""
+
+_SECTION = re.compile(r"^## \[(?P<version>[^]]+)\](?: - (?P<date>[^\n]+))?\n(?P<text>.*?)(?=^## \[|\Z)", re.M | re.S)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LINK = re.compile(r"\[([^]]*)\]\((?![a-z]+:)([^)]*)\)")
+
+
+class NotReleasable(Exception):
+    """What stops a release; the message is a sentence."""
+
+
+# -- texts, pure -------------------------------------------------------------------------------------------------------
+
+
+def notes(changelog: str, version: str, pages: str = "") -> str:
+    """The changes of one version. Links into the repository begin with `pages` (`https://.../blob/v0.1.0`); without it
+    their words alone are left. Raises NotReleasable if the version has no section."""
+    text = _section(changelog, version)["text"].strip()
+    if not pages:
+        return _LINK.sub(r"\1", text) + "\n"
+    return _LINK.sub(lambda link: f"[{link[1]}]({pages.rstrip('/')}/{link[2]})", text) + "\n"
+
+
+def check_tag(tag: str, version: str, changelog: str) -> None:
+    """Raises NotReleasable unless `tag` names the version, and the changelog has its date."""
+    if tag != f"v{version}":
+        raise NotReleasable(f"tag {tag} is not of version {version}, which pyproject.toml has: its tag is v{version}")
+    date = _section(changelog, version)["date"] or ""
+    if not _DATE.fullmatch(date):
+        raise NotReleasable(f"CHANGELOG.md has {date or 'no date'!r} behind [{version}]: write the day of the release")
+
+
+def _section(changelog: str, version: str) -> re.Match[str]:
+    for found in _SECTION.finditer(changelog):
+        if found["version"] == version:
+            return found
+    raise NotReleasable(f"CHANGELOG.md has no section [{version}]")
+
+
+def constraints(lock: str, wheels: Mapping[str, str]) -> str:
+    """The lock, and our own wheels before it: file names with their SHA-256."""
+    own = (file.split("-")[:2] for file in sorted(wheels))
+    pins = (f"{name.replace('_', '-')}=={version}" for name, version in own)
+    lines = (f"{pin} \\\n    --hash=sha256:{wheels[file]}\n" for pin, file in zip(pins, sorted(wheels), strict=True))
+    return "".join(lines) + "".join(line for line in lock.splitlines(True) if not line.startswith("#"))
+
+
+def sums(digests: Mapping[str, str]) -> str:
+    """What `sha256sum --check` reads."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def with_version(text: str, old: str, new: str) -> str:
+    """A pyproject.toml or Chart.yaml in which each mention of Lockstep's own version is the new one."""
+    before = r'^(version = "|version: |appVersion: "|(?:    |[\w-]+ = \[)"lockstep[^"]*==)'
+    return re.sub(before + re.escape(old), lambda found: found[1] + new, text, flags=re.MULTILINE)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def folders() -> list[Path]:
+    """Of all distributions: of `lockstep` first."""
+    return [REPOSITORY, *sorted(file.parent for pattern in sbom.MEMBERS for file in REPOSITORY.glob(pattern))]
+
+
+def stage(folder: Path, into: Path) -> Path:
+    """A copy of what git tracks of a distribution, with the licence in it."""
+    names: tuple[str, ...] = ROOT_FILES
+    if folder != REPOSITORY:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=folder, capture_output=True, text=True, check=True)
+        names = tuple(filter(None, listed.stdout.split("\0")))
+    for name in names:
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, into / name)
+    shutil.copyfile(REPOSITORY / "LICENSE", into / "LICENSE")
+    return into
+
+
+def build(folder: Path, into: Path, *, kinds: Iterable[str]) -> None:
+    """Builds a distribution into `into`, with the hatchling of the lock. `kinds`: wheel, sdist. Raises NotReleasable
+    with what hatchling said."""
+    targets = [word for kind in kinds for word in ("--target", kind)]
+    environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+    with tempfile.TemporaryDirectory() as scratch:
+        staged = stage(folder, Path(scratch) / folder.name)
+        command = [sys.executable, "-m", "hatchling", "build", *targets, "--directory", str(into.resolve())]
+        ran = subprocess.run(command, cwd=staged, env=environment, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise NotReleasable(f"{folder.relative_to(REPOSITORY)} cannot be built: {ran.stderr.strip()}")
+
+
+def package_chart(helm: str, into: Path) -> Path:
+    """The chart as `helm package` makes it, with fixed times and owners in it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run([helm, "package", str(CHART), "--destination", scratch], check=True, stdout=subprocess.DEVNULL)
+        (made,) = Path(scratch).glob("*.tgz")
+        packed = into / made.name
+        packed.write_bytes(with_fixed_times(made.read_bytes()))
+    return packed
+
+
+def with_fixed_times(archive: bytes) -> bytes:
+    """A .tgz with the same files in it, the same bytes whenever and by whom it was made."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as read, tarfile.open(fileobj=plain, mode="w") as written:
+        for member in sorted(read.getmembers(), key=lambda one: one.name):
+            kept = tarfile.TarInfo(member.name)
+            kept.size, kept.mode, kept.mtime, kept.type = member.size, member.mode, CHANGED_AT, member.type
+            written.addfile(kept, read.extractfile(member) if member.isfile() else None)
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def release(version: str, helm: str | None, pages: str) -> list[Path]:
+    """Writes build/release anew. Returns its files."""
+    shutil.rmtree(RELEASE, ignore_errors=True)
+    RELEASE.mkdir(parents=True)
+    text = notes((REPOSITORY / "CHANGELOG.md").read_text(), version, pages)
+    for folder in folders():
+        build(folder, RELEASE, kinds=("wheel", "sdist"))
+    lock, before = sbom.LOCK.read_text(), RELEASE / f"lockstep-{version}"
+    wheels = {file.name: digest(file) for file in RELEASE.glob("*.whl")}
+    Path(f"{before}-constraints.txt").write_text(constraints(lock, wheels))
+    Path(f"{before}-notes.md").write_text(text)
+    Path(f"{before}.cdx.json").write_text(sbom.bill(lock, sbom.needed_to_run(sbom.member_projects()), version))
+    if helm:
+        package_chart(helm, RELEASE)
+    files = sorted(RELEASE.iterdir())
+    (RELEASE / SUMS).write_text(sums({file.name: digest(file) for file in files}))
+    return [*files, RELEASE / SUMS]
+
+
+def set_version(new: str) -> list[Path]:
+    """Writes another version into each file that states it. Returns those that changed."""
+    changed = []
+    for file in (*(folder / "pyproject.toml" for folder in folders()), CHART / "Chart.yaml"):
+        before = file.read_text()
+        if (after := with_version(before, sbom.version(), new)) != before:
+            changed.append((file, after))
+    for file, after in changed:
+        file.write_text(after)
+    return [file for file, _ in changed]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tag", help="the tag that is released, such as v0.1.0")
+    parser.add_argument("--helm", default=shutil.which("helm"), help="packages the chart (default: helm on PATH)")
+    parser.add_argument(
+        "--pages", default="", help="where links of the notes begin, such as https://HOST/REPO/blob/TAG"
+    )
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="build the wheels into FOLDER, and nothing else")
+    parser.add_argument("--set-version", metavar="VERSION", help="write VERSION into each file that has it, and end")
+    given = parser.parse_args()
+    if given.set_version:
+        sys.stdout.writelines(f"{file.relative_to(REPOSITORY)}\n" for file in set_version(given.set_version))
+        return
+    try:
+        if given.wheels:
+            for folder in folders():
+                build(folder, given.wheels, kinds=["wheel"])
+            return
+        if given.tag:
+            check_tag(given.tag, sbom.version(), (REPOSITORY / "CHANGELOG.md").read_text())
+        files = release(sbom.version(), given.helm or None, given.pages)
+    except NotReleasable as why:
+        sys.exit(f"release: {why}")
+    if not given.helm:
+        sys.stderr.write("release: without the chart, for there is no helm (make kube-tools builds one)\n")
+    sys.stdout.writelines(f"{file.relative_to(REPOSITORY)}\n" for file in files)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What `make release` writes: notes, checksums, constraints, and archives that are the same whenever they are made."""
+
+import io
+import re
+import subprocess
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.house.ci_scripts import script
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+RELEASE = script("release")
+VERSION = RELEASE.sbom.version()
+WHEEL = "-py3-none-any.whl"
+CHANGELOG = """# Changelog
+
+Words.
+
+## [0.2.0] - 2027-01-05
+
+### Added
+
+- A [command](docs/reference/commands.md#all), of [MM2](https://kafka.apache.org/).
+
+## [0.1.0] - unreleased
+
+The first release.
+
+## [0.0.1]
+"""
+
+
+def test_notes_are_the_section_of_the_version() -> None:
+    assert RELEASE.notes(CHANGELOG, "0.1.0") == "The first release.\n"
+    assert RELEASE.notes(CHANGELOG, "0.2.0").startswith(
+        "### Added\n\n- A command, of [MM2](https://kafka.apache.org/)."
+    )
+    with pytest.raises(RELEASE.NotReleasable, match=re.escape("CHANGELOG.md has no section [0.3.0]")):
+        RELEASE.notes(CHANGELOG, "0.3.0")
+
+
+def test_links_of_notes_begin_with_the_pages() -> None:
+    text = RELEASE.notes(CHANGELOG, "0.2.0", "https://host/repo/blob/v0.2.0/")
+    assert "[command](https://host/repo/blob/v0.2.0/docs/reference/commands.md#all)" in text
+    assert "[MM2](https://kafka.apache.org/)" in text
+
+
+def test_changelog_has_notes_for_this_version() -> None:
+    text = RELEASE.notes((REPOSITORY / "CHANGELOG.md").read_text(), VERSION)
+    assert "### Added" in text
+    assert "](docs/" not in text
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "words"),
+    [
+        ("v0.2.0", "0.2.0", ""),
+        ("0.2.0", "0.2.0", "its tag is v0.2.0"),
+        ("v0.2.1", "0.2.0", "tag v0.2.1 is not of version 0.2.0"),
+        ("v0.1.0", "0.1.0", "CHANGELOG.md has 'unreleased' behind [0.1.0]"),
+        ("v0.0.1", "0.0.1", "CHANGELOG.md has 'no date' behind [0.0.1]"),
+        ("v0.3.0", "0.3.0", "CHANGELOG.md has no section [0.3.0]"),
+    ],
+)
+def test_tag_is_refused_unless_version_and_date_are_there(tag: str, version: str, words: str) -> None:
+    if not words:
+        RELEASE.check_tag(tag, version, CHANGELOG)
+        return
+    with pytest.raises(RELEASE.NotReleasable, match=re.escape(words)):
+        RELEASE.check_tag(tag, version, CHANGELOG)
+
+
+def test_constraints_pin_own_wheels_before_the_lock() -> None:
+    wheels = {"lockstep_data_plane-0.1.0-py3-none-any.whl": "bb", "lockstep-0.1.0-py3-none-any.whl": "aa"}
+    lock = "# Written by make lock\n# requirements: x\nsix==1.17.0 \\\n    --hash=sha256:cc\n"
+    assert RELEASE.constraints(lock, wheels) == (
+        "lockstep==0.1.0 \\\n    --hash=sha256:aa\n"
+        "lockstep-data-plane==0.1.0 \\\n    --hash=sha256:bb\n"
+        "six==1.17.0 \\\n    --hash=sha256:cc\n"
+    )
+
+
+def test_checksums_are_what_sha256sum_reads(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name).write_text(name)
+    text = RELEASE.sums({name: RELEASE.digest(tmp_path / name) for name in ("b", "a")})
+    assert [line[-1] for line in text.splitlines()] == ["a", "b"]
+    command = ["sha256sum", "--check", "--strict", "-"]
+    assert subprocess.run(command, cwd=tmp_path, input=text, text=True, capture_output=True).returncode == 0
+    (tmp_path / "a").write_text("other")
+    assert subprocess.run(command, cwd=tmp_path, input=text, text=True, capture_output=True).returncode == 1
+
+
+def test_another_version_replaces_each_mention_of_the_old() -> None:
+    files = [folder / "pyproject.toml" for folder in RELEASE.folders()]
+    assert len(files) == 11
+    for file in files:
+        text = RELEASE.with_version(file.read_text(), VERSION, "9.8.7")
+        project = tomllib.loads(text)["project"]
+        own = re.findall(r'"lockstep[^"]*==([^"]*)"', text)
+        assert {project["version"], *own} == {"9.8.7"}, file
+        assert RELEASE.with_version(text, "9.8.7", VERSION) == file.read_text()
+    chart = yaml.safe_load(RELEASE.with_version((RELEASE.CHART / "Chart.yaml").read_text(), VERSION, "9.8.7"))
+    assert (chart["version"], chart["appVersion"]) == ("9.8.7", "9.8.7")
+
+
+def archive(changed_at: int, owner: str, names: list[str]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as writing:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime, member.uname, member.mode = len(name), changed_at, owner, 0o644
+            writing.addfile(member, io.BytesIO(name.encode()))
+    return made.getvalue()
+
+
+def test_chart_has_the_same_bytes_whenever_it_is_packaged() -> None:
+    one = RELEASE.with_fixed_times(archive(1, "one", ["lockstep/a", "lockstep/b"]))
+    assert one == RELEASE.with_fixed_times(archive(2, "two", ["lockstep/b", "lockstep/a"]))
+    with tarfile.open(fileobj=io.BytesIO(one)) as read:
+        content = {member.name: read.extractfile(member) for member in read}
+        assert {name: file.read() for name, file in content.items() if file} == {
+            "lockstep/a": b"lockstep/a",
+            "lockstep/b": b"lockstep/b",
+        }
+
+
+def test_wheel_has_the_same_bytes_and_what_it_needs(tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        RELEASE.build(REPOSITORY / "services" / "heartbeat", tmp_path / number, kinds=["wheel", "sdist"])
+    first, second = (sorted((tmp_path / number).iterdir()) for number in ("1", "2"))
+    assert [file.name for file in first] == [f"lockstep_heartbeat-{VERSION}{end}" for end in (WHEEL, ".tar.gz")]
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    with zipfile.ZipFile(first[0]) as wheel:
+        about = f"lockstep_heartbeat-{VERSION}.dist-info"
+        assert wheel.read(f"{about}/licenses/LICENSE") == (REPOSITORY / "LICENSE").read_bytes()
+        assert "lockstep_heartbeat/py.typed" in wheel.namelist()
+        metadata = wheel.read(f"{about}/METADATA").decode()
+    needed = re.findall(r"^Requires-Dist: (lockstep.*)$", metadata, re.MULTILINE)
+    assert needed == [f"lockstep-{name}=={VERSION}" for name in ("config", "protocol", "runtime")]
