@@ -1,0 +1,48 @@
+"""What runs on GitHub: the same commands as in a checkout, with actions that nobody can change."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).resolve().parents[3] / ".github" / "workflows"
+TEXTS = {file.name: file.read_text() for file in FOLDER.iterdir()}
+
+
+def jobs() -> dict[str, dict[str, Any]]:
+    return {name: job for text in TEXTS.values() for name, job in yaml.safe_load(text)["jobs"].items()}
+
+
+def commands(job: str) -> list[str]:
+    return [step["run"] for step in jobs()[job]["steps"] if "run" in step]
+
+
+def test_actions_are_pinned_by_commit_with_their_version() -> None:
+    used = [line.strip() for text in TEXTS.values() for line in text.splitlines() if "uses:" in line]
+    assert used
+    assert [one for one in used if not re.fullmatch(r"- uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
+def test_every_push_and_pull_request_runs_what_a_checkout_runs() -> None:
+    (text,) = TEXTS.values()
+    assert yaml.safe_load(text)[True].keys() == {"push", "pull_request"}  # YAML 1.1 reads `on` as true
+    assert commands("check") == [".ci/run"]
+    assert "if" not in jobs()["check"]
+
+
+def test_tag_is_released_after_the_check_and_as_a_draft() -> None:
+    release = jobs()["release"]
+    assert (release["needs"], release["if"]) == ("check", "startsWith(github.ref, 'refs/tags/v')")
+    making, publishing = commands("release")
+    assert making.startswith('make release TAG="$GITHUB_REF_NAME"')
+    assert "--draft" in publishing
+    assert "--verify-tag" in publishing
+
+
+def test_only_the_release_may_write() -> None:
+    (text,) = TEXTS.values()
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+    assert {name: job["permissions"] for name, job in jobs().items() if "permissions" in job} == {
+        "release": {"contents": "write"}
+    }
