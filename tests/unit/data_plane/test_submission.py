@@ -6,7 +6,6 @@ import pytest
 
 from lockstep_config import load
 from lockstep_config.keys.spark_settings import SparkSettings
-from lockstep_data_plane.app import start_spark
 from lockstep_data_plane.spark.conf import (
     ADDRESS,
     PROPERTIES,
@@ -17,6 +16,7 @@ from lockstep_data_plane.spark.conf import (
     settings_for,
     submitted_to,
 )
+from lockstep_data_plane.spark.process_session import start_spark
 
 WRITTEN = """\
 #Java properties built from Kubernetes config map with name: mirror-0-spark-drv-conf-map

@@ -18,7 +18,7 @@ main = service_command(
     ABOUT,
     build="lockstep_data_plane.app:build",
     needs=lambda settings: settings.data_plane.enabled,
-    first="lockstep_data_plane.app:start_spark",
+    first="lockstep_data_plane.spark.process_session:start_spark",
     pauses_itself=True,
 )
 

@@ -4,12 +4,10 @@ It moves no record. How far each partition is, it reads from the state topic lik
 """
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
@@ -23,7 +21,7 @@ from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
-from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_data_plane.slot.slot_spec import SlotSpec, slot_count
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
@@ -52,11 +50,6 @@ from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, Shu
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
 WEIGH_EVERY_S = 10.0
-
-
-def slot_count(settings: FlowSettings) -> int:
-    """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
-    return settings.data_plane.tasks_max or os.cpu_count() or 1
 
 
 class Driver:

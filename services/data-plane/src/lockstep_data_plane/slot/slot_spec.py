@@ -1,5 +1,6 @@
 """What one run of a slot is given with its task."""
 
+import os
 from dataclasses import dataclass
 
 from lockstep_config import FlowSettings
@@ -41,3 +42,8 @@ class SlotSpec:
         """Whether the row, read at offset `term`, names another leader of the flow's drivers since the run began. That
         leader starts slots of its own."""
         return row.service == DRIVER and row.instance != self.instance and term > self.term
+
+
+def slot_count(settings: FlowSettings) -> int:
+    """How many slots the flow may have: `tasks.max`, or one per core where it is not set."""
+    return settings.data_plane.tasks_max or os.cpu_count() or 1

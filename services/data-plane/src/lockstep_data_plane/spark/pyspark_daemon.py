@@ -6,11 +6,12 @@ pyspark.worker`.
 
 import socket
 import struct
-import sys
 from collections.abc import Callable
 from importlib import import_module
 
 from pyspark import daemon
+
+from lockstep_data_plane.wire.kio_loader import load_kio
 
 Serve = Callable[[socket.socket, bool], int]
 
@@ -30,8 +31,7 @@ def ends_with_jvm(serve: Serve) -> Serve:
 
 
 if __name__ == "__main__":
-    # kio imports hypothesis where a developer has it installed: a third of a second, and nothing of it is used.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # None is Python's way to say "not there"
+    load_kio()
     import_module("lockstep_data_plane.slot.worker")
     vars(daemon)["worker"] = ends_with_jvm(daemon.worker)
     daemon.manager()

@@ -56,9 +56,11 @@ class SparkSession:
         """`slots`: how many there will be at most, which is how many places are asked for."""
         self._settings = settings_for(settings, slots, _this_pod())
         self._context: Future[Any] = Future()
+        self._launches = threading.Event()
 
     def start(self) -> None:
-        """Begin. What goes wrong is raised by `context`."""
+        """Begin; returns when the JVM is launched. Its launch needs PySpark, whose import would be slower beside the
+        caller's own imports. What goes wrong is raised by `context`."""
 
         def run() -> None:
             try:
@@ -66,10 +68,13 @@ class SparkSession:
             except BaseException as exc:  # noqa: BLE001  # handed to the task that asks for the context, of any type
                 self._context.set_exception(exc)
                 return
+            finally:
+                self._launches.set()
             self._context.set_result(context)
             _start_daemon(context)
 
         threading.Thread(target=run, name="spark", daemon=True).start()
+        self._launches.wait()
 
     @property
     def master(self) -> str:
@@ -106,6 +111,7 @@ class SparkSession:
         said = StderrFilter()
         listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
         listening.start()
+        self._launches.set()
         try:
             try:
                 with secret_conf_file(secrets, folder):

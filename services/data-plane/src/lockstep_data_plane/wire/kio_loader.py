@@ -1,0 +1,17 @@
+"""How kio is loaded: without hypothesis, which it imports where a developer has it installed."""
+
+import sys
+from importlib import import_module
+
+
+def load_kio() -> None:
+    """Import kio's own types. With hypothesis that would cost a second of processor and 200 MB, none of which is used.
+    Whoever imports hypothesis later finds it."""
+    hides = "hypothesis" not in sys.modules
+    if hides:
+        sys.modules["hypothesis"] = None  # type: ignore[assignment]  # None is Python's way to say "not there"
+    try:
+        import_module("kio.serial")
+    finally:
+        if hides:
+            del sys.modules["hypothesis"]
