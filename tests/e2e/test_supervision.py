@@ -88,8 +88,8 @@ def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]
 
 def test_crashed_service_restarts_with_backoff_and_is_named(supervised: Callable[..., Run]) -> None:
     run = supervised("crashing", "polite")
-    run.until_said("crashing ended with exit code 7, starting again in 1 s (1st time)")
-    run.until_said("crashing ended with exit code 7, starting again in 2 s (2nd time)")
+    run.until_said("crashing ended with exit code 7, starting again at once (1st time)")
+    run.until_said("crashing ended with exit code 7, starting again in 1 s (2nd time)")
     assert run.text().count("crashing is up") == 2
     assert run.text().count("polite is up") == 1
     run.process.send_signal(signal.SIGTERM)
@@ -101,14 +101,14 @@ def test_a_service_killed_from_outside_is_started_again(supervised: Callable[...
     run.until_said("polite is up")
     (child,) = run.family()
     child.kill()
-    run.until_said("polite was killed by SIGKILL, starting again in 1 s (1st time)")
+    run.until_said("polite was killed by SIGKILL, starting again at once (1st time)")
     run.until(lambda: run.text().count("polite is up") == 2)
 
 
 def test_processes_left_by_a_crashed_service_are_killed(supervised: Callable[..., Run]) -> None:
     run = supervised("leaving")
     run.until_said("leaving left 1 processes behind, killed")
-    run.until_said("leaving ended with exit code 1, starting again in 1 s")
+    run.until_said("leaving ended with exit code 1, starting again at once")
 
 
 def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervised: Callable[..., Run]) -> None:
@@ -120,7 +120,7 @@ def test_a_service_that_cannot_use_its_configuration_ends_the_run_with_2(supervi
 def test_service_with_a_configuration_broken_later_is_restarted(supervised: Callable[..., Run]) -> None:
     """It crashes, and a secret is half written when it comes back."""
     run = supervised("polite", "rotating")
-    run.until_said("rotating ended with exit code 2: its configuration cannot be used now, starting again in 2 s")
+    run.until_said("rotating ended with exit code 2: its configuration cannot be used now, starting again in 1 s")
     assert run.text().count("half a secret") == 1
     run.process.send_signal(signal.SIGTERM)
     assert run.process.wait(5) == 0, run.text()

@@ -18,8 +18,8 @@ LONGEST_DELAY = timedelta(seconds=30)
 STEADY = timedelta(minutes=1)
 """A service that lived so long had started well: its next crash is counted from the beginning."""
 
-EARNS_BACK = timedelta(seconds=10)
-"""Each time that a service worked so long, one crash is forgotten. A service killed from outside every half minute
+EARNS_BACK = timedelta(seconds=5)
+"""Each time that a service worked so long, one crash is forgotten. A service killed from outside every ten seconds
 comes back at once every time. One that ends by itself before or soon after it is ready waits longer and longer."""
 
 
@@ -48,14 +48,16 @@ def decide(
 
     `crashes_before` counts the crashes in a row until now, `exit_code` is negative for a signal as in `subprocess`.
     `lived` counts from its start, `worked` from when it was ready: zero if it never was. `served`: some start of it in
-    this run could use the configuration. The delays are 1, 2, 4 ... seconds up to `LONGEST_DELAY`. An unasked exit with
-    code 0 is a crash as well.
+    this run could use the configuration. The first crash has no delay, because records wait. Then follow 1, 2, 4 ...
+    seconds up to `LONGEST_DELAY`. An unasked exit with code 0 is a crash as well.
     """
     if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
     time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
+    if time == 1:
+        return StartAgain(timedelta(), time)
     # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
-    return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 1, 10))), time)
+    return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 2, 10))), time)
 
 
 def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
@@ -64,7 +66,8 @@ def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:
     match decision:
         case StartAgain(delay, time):
             why = ": its configuration cannot be used now" if exit_code == BAD_CONFIGURATION else ""
-            return f"{service} {how}{why}, starting again in {delay.total_seconds():g} s ({_ordinal(time)} time)"
+            when = f"in {delay.total_seconds():g} s" if delay else "at once"
+            return f"{service} {how}{why}, starting again {when} ({_ordinal(time)} time)"
         case EndRun():
             why = "as it is configured to" if exit_code == SHUTDOWN_REQUESTED else "its configuration cannot be used"
             return f"{service} {how}: {why}, ending"
