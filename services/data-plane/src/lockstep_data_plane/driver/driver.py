@@ -268,7 +268,9 @@ class Driver:
                 )
             owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
             if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
-                self._running[slot] = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+                started = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+                started.task.add_done_callback(lambda _: self._changed.set())
+                self._running[slot] = started
         for row in rows:
             if row.slot >= self._limit and row.partitions:
                 await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))

@@ -170,7 +170,7 @@ class SlotSupervisor:
         tries = slot_restarts(ctx.state.rows, self.slot)
         if tries.reason:
             await ctx.state.write_if_changed(again(tries, self.asked))
-        backoff = Backoff(limit=30.0)
+        backoff = Backoff(limit=30.0, at_once=1)  # records wait, and a slot that was killed has nothing wrong with it
         while not self._stop_requested.is_set():
             self.spec = self._new_spec(self.slot)
             self.health = SlotHealth(ctx.clock.monotonic())
@@ -194,10 +194,11 @@ class SlotSupervisor:
             wait = backoff.next()
             spent = await self._count(reason)
             then = f"waits for the command {RESTART} {slot_scope(self.slot)}"
+            when = f"starting again in {wait:.1f} s" if wait else "starting again at once"
             await ctx.event(
                 "SlotFailed",
                 f"slot {self.slot}",
-                f"slot {self.slot}: {reason}; {then if spent else f'starting again in {wait:.1f} s'}",
+                f"slot {self.slot}: {reason}; {then if spent else when}",
                 slot=self.slot,
                 run=self.spec.run,
                 reason=reason,

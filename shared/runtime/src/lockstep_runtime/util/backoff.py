@@ -15,18 +15,19 @@ AWAY_AT_MOST_S = 5.0
 @dataclass(slots=True)
 class Backoff:
     """Waits that double from `first` up to `limit` seconds; `reset` after a success. No randomness: few of us share a
-    cluster.
+    cluster. So many failures as `at_once` says are tried again without a wait.
     """
 
     first: float = 0.5
     limit: float = 30.0
     failures: int = 0
+    at_once: int = 0
 
     def next(self) -> float:
         """Seconds to wait before the next try; counts one more failure."""
-        wait: float = min(self.limit, self.first * 2.0 ** min(self.failures, 30))
+        waited = self.failures - self.at_once
         self.failures += 1
-        return wait
+        return 0.0 if waited < 0 else min(self.limit, self.first * 2.0 ** min(waited, 30))
 
     def after(self, trouble: Exception | None) -> float:
         """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: any other end."""
