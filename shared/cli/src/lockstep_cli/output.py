@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
+from lockstep_cli.services import is_under_way
+from lockstep_cli.supervisor import Heard
 
 RUN = "run"
 """The service column of what the run itself says."""
@@ -39,15 +41,15 @@ class RunOutput:
         """An event of the run itself."""
         self._write(LogLine(_now(), level, RUN, flow, message))
 
-    def add_line(self, service: str, text: str) -> str | None:
-        """A line that a service wrote. Returns its pages' address (`http://host:port`, or `https`) when the line has
-        it."""
+    def add_line(self, service: str, text: str) -> Heard:
+        """A line that a service wrote, and what it says to the run. The address is that of its pages (`http://host:port`,
+        or `https`)."""
         if not text.strip():
-            return None
+            return Heard()
         line = parse(service, text, _now())
         self._write(line)
         address = line.keys.get("address")
-        return address if isinstance(address, str) else None
+        return Heard(address if isinstance(address, str) else None, is_under_way(service, line.message))
 
     def _write(self, line: LogLine) -> None:
         if line.level in LEVELS and LEVELS.index(line.level) < self._levels.get(line.service, self._least):

@@ -11,7 +11,7 @@ from pathlib import Path
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.installation import require_services
 from lockstep_cli.output import RUN, RunOutput
-from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_services
+from lockstep_cli.services import DATA_PLANE, TOGETHER, ServicePlan, arguments, plan_services
 from lockstep_cli.supervisor import Supervisor
 from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
@@ -104,6 +104,6 @@ async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str 
             log.info("info", f"{route}: {names}", str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
             log.info("warning", str(problem))
-        supervisor = Supervisor(commands, say=log.info, hear=log.add_line)
+        supervisor = Supervisor(commands, say=log.info, hear=log.add_line, together=TOGETHER)
         log.when_closed(supervisor.stop)
         return await supervisor.run()

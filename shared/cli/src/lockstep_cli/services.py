@@ -17,6 +17,12 @@ SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
 }
 """Each service and the flows it is needed for, in the order in which they are started and shown."""
 
+TOGETHER = frozenset({"topic-sync"})
+"""It starts with the data plane: without either no record moves. The others follow once Spark is there."""
+
+SPARK_READY = "spark ready"
+"""What the data plane says when Spark's JVM, the most costly part of a start, has started."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
@@ -64,3 +70,9 @@ def arguments(
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),
     )
+
+
+def is_under_way(service: str, message: str) -> bool:
+    """Whether a service that says this leaves the processors to the next one. The first line comes behind all that a
+    control service imports."""
+    return service != DATA_PLANE or message == SPARK_READY

@@ -3,8 +3,10 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from lockstep_cli.exit_codes import INTERRUPTED
@@ -23,29 +25,44 @@ _LAST_WORDS = timedelta(seconds=3)
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
-_NEXT_AFTER = timedelta(seconds=3)
+_NEXT_AFTER = timedelta(seconds=5)
 """How long a service may keep the next one waiting at the start. All at once, they and Spark's JVM would only compete
-for the cores. One after the other, as soon as each has spoken, all are there sooner."""
+for the cores. One after the other, as soon as each is under way, all are there sooner, and so is the first record."""
 
 Say = Callable[[str, str], None]
 """(level, message): one event of the run itself."""
 
-Hear = Callable[[str, str], str | None]
-"""(service, line): takes a line that a service wrote; returns the service's address when the line has it."""
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a line of a service says to the run. `address`: where its pages are, if the line has it. `under_way`: the
+    most costly part of its start is over."""
+
+    address: str | None = None
+    under_way: bool = False
+
+
+Hear = Callable[[str, str], Heard]
+"""(service, line): takes a line that a service wrote."""
 
 
 class Supervisor:
-    """All the services of one run. `commands` maps a service to what `python -m` starts for it."""
+    """All the services of one run. `commands` maps a service to what `python -m` starts for it, in the order in which
+    they start. `together`: services that start with the one before them."""
 
-    def __init__(self, commands: Mapping[str, Sequence[str]], *, say: Say, hear: Hear) -> None:
+    def __init__(
+        self, commands: Mapping[str, Sequence[str]], *, say: Say, hear: Hear, together: Collection[str] = ()
+    ) -> None:
         self._commands = commands
+        self._together = together
         self._say = say
         self._hear = hear
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
         self._served: set[str] = set()
         """Services that reported an address: they could use their configuration."""
-        self._spoke = {name: asyncio.Event() for name in commands}
+        self._turns = {name: asyncio.Event() for name in commands}
+        self._under_way = {name: asyncio.Event() for name in commands}
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._exit_code = 0
@@ -65,6 +82,7 @@ class Supervisor:
                 async with asyncio.TaskGroup() as tasks:
                     keeping = [tasks.create_task(self._keep(name, threads)) for name in self._commands]
                     tasks.create_task(self._end_when_asked(keeping))
+                    tasks.create_task(unless_set(self._stopping, self._give_turns()))
             finally:
                 for child in self._running.values():
                     child.kill()
@@ -107,7 +125,7 @@ class Supervisor:
         """Start a service, again and again as `restart_policy.decide` says, until the run is stopping."""
         loop = asyncio.get_running_loop()
         crashes = 0
-        await self._its_turn(name)
+        await unless_set(self._stopping, self._turns[name].wait())
         while not self._stopping.is_set():
             child = await start(name, self._commands[name], threads)
             self._running[name] = child
@@ -116,7 +134,7 @@ class Supervisor:
                 child.terminate()
             exit_code = await self._watch_until_ended(child)
             ended_at = loop.time()
-            self._spoke[name].set()
+            self._under_way[name].set()
             del self._running[name]
             ready_at = self._ready.pop(name, ended_at)
             if self._stopping.is_set():
@@ -132,16 +150,18 @@ class Supervisor:
             crashes = decision.time
             await set_within(self._stopping, decision.delay.total_seconds())
 
-    async def _its_turn(self, name: str) -> None:
-        """Wait until the service before this one has said something, has ended, or has had its time."""
-        names = list(self._commands)
-        before = names[: names.index(name)]
-        try:
-            async with asyncio.timeout(_NEXT_AFTER.total_seconds() * len(before)):
-                for other in before:
-                    await unless_set(self._stopping, self._spoke[other].wait())
-        except TimeoutError:
-            return
+    async def _give_turns(self) -> None:
+        """Let each service start once those before it are under way, have ended, or have had their time."""
+        before: list[str] = []
+        for name in self._commands:
+            if name not in self._together:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_NEXT_AFTER.total_seconds()):
+                        for other in before:
+                            await self._under_way[other].wait()
+                before.clear()
+            self._turns[name].set()
+            before.append(name)
 
     async def _watch_until_ended(self, child: Child) -> int:
         """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
@@ -162,11 +182,12 @@ class Supervisor:
         asking: asyncio.Future[None] | None = None
         try:
             async for line in child.lines():
-                self._spoke[child.name].set()
-                address = self._hear(child.name, line)
-                if address and asking is None:
+                heard = self._hear(child.name, line)
+                if heard.under_way:
+                    self._under_way[child.name].set()
+                if heard.address and asking is None:
                     self._served.add(child.name)
-                    asking = asyncio.ensure_future(self._ask_until_ready(child.name, address))
+                    asking = asyncio.ensure_future(self._ask_until_ready(child.name, heard.address))
         finally:
             if asking is not None:
                 asking.cancel()

@@ -6,7 +6,7 @@ from importlib import import_module
 
 def load_kio() -> None:
     """Import kio's own types. With hypothesis that would cost a second of processor and 200 MB, none of which is used.
-    Whoever imports hypothesis later finds it."""
+    A later import of hypothesis succeeds."""
     hides = "hypothesis" not in sys.modules
     if hides:
         sys.modules["hypothesis"] = None  # type: ignore[assignment]  # None is Python's way to say "not there"
