@@ -34,7 +34,7 @@ wait $$beside; beside=$$?; wait $$besides; besides=$$?; trap - EXIT INT TERM; \
 cat build/beside.txt build/besides.txt; exit $$((here | beside | besides))
 endef
 
-export DURATION KEEP ONLY SEED SOURCE
+export DURATION KEEP ONLY SEED SOURCE TIMELINE
 
 .DEFAULT_GOAL := help
 .PHONY: help release demo test setup check bench docs faults test-long e2e images kube-tools spark-operator lock audit sbom clean clean-all java spark-archive
@@ -43,7 +43,7 @@ export DURATION KEEP ONLY SEED SOURCE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running)
+demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running, TIMELINE=1)
 	@$(PY) -m tools.demo
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers

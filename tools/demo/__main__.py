@@ -1,4 +1,4 @@
-"""`python -m tools.demo [--duration 30] [--keep]`, which is `make demo`.
+"""`python -m tools.demo [--duration 30] [--keep] [--timeline]`, which is `make demo`.
 
 Exit code 0 only when everything held, 130 after Ctrl-C. On failure the folder with Lockstep's log stays and is named.
 """
@@ -22,6 +22,7 @@ from tests.support import broker, processes
 from tests.support.broker import BrokerDied
 from tests.support.java import NoJava
 from tests.support.kafka_jars import JarsUnavailable, WrongChecksum
+from tools.demo import timeline
 from tools.demo.play import DemoFailed, Play
 from tools.demo.scene import FLOWS
 from tools.demo.screen import Screen
@@ -35,8 +36,10 @@ def arguments(given: Sequence[str], environ: Mapping[str, str]) -> argparse.Name
     """The command line; what is not given there is taken from the environment, as make hands it on."""
     parser = argparse.ArgumentParser(prog="python -m tools.demo", description="Mirror two real clusters, and prove it.")
     duration, keep = float(environ.get("DURATION") or 30.0), bool(environ.get("KEEP"))
+    timed = bool(environ.get("TIMELINE"))
     parser.add_argument("--duration", type=float, default=duration, metavar="SECONDS", help="of traffic (default: 30)")
     parser.add_argument("--keep", action="store_true", default=keep, help="leave everything running until Ctrl-C")
+    parser.add_argument("--timeline", action="store_true", default=timed, help="print when each step of the start was")
     return parser.parse_args(given)
 
 
@@ -47,7 +50,7 @@ def main() -> int:
     code = 1
     try:
         with Screen() as screen:
-            code = _perform(folder, screen, chosen.duration, keep=chosen.keep)
+            code = _perform(folder, screen, chosen)
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:
@@ -59,13 +62,17 @@ def main() -> int:
     return code
 
 
-def _perform(folder: Path, screen: Screen, seconds: float, *, keep: bool) -> int:
+def _perform(folder: Path, screen: Screen, chosen: argparse.Namespace) -> int:
     try:
         broker.prepare(screen.say)
-        with Play(folder, show=screen.show, say=screen.say) as play:
-            findings = play.perform(seconds)
+        with Play(folder, show=screen.show, say=screen.say, timed=chosen.timeline) as play:
+            findings = play.perform(chosen.duration)
             figures = _figures(play)
-            if keep:
+            if chosen.timeline:
+                screen.clear()
+                steps = timeline.as_text(timeline.read_steps(play.log.read_text().splitlines()))
+                screen.say(f"The start, from the first line of Lockstep's log:\n{steps}")
+            if chosen.keep:
                 screen.conclude(findings, figures)
                 _leave_running(screen, play)
                 findings, figures = [finding for finding in findings if not finding.held], []

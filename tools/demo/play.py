@@ -81,10 +81,10 @@ class Times:
 class Play:
     """One performance. Use it as a context manager: whatever happens, nothing is left running after it.
 
-    `folder` gets mm2.properties and lockstep.log.
+    `folder` gets mm2.properties and lockstep.log. `timed`: the log is of level debug and in JSON lines.
     """
 
-    def __init__(self, folder: Path, *, show: Show, say: Say) -> None:
+    def __init__(self, folder: Path, *, show: Show, say: Say, timed: bool = False) -> None:
         self.log = folder / "lockstep.log"
         self.file = folder / "mm2.properties"
         self.times = Times()
@@ -92,6 +92,7 @@ class Play:
         self.latencies: list[float] = []
         self._show = show
         self._say = say
+        self._log_options = ["--log-level", "debug", "--log-format", "json"] if timed else []
         self._ends = ExitStack()
         self._phase = "starting"
         self._stands: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
@@ -170,7 +171,7 @@ class Play:
 
     def _start_lockstep(self) -> None:
         self.file.write_text(scene.properties(self.bootstrap))
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file)]
+        command = [sys.executable, "-m", "lockstep_cli", "run", str(self.file), *self._log_options]
         self._lockstep = processes.spawn(command, output=self.log)
         self._ends.callback(processes.end, self._lockstep, within=LOCKSTEP_ENDS_WITHIN + 2)
         self._say(f"lockstep run {self.file}")

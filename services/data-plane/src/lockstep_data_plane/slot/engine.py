@@ -35,6 +35,7 @@ from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
+from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
 
 
@@ -66,6 +67,7 @@ class SlotEngine:
     ) -> None:
         """`find_runs`: the present rows of a partition's offset runs."""
         self._settings = settings
+        self._log = FlowLog("data-plane", settings.flow)
         self._plane = settings.data_plane
         self._keeps_names = settings.keeps_names
         self._control_writer = control_writer
@@ -243,6 +245,8 @@ class SlotEngine:
         if ready.persist:
             self._moved.add(partition)
         if ready.counted:
+            if not self.appended:
+                self._log.debug("first records", partition.target_name)
             for ack in ready.counted:
                 self.appended += ack.outgoing.count
                 self.appended_bytes += ack.size

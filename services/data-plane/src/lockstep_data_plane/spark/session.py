@@ -111,6 +111,7 @@ class SparkSession:
         said = StderrFilter()
         listening = threading.Thread(target=said.pass_on, args=(reading,), name="spark stderr", daemon=True)
         listening.start()
+        log.debug("JVM launched")
         self._launches.set()
         try:
             try:
@@ -122,6 +123,7 @@ class SparkSession:
             listening.join(2.0)
             raise SparkNotStarted(said.why("Spark's JVM ended while it started")) from exc
         try:
+            log.debug("JVM started")
             gateway.jvm.java.io.File(str(folder)).deleteOnExit()  # by then all that is in it is gone
             context: Any = SparkContext(conf=conf, gateway=gateway)
             context._accumulatorServer.handle_error = _connection_ended

@@ -283,6 +283,7 @@ class FlowRunner:
 
     def assigned(self, partitions: frozenset[int]) -> None:
         """The group gave us these partitions of the commands topic."""
+        self.ctx.log.debug("group joined", f"commands partitions {sorted(partitions)}", partitions=sorted(partitions))
         self.ctx.leadership.assigned(partitions)
         self.rebalancing = False
         self._lead.nudge()
