@@ -5,7 +5,7 @@ Fetching and producing are driven here without a slot around them, so that each 
 import asyncio
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked, Received
-from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch import fetch_sizes
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
+from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.error_codes import DIVERGED
@@ -225,8 +223,8 @@ async def test_request_without_an_answer_times_out_as_set_in_the_file(broker_a: 
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     troubles: list[str] = []
 
-    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
-        answers.append(answer)
+    def answered(batches: Sequence[AnsweredBatch]) -> None:
+        answers.extend(answer for _, _, answer in batches)
 
     sender = Sender(cluster, answered)
     fetcher = fetching_from(cluster, lambda delivery: None, on_trouble=lambda partition, why: troubles.append(why))
@@ -269,9 +267,10 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         written, read, room = copying(topic), copying(topic), [True]
         offsets: list[int] = []
 
-        def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
-            assert isinstance(answer, ProduceAnswer), answer
-            of.step(Acked(sent, answer.base_offset, now_ms()))
+        def answered(batches: Sequence[AnsweredBatch]) -> None:
+            for of, sent, answer in batches:
+                assert isinstance(answer, ProduceAnswer), answer
+                of.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)

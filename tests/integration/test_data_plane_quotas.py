@@ -2,17 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from lockstep_config.flow.model import FetchSettings
-from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Acked
-from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.fetch.fetch_request import Delivery
-from lockstep_data_plane.produce.sender import NoProduceAnswer, Sender
+from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
 from lockstep_data_plane.wire.cluster import connect_cluster
 from lockstep_data_plane.wire.connection import Connection
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
@@ -100,10 +98,11 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     answers: list[ProduceAnswer | NoProduceAnswer] = []
     partition = copying(topic)
 
-    def answered(of: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer) -> None:
-        answers.append(answer)
-        assert isinstance(answer, ProduceAnswer)
-        of.step(Acked(sent, answer.base_offset, now_ms()))
+    def answered(batches: Sequence[AnsweredBatch]) -> None:
+        for of, sent, answer in batches:
+            answers.append(answer)
+            assert isinstance(answer, ProduceAnswer)
+            of.step(Acked(sent, answer.base_offset, now_ms()))
 
     sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]

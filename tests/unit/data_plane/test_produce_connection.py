@@ -1,17 +1,27 @@
 """What a produce request says, byte by byte as it leaves (`kafka-wire.md` §1.10, 1.12)."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
 from lockstep_data_plane.common.in_flight_limits import AHEAD, WINDOW
 from lockstep_data_plane.core.events import TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.produce.sender import SHARED, ProduceConnection, TargetPartition, connection_index
+from lockstep_data_plane.produce.sender import (
+    SHARED,
+    AnsweredBatch,
+    NoProduceAnswer,
+    ProduceConnection,
+    TargetPartition,
+    connection_index,
+)
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
@@ -155,6 +165,48 @@ def test_produce_answer_with_another_append_time_rewrote_timestamps() -> None:
         outgoing
     )  # a duplicate, wherever it lies
     assert ProduceAnswer(0, 1, append_time_ms=outgoing.max_timestamp + 1).rewrote_times(outgoing)
+
+
+async def test_answered_request_is_handled_whole_before_its_future_is_awaited() -> None:
+    made, _ = produce_connection()
+    answered: list[Sequence[AnsweredBatch]] = []
+    made._on_answers = answered.append
+    partitions = [waiting(number, 1) for number in range(3)]
+    for partition in partitions:
+        made._ready[to_target(partition)] = LEADER
+    made.pump()
+    (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
+    parts = [
+        m.PartitionProduceResponse(index=number, error_code=ErrorCode.none, base_offset=number, record_errors=())
+        for number in (1, 0)
+    ]
+    topic = m.TopicProduceResponse(topic_id=LEADER.topic_id, partition_responses=tuple(parts))
+    made.connection._requests.popleft()
+    asked.seen(m.ProduceResponse(responses=(topic,), throttle_time=timedelta(0)))
+    ((first, second, third),) = answered
+    assert [first[0], second[0], third[0]] == partitions
+    assert (first[2], second[2]) == (ProduceAnswer(0, 0), ProduceAnswer(0, 1))
+    assert isinstance(third[2], NoProduceAnswer), "the answer says nothing of it"
+    assert made._under_way == 0
+    future.set_result(None)
+    await asyncio.sleep(0)
+    assert len(answered) == 1
+
+
+async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:
+    made, _ = produce_connection()
+    answered: list[Sequence[AnsweredBatch]] = []
+    made._on_answers = answered.append
+    made._ready[to_target(waiting(0, 1))] = LEADER
+    made.pump()
+    (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
+    asked.seen(m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+    mistake = KeyError("a transition that does not exist")
+    future.set_exception(mistake)
+    await asyncio.sleep(0)
+    assert (raised, len(answered)) == ([mistake], 1)
 
 
 def placed(partitions: int, *, alone: bool = False) -> list[int]:

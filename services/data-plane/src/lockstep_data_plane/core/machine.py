@@ -87,12 +87,13 @@ class PartitionMachine(PartitionView):
         return Ready(self._phase, fetch_from, None, bool(event.batches), (), report, True)
 
     def _on_connection_ready(self, event: events.ConnectionReady) -> Ready:
-        appends, batch = self._routing.appends_to(event.to), None
+        appends, batch, more = self._routing.appends_to(event.to), None, False
         accepted = self._transactions is None or self._accepts(event.to)
         if self._sends and accepted and appends.may_launch(event.window):
             limits = self._limits
             batch = appends.launch(min(MERGED_BYTES, limits.max_bytes), limits.levels)
-        return Ready(self._phase, self._fetch_from if self._reads else None, batch)
+            more = appends.may_launch(event.window)
+        return Ready(self._phase, self._fetch_from if self._reads else None, batch, more)
 
     def _on_acked(self, event: events.Acked) -> Ready:
         acks = self._routing.on_ack(event.sent, event.base_offset)

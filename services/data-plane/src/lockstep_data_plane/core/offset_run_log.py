@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
@@ -81,6 +82,7 @@ class RunLog:
         self._written: dict[int, tuple[int, int]] = {}
         """Edition and number of runs of each place as last written: within an edition, the number says which runs."""
         self._open: Run | None = None
+        """The open run as it began: it reaches to `_upstream_end` by now."""
         self._upstream_end = 0
         self._downstream_end = 0
 
@@ -110,7 +112,8 @@ class RunLog:
         earlier: list[Iterable[Run]] = [open_run]
         if same_logs:
             log._editions = dict(self._editions)
-            earlier += [*(chunk.runs for chunk in self._chunks), [self._open] if self._open else []]
+            open_now = self._open_run
+            earlier += [*(chunk.runs for chunk in self._chunks), [open_now] if open_now else []]
         else:
             newest = max((row.generation for row in present if row.generation < progress.producer_epoch), default=-1)
             earlier += [decode_runs(row) for row in present if row.generation == newest]
@@ -153,18 +156,21 @@ class RunLog:
     def add_run(self, upstream: int, downstream: int, count: int) -> None:
         """`count` records are durable: the one at `upstream` + i at `downstream` + i. Stretches come in order. Nothing
         is added for what is known already, or is before it downstream: to leave out is safe."""
-        known = max(0, self._upstream_end - upstream)
-        upstream, downstream, count = upstream + known, downstream + known, count - known
+        if (known := self._upstream_end - upstream) > 0:
+            upstream, downstream, count = upstream + known, downstream + known, count - known
         if count <= 0 or downstream < self._downstream_end:
             return
-        last = self._open
-        if last is not None and upstream == self._upstream_end and downstream == self._downstream_end:
-            self._open = Run(last.upstream, last.downstream, last.length + count)
-        else:
-            self._open = Run(upstream, downstream, count)
+        if self._open is None or upstream != self._upstream_end or downstream != self._downstream_end:
+            last, self._open = self._open_run, Run(upstream, downstream, count)
             if last is not None:
                 self._end(last)
-        self._ends_after(self._open)
+        self._upstream_end, self._downstream_end = upstream + count, downstream + count
+
+    @property
+    def _open_run(self) -> Run | None:
+        """The open run as it is."""
+        begun = self._open
+        return None if begun is None else Run(begun.upstream, begun.downstream, self._upstream_end - begun.upstream)
 
     def _end(self, run: Run) -> None:
         if not self._chunks or len(self._chunks[-1].runs) >= CHUNK:
@@ -190,7 +196,7 @@ class RunLog:
     @property
     def open_run(self) -> tuple[int, ...]:
         """As `PartitionProgress.open_run` has it."""
-        return tuple(self._open) if self._open else ()
+        return tuple(self._open_run or ())
 
     def due(self) -> list[OffsetRuns]:
         """The chunks that changed since they were last `written`, oldest first: what thinning left of some runs comes
@@ -230,8 +236,25 @@ def _below(run: Run, upstream: int, downstream: int) -> Run:
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))
 
 
+def joined_runs(acks: Iterable[Ack]) -> list[Run]:
+    """What was acknowledged, in order, as runs: batches that follow each other in both logs are one."""
+    runs: list[Run] = []
+    upstream = downstream = length = 0
+    for outgoing, there, _, _ in acks:
+        for first, begin, count in consecutive(outgoing.offsets):
+            if first == upstream + length and there + begin == downstream + length:
+                length += count
+                continue
+            if length:
+                runs.append(Run(upstream, downstream, length))
+            upstream, downstream, length = first, there + begin, count
+    return [*runs, Run(upstream, downstream, length)] if length else runs
+
+
 def consecutive(offsets: Sequence[int]) -> list[tuple[int, int, int]]:
     """Stretches of consecutive upstream offsets, which ascend, as (first offset, index of the first, count)."""
+    if type(offsets) is range and offsets.step == 1:
+        return [(offsets.start, 0, len(offsets))] if offsets else []
     if offsets and offsets[-1] - offsets[0] + 1 == len(offsets):
         return [(offsets[0], 0, len(offsets))]
     runs: list[tuple[int, int, int]] = []

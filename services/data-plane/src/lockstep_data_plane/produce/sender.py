@@ -8,11 +8,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from lockstep_data_plane.common.in_flight_limits import requests_ahead, window
+from lockstep_data_plane.common.in_flight_limits import WINDOW, requests_ahead, window
 from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import ConnectionReady
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -39,6 +40,9 @@ class NoProduceAnswer(RetriableError, ConnectionError):
     """The connection ended before the answer: it is unknown whether the batch was appended."""
 
 
+NOT_MENTIONED = NoProduceAnswer("the broker's answer does not mention the batch")
+
+
 class TargetPartition(NamedTuple):
     """A partition of the target that a partition of the source is appended to; what goes there goes in order."""
 
@@ -50,19 +54,34 @@ class TargetPartition(NamedTuple):
         return self.partition.target_topic, self.number
 
 
-OnAnswer = Callable[[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer], None]
+Picked = tuple[TargetPartition, InFlightBatch, PartitionLeader]
+"""A batch of a request, where it goes, and the leader that it is sent to."""
+
+AnsweredBatch = tuple[PartitionMachine, InFlightBatch, ProduceAnswer | NoProduceAnswer]
+OnAnswers = Callable[[Sequence[AnsweredBatch]], None]
+"""Gets what became of all batches of a request."""
+
+
+@dataclass(slots=True, eq=False)
+class _SentRequest:
+    """A request of `size` bytes that is out."""
+
+    picked: Sequence[Picked]
+    size: int
+    sent_at: float
+    is_answered: bool = False
 
 
 class ProduceConnection:
     """One connection to a target broker and the partitions that use it."""
 
-    def __init__(self, connection: Connection, timeout: timedelta, on_answer: OnAnswer) -> None:
+    def __init__(self, connection: Connection, timeout: timedelta, on_answers: OnAnswers) -> None:
         self.connection = connection
         self._timeout = timeout
-        self._on_answer = on_answer
+        self._on_answers = on_answers
         self._by_id = connection.version("produce") >= PRODUCE_BY_TOPIC_ID
         self._ready: dict[TargetPartition, PartitionLeader] = {}
-        self._sent: deque[tuple[float, int]] = deque()
+        self._sent: deque[_SentRequest] = deque()
         self._under_way = 0
         self._duration_s = 0.0
         self._waking: asyncio.TimerHandle | None = None
@@ -86,38 +105,42 @@ class ProduceConnection:
             picked, size = self._pick()
             if not picked:
                 return
+            request = _SentRequest(picked, size, time.monotonic())
             try:
-                future = self.connection.ask(self._request(picked))
+                future = self.connection.ask(self._request(picked), partial(self._answered, request))
             except BrokerUnreachable as exc:
-                lost = NoProduceAnswer(str(exc))
-                for target_partition, sent, _ in picked:
-                    self._on_answer(target_partition.partition, sent, lost)
+                self._lost(request, str(exc))
                 continue
-            self._sent.append((time.monotonic(), size))
+            self._sent.append(request)
             self._under_way += size
-            future.add_done_callback(partial(self._answered, picked))
+            future.add_done_callback(partial(self._ended, request))
 
     def _wake(self) -> None:
         self._waking = None
         self.pump()
 
-    def _pick(self) -> tuple[list[tuple[TargetPartition, InFlightBatch, PartitionLeader]], int]:
+    def _pick(self) -> tuple[list[Picked], int]:
         """What the next request has, and how many bytes that is."""
-        picked: list[tuple[TargetPartition, InFlightBatch, PartitionLeader]] = []
-        size = 0
+        picked: list[Picked] = []
+        size, at_most, transactional_id = 0, self._window(), None
         for target_partition, leader in list(self._ready.items()):
             partition, number = target_partition
             if size >= REQUEST_BYTES:
                 break
-            if picked and partition.transactional_id != picked[0][0].partition.transactional_id:
+            if picked and partition.transactional_id != transactional_id:
                 break  # a request has one transactional id
             del self._ready[target_partition]
-            sent = partition.step(ConnectionReady(number, self._window(size))).batch
+            ready = partition.step(ConnectionReady(number, at_most))
+            sent = ready.batch
             if sent is None:
                 continue
+            if not picked:
+                transactional_id = partition.transactional_id
             picked.append((target_partition, sent, leader))
-            size += len(sent.data)
-            if partition.may_launch(number, self._window(size)):
+            size += len(sent.outgoing.data)
+            if at_most > WINDOW:
+                at_most = self._window(size)
+            if ready.appends:
                 self._ready[target_partition] = leader  # at the end: each partition has its turn
         return picked, size
 
@@ -125,7 +148,7 @@ class ProduceConnection:
         """With so many bytes picked that are not on their way yet."""
         return window(self.connection.round_trip_s, self._under_way + picked, self._duration_s)
 
-    def _request(self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]]) -> EncodedRequest:
+    def _request(self, picked: Sequence[Picked]) -> EncodedRequest:
         return produce_request(
             self.connection.version("produce"),
             [(target_partition.target_tp, leader, sent.data) for target_partition, sent, leader in picked],
@@ -133,38 +156,52 @@ class ProduceConnection:
             picked[0][0].partition.transactional_id,
         )
 
-    def _answered(
-        self, picked: Sequence[tuple[TargetPartition, InFlightBatch, PartitionLeader]], future: asyncio.Future[Any]
-    ) -> None:
-        sent_at, size = self._sent.popleft()
-        self._duration_s = time.monotonic() - sent_at
-        self._under_way -= size
-        if future.cancelled() or future.exception() is not None:
-            cause = "cancelled" if future.cancelled() else str(future.exception())
-            for target_partition, sent, _ in picked:
-                self._on_answer(target_partition.partition, sent, NoProduceAnswer(cause))
-            return
-        answers: dict[tuple[Any, int], Any] = {}
-        for topic in future.result().responses:
-            key = topic.topic_id if self._by_id else topic.name
+    def _answered(self, request: _SentRequest, answer: Any) -> None:
+        """As soon as the answer is read: a turn of the event loop costs as much as a batch."""
+        request.is_answered = True
+        self._over(request)
+        key: Any
+        by_topic: dict[Any, dict[int, Any]] = {}
+        for topic in answer.responses:
+            numbers = by_topic.setdefault(topic.topic_id if self._by_id else topic.name, {})
             for p in topic.partition_responses:
-                answers[key, int(p.index)] = p
-        for target_partition, sent, leader in picked:
+                numbers[int(p.index)] = p
+        answered: list[AnsweredBatch] = []
+        key, numbers = self, {}
+        for (partition, number), sent, leader in request.picked:
+            called = leader.topic_id if self._by_id else partition.target_topic
+            if called is not key:  # ids are slow keys, and neighbours have the same one
+                key, numbers = called, by_topic.get(called, {})
+            found = numbers.get(number)
+            answered.append((partition, sent, NOT_MENTIONED if found is None else produce_answer(found)))
+        self._on_answers(answered)
+        at_most = self._window()
+        for target_partition, _, leader in request.picked:
             partition, number = target_partition
-            found = answers.get((leader.topic_id if self._by_id else partition.target_topic, number))
-            said = (
-                NoProduceAnswer("the broker's answer does not mention the batch")
-                if found is None
-                else produce_answer(found)
-            )
-            self._on_answer(partition, sent, said)
-            if partition.may_launch(number, self._window()):
+            if partition.may_launch(number, at_most):
                 self._ready[target_partition] = leader
         self.pump()
 
+    def _ended(self, request: _SentRequest, future: asyncio.Future[Any]) -> None:
+        """The connection may have ended before the answer. Raises what went wrong with an answer that was read."""
+        if request.is_answered:
+            future.result()
+            return
+        self._over(request)
+        self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
+
+    def _over(self, request: _SentRequest) -> None:
+        self._sent.remove(request)
+        self._duration_s = time.monotonic() - request.sent_at
+        self._under_way -= request.size
+
+    def _lost(self, request: _SentRequest, cause: str) -> None:
+        lost = NoProduceAnswer(cause)
+        self._on_answers([(target_partition.partition, sent, lost) for target_partition, sent, _ in request.picked])
+
     def stuck(self, now: float, patience_s: float) -> bool:
         """Whether the oldest unanswered request has waited too long; the caller closes the connection then."""
-        return bool(self._sent) and now - max(self._sent[0][0], self.connection.resting_until) > patience_s
+        return bool(self._sent) and now - max(self._sent[0].sent_at, self.connection.resting_until) > patience_s
 
 
 def connection_index(used: Sequence[int], *, alone: bool) -> int:
@@ -179,9 +216,9 @@ def connection_index(used: Sequence[int], *, alone: bool) -> int:
 class Sender:
     """The produce connections to a target cluster."""
 
-    def __init__(self, cluster: ClusterClient, on_answer: OnAnswer) -> None:
+    def __init__(self, cluster: ClusterClient, on_answers: OnAnswers) -> None:
         self._cluster = cluster
-        self._on_answer = on_answer
+        self._on_answers = on_answers
         self._produce_connections: dict[tuple[int, int], ProduceConnection] = {}
         self._attached: dict[TargetPartition, tuple[ProduceConnection, PartitionLeader]] = {}
         self._reopening: dict[TargetPartition, asyncio.Task[None]] = {}
@@ -208,7 +245,7 @@ class Sender:
             produce_connection = self._produce_connections.get(key)  # somebody else may have opened it meanwhile
             if produce_connection is None or produce_connection.connection is not connection:
                 produce_connection = self._produce_connections[key] = ProduceConnection(
-                    connection, self._cluster.timeouts.replicas, self._on_answer
+                    connection, self._cluster.timeouts.replicas, self._on_answers
                 )
         if known is not None:
             known[0].remove(target_partition)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.offset_run_log import consecutive
+from lockstep_data_plane.core.offset_run_log import joined_runs
 from lockstep_protocol.mm2_codec import OffsetSync, encode_offset_sync
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
@@ -51,10 +51,9 @@ class OffsetSyncWriter:
         rule = self._rules.get(tp)
         if rule is None:
             rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)
-        for ack in acks:
-            for first, begin, count in consecutive(ack.outgoing.offsets):
-                at = DownstreamOffset(ack.downstream + begin)
-                self._offer(tp, rule.acknowledged(UpstreamOffset(first), at, count))
+        for run in joined_runs(acks):
+            if syncs := rule.acknowledged(UpstreamOffset(run.upstream), DownstreamOffset(run.downstream), run.length):
+                self._offer(tp, syncs)
 
     def flush(self, tp: TopicPartition) -> None:
         """Progress of the partition is written down: send its delayed sync too (KAFKA-15906)."""
@@ -68,8 +67,6 @@ class OffsetSyncWriter:
 
     def _offer(self, tp: TopicPartition, syncs: Syncs) -> None:
         """Of what waits, the oldest and the newest of each partition are kept."""
-        if not syncs:
-            return
         waiting = self._pending.get(tp, ()) + syncs
         self._pending[tp] = waiting if len(waiting) <= 2 else (waiting[0], waiting[-1])
         if self._sending is None:

@@ -12,6 +12,10 @@ def unsigned(value: int) -> bytes:
     """As flexible messages have them (KIP-482)."""
     if value <= 0x7F:
         return _ONE_BYTE[value]
+    if value <= 0x3FFF:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value <= 0x1FFFFF:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.flexible_encoding import NO_TAGS, NULL, by_topic, compact_string, length
@@ -24,6 +26,7 @@ ACKNOWLEDGED_BY_ALL = -1
 API_KEY = APIS["produce"].key
 Data = bytes | memoryview | StampedBatch
 
+NO_ERROR = ErrorCode.none
 _HEAD = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
 
@@ -38,10 +41,14 @@ def produce_request(
     Acknowledgement is by all in-sync replicas always: the broker accepts less with a producer id, we do not."""
     by_id = version >= PRODUCE_BY_TOPIC_ID
     topics: dict[UUID | str | None, list[Parts]] = {}
+    key: UUID | str | None = ""
+    entries: list[Parts] = []
     for (topic, number), leader, data in batches:
+        called = leader.topic_id if by_id else topic
+        if called is not key:  # ids are slow keys, and neighbours have the same one
+            key, entries = called, topics.setdefault(called, [])
         records = data.parts if isinstance(data, StampedBatch) else (data,)
-        entry = (_INDEX.pack(number) + length(len(data)), *records, NO_TAGS)
-        topics.setdefault(leader.topic_id if by_id else topic, []).append(entry)
+        entries.append((_INDEX.pack(number) + length(len(data)), *records, NO_TAGS))
     name = NULL if transactional_id is None else compact_string(transactional_id)
     head = _HEAD.pack(ACKNOWLEDGED_BY_ALL, round(timeout.total_seconds() * 1000))
     return EncodedRequest(API_KEY, version, [name, head, *by_topic(topics), NO_TAGS])
@@ -67,6 +74,8 @@ class ProduceAnswer(NamedTuple):
 
 def produce_answer(found: Any) -> ProduceAnswer:
     """What a broker's answer says of one partition."""
+    if found.error_code is NO_ERROR and found.log_append_time is None:
+        return ProduceAnswer(0, found.base_offset)
     return ProduceAnswer(
         int(found.error_code),
         int(found.base_offset),
