@@ -69,3 +69,16 @@ def test_a_delete_horizon_is_no_time_of_a_record() -> None:
     one = batch(records(0, 2))._replace(base_timestamp=90_000)
     stats.fetched([one._replace(attributes=one.attributes | DELETE_HORIZON)], 1, 5000)
     assert stats.in_row(ROW).age_window[1:] == (3999,) * 4
+
+
+def test_latency_of_batches_acknowledged_one_by_one_is_that_of_each() -> None:
+    stats = CopyStats()
+    for number, now_ms in enumerate((1600, 1900, 1700)):
+        outgoing = as_outgoing(batch([record(number, timestamp=1000 + 100 * number)]))
+        stats.acknowledged([Ack(outgoing, number, outgoing.size)], now_ms)
+    assert stats.in_row(ROW).latency_window == (1700, 500, 500, 800, 633)
+    outgoing = as_outgoing(batch([record(3, timestamp=1000)]))
+    stats.acknowledged([Ack(outgoing, 3, outgoing.size)], 32_000)
+    stats.acknowledged([Ack(outgoing, 3, outgoing.size)], 64_000)
+    row = stats.in_row(ROW)
+    assert row.latency_window == (64_000, 63_000, 31_000, 63_000, 47_000), "those of the first minute are forgotten"

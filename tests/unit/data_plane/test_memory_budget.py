@@ -235,3 +235,23 @@ def test_a_slot_full_of_stuck_partitions_holds_no_more_than_the_cap(count: int) 
         for connection in (0, 1):
             slot.answer(connection, turn)
     assert CAP // 2 < slot.flight.held <= CAP
+
+
+@settings(max_examples=300)
+@given(held=st.lists(st.integers(0, 16 * MIB), min_size=1, max_size=12), asked=st.integers(0, 40 * MIB))
+def test_memory_budget_may_take_whatever_a_grant_lets_ask_for(held: list[int], asked: int) -> None:
+    flight = MemoryBudget(CAP)
+    flight.reserve("connection", asked)
+    for number, size in enumerate(held):
+        flight.set_held(number, size)
+    found = grant(flight, partitions=len(held))
+    for number, size in enumerate(held):
+        if found is not None and size < found.below:
+            assert flight.may_take(number, len(held))
+
+
+def test_memory_budget_may_not_take_a_partition_that_holds_all_there_is() -> None:
+    flight = MemoryBudget(CAP)
+    flight.set_held("greedy", CAP * 3 // 4)
+    assert not flight.may_take("greedy", 8)
+    assert flight.may_take("other", 8)

@@ -16,11 +16,13 @@ class OffsetSyncRule:
     `lag_max` is `offset.lag.max` in records; 0 emits at every record. Raises ValueError when it is negative.
     """
 
+    __slots__ = ("_delayed", "_last", "_step", "_synced")
+
     def __init__(self, lag_max: int) -> None:
         if lag_max < 0:
             raise ValueError(f"offset.lag.max cannot be negative, it is {lag_max}")
         self._step = lag_max + 1
-        self._last: tuple[int, int] | None = None
+        self._last: tuple[UpstreamOffset, DownstreamOffset] | None = None
         """Upstream and downstream offset of the last acknowledged record; None before the first, which has a sync."""
         self._synced = 0
         """Downstream offset of the last sync."""
@@ -35,20 +37,29 @@ class OffsetSyncRule:
         """
         if count < 1:
             raise ValueError(f"a run has at least one record, not {count}")
+        last, newest = self._last, downstream_first + count - 1
+        if (
+            last is not None
+            and last[0] + 1 == upstream_first
+            and last[1] <= downstream_first
+            and newest - self._synced < self._step
+        ):
+            self._last = self._delayed = _pair(upstream_first + count - 1, newest)
+            return ()
         due: list[int] = []
         if self._is_due(upstream_first, downstream_first):
             self._synced = downstream_first
             due.append(downstream_first)
         # Within the run only the lag can be due: each `step` records after the latest sync.
-        steps = (downstream_first + count - 1 - self._synced) // self._step
+        steps = (newest - self._synced) // self._step
         if steps > 0:
             if not due:
                 due.append(self._synced + self._step)
             self._synced += steps * self._step
             if due[-1] != self._synced:
                 due.append(self._synced)
-        self._last = (upstream_first + count - 1, downstream_first + count - 1)
-        self._delayed = None if due and due[-1] == self._last[1] else _pair(*self._last)
+        self._last = _pair(upstream_first + count - 1, newest)
+        self._delayed = None if due and due[-1] == newest else self._last
         return tuple(_pair(upstream_first + (at - downstream_first), at) for at in due)
 
     def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:

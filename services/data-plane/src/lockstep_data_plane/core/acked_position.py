@@ -7,7 +7,6 @@ from dataclasses import replace
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
-from lockstep_protocol.offsets import DownstreamOffset
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 
@@ -68,13 +67,13 @@ class AckedPosition:
 
     def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
         """The target has these."""
-        for ack in acks:
-            outgoing = ack.outgoing
-            self.last_timestamp = outgoing.max_timestamp
-            self.reached(outgoing.covers, outgoing.leader_epoch)
+        for outgoing, downstream, _, _ in acks:
+            if outgoing.covers > self.upstream:
+                self.upstream, self.upstream_epoch = outgoing.covers, outgoing.leader_epoch
             for first, begin, count in consecutive(outgoing.offsets):
-                self.runs.add_run(first, DownstreamOffset(ack.downstream + begin), count)
+                self.runs.add_run(first, downstream + begin, count)
         if acks:
+            self.last_timestamp = acks[-1].outgoing.max_timestamp
             self._ends_as(append_sequence)
 
     def spread(self, acks: Sequence[Ack]) -> None:

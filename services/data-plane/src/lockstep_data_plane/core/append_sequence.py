@@ -81,7 +81,7 @@ class AppendSequence:
         """Queue an outgoing batch behind all others, with this producer id of ours; -1: the partition's own."""
         outgoing.producer_id = self.producer_id if producer_id < 0 else producer_id
         self._waiting.append(outgoing)
-        self._held += outgoing.size
+        self._held += len(outgoing.data)
 
     @property
     def bytes_held(self) -> int:
@@ -116,7 +116,7 @@ class AppendSequence:
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
         outgoing, merged_size = next_outgoing(self._waiting, merge_up_to, levels)
-        self._held += outgoing.size - merged_size
+        self._held += len(outgoing.data) - merged_size
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)
@@ -127,24 +127,25 @@ class AppendSequence:
         """The target acknowledged a batch. Returns what is now acknowledged for certain, in order. Batches behind an
         unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
         sent.base_offset = base_offset
-        acks: list[Ack] = []
-        while not self.broken and self._in_flight and self._in_flight[0].base_offset >= 0:
-            done = self._in_flight.popleft()
-            acks.append(self._ack(done))
-        if acks:
-            self._opened = True
         if self.broken:
             self._remove(sent)
+            return []
+        acks: list[Ack] = []
+        while self._in_flight and self._in_flight[0].base_offset >= 0:
+            acks.append(self._ack(self._in_flight.popleft()))
+        if acks:
+            self._opened = True
         return acks
 
     def _ack(self, done: InFlightBatch) -> Ack:
         outgoing, begin = done.outgoing, done.base_offset
-        size, further = outgoing.size, outgoing.count - 1
-        foreign = max(0, begin - self.downstream - 1)
-        self._sequences[self._current] = add_sequence(done.sequence, further)
-        self.downstream = max(self.downstream, begin + further)
+        size, last = len(outgoing.data), begin + outgoing.count - 1
+        foreign = begin - self.downstream - 1
+        self._sequences[self._current] = add_sequence(done.sequence, outgoing.count - 1)
+        if last > self.downstream:
+            self.downstream = last
         self._held -= size
-        return Ack(outgoing, begin, size, foreign)
+        return Ack(outgoing, begin, size, foreign if foreign > 0 else 0)
 
     def on_failure(self, sent: InFlightBatch) -> None:
         """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers

@@ -261,7 +261,7 @@ class Fetcher:
         if roomier:
             self._wake()
         fetch_connection = self._fetched_by.get(partition)
-        if fetch_connection is not None:
+        if fetch_connection is not None and self.budget.may_take(partition, len(self._fetched_by)):
             fetch_connection.wake.set()
 
     def _reserve(self, fetch_connection: FetchConnection, size: int) -> None:

@@ -54,7 +54,7 @@ class MemoryBudget:
 
         Where that is less than usual, a later `set_held` or `reserve` says when there is more."""
         a_connections = max(1, self.cap // (2 * max(1, connections)))
-        own = max(1, self.cap // (8 * max(1, partitions)))
+        own = self._reserved(partitions)
         each = min(each, a_connections)
         free = self.cap * 3 // 4 - self._used
         if free >= each:
@@ -65,6 +65,14 @@ class MemoryBudget:
             return None
         self._wakes_at = max(self._wakes_at, self.cap * 3 // 4 - each)
         return FetchBudget(own + 1, min(each, own), min(at_most, a_connections, left), is_tight=True)
+
+    def may_take(self, partition: Hashable, partitions: int) -> bool:
+        """Whether the partition, one of so many that are fetched, may have room now: `grant` says so for certain, and
+        never more."""
+        return self._held.get(partition, 0) <= max(self.cap * 3 // 4 - self._used - 1, self._reserved(partitions))
+
+    def _reserved(self, partitions: int) -> int:
+        return max(1, self.cap // (8 * max(1, partitions)))
 
     def _set(self, sizes: dict[Hashable, int], key: Hashable, size: int) -> bool:
         self._used += size - sizes.pop(key, 0)
