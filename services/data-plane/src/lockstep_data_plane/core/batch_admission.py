@@ -70,16 +70,15 @@ class BatchAdmission:
                 if not (sends or there.left):
                     return
                 producer = copy_producer_id(batch)
-                action, why = classify(
-                    batch, self.position, limits, aborted=aborted.holds(batch), elsewhere=producer is None
-                )
+                of_aborted = aborted.any and aborted.holds(batch)
+                action, why = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
                 own = -1 if producer is None else producer
                 if (
                     action is PASS
                     and not (there.left or (skips and self._touches(batch)))
                     and routing.pass_on(batch, own)
                 ):
-                    self.position = batch.last_offset + 1
+                    self.position = batch.base_offset + batch.record_count
                 elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
                     self._pass_over(batch.last_offset, batch.leader_epoch)
                 elif action is BatchAction.REFUSE:

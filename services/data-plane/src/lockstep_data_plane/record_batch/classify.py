@@ -7,9 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from crc32c import crc32c
+
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
+from lockstep_data_plane.record_batch.layout import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_FROM,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Batch,
+)
 
 
 class BatchAction(Enum):
@@ -40,6 +48,10 @@ class BatchCase(Enum):
     ANY_OTHER = BatchAction.PASS, ""
 
 
+ANY_OTHER, PASSED = BatchCase.ANY_OTHER, BatchCase.ANY_OTHER.value
+"""Nearly every batch is this case; an enum's `value` costs more than the rest of its judgement."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetLimits:
     """What the target takes, and how it is to be compressed.
@@ -67,6 +79,8 @@ class AbortedTransactions:
         """`named`: (producer id, first offset) of each aborted transaction; empty under `read_uncommitted`."""
         self._coming = sorted(named, key=lambda entry: entry[1], reverse=True)
         self._open: set[int] = set()
+        self.any = bool(self._coming)
+        """Whether there are any."""
 
     def holds(self, batch: Batch) -> bool:
         """Whether the batch belongs to an aborted transaction. To be asked once for each batch, in order."""
@@ -88,9 +102,9 @@ def classify(
     it."""
     if batch.magic < 2:
         return BatchCase.OLD_FORMAT.value
-    if batch.last_offset < position:
+    if batch.base_offset + batch.last_offset_delta < position:
         return BatchCase.BEFORE_THE_POSITION.value
-    if expected_crc(batch.data) != batch.crc:
+    if crc32c(batch.data[CRC_FROM:]) != batch.crc:
         return BatchCase.WRONG_CRC.value
     if batch.attributes & CONTROL:
         return BatchCase.CONTROL_BATCH.value
@@ -100,7 +114,8 @@ def classify(
         return BatchCase.ABORTED.value
     if elsewhere:
         return BatchCase.ELSEWHERE.value
-    return _rebuild_or_pass(batch, position, limits).value
+    case = _rebuild_or_pass(batch, position, limits)
+    return PASSED if case is ANY_OTHER else case.value
 
 
 def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> BatchCase:
@@ -117,4 +132,4 @@ def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> Batch
         return BatchCase.COMPRESSION_ASKED
     if limits.recompress and had != limits.codec:
         return BatchCase.OTHER_COMPRESSION_ASKED
-    return BatchCase.ANY_OTHER
+    return ANY_OTHER

@@ -32,24 +32,27 @@ def next_outgoing(
     together. Batches that cannot be decoded stay as they are. Batches of transactions are merged as well: the stamp
     does not name the source's transaction, and its end is known before a batch is queued."""
     first = waiting.popleft()
-    if first.size > SMALL_BYTES or not waiting:
-        return first, first.size
-    group, total, kind = [first], first.size, _kind(first)
+    size = len(first.data)
+    if size > SMALL_BYTES or not waiting:
+        return first, size
+    group, total, kind = [first], size, _kind(first)
     for outgoing in waiting:
-        total += outgoing.size
+        more = len(outgoing.data)
         if (
-            outgoing.size > SMALL_BYTES
-            or total > limit
-            or (_kind(outgoing), outgoing.producer_id) != (kind, first.producer_id)
+            more > SMALL_BYTES
+            or total + more > limit
+            or outgoing.producer_id != first.producer_id
+            or _kind(outgoing) != kind
         ):
             break
+        total += more
         group.append(outgoing)
     merged = _merge(group, kind, levels) if len(group) > 1 else None
     if merged is None:
-        return first, first.size
+        return first, size
     for _ in group[1:]:
         waiting.popleft()
-    return merged, sum(outgoing.size for outgoing in group)
+    return merged, total
 
 
 def _kind(outgoing: OutgoingBatch) -> int:
@@ -64,10 +67,10 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
     try:
         for outgoing in group:
             (batch,) = scan(outgoing.data)
-            records.extend(
-                record._replace(offset=offset)
-                for record, offset in zip(read_records(batch), outgoing.offsets, strict=True)
-            )
+            there, offsets = list(read_records(batch)), list(outgoing.offsets)
+            if [record.offset for record in there] != offsets:  # it was rebuilt
+                there = [record._replace(offset=offset) for record, offset in zip(there, offsets, strict=True)]
+            records += there
     except ValueError:
         return None
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)

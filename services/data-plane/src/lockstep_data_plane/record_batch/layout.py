@@ -10,6 +10,8 @@ PREFIX = struct.Struct(">qi")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes before the records."""
 HEADER_SIZE = HEADER.size
+_FIELDS = struct.Struct(">q4xibIhiqqqhii")
+"""The fields of `Batch` behind `data`: all of the header but the length."""
 CRC, CRC_AT = struct.Struct(">I"), 17
 CRC_FROM = 21
 """The CRC covers everything from the attributes on."""
@@ -69,6 +71,5 @@ def scan(records: bytes | memoryview) -> Iterator[Batch]:
         elif length + PREFIX.size < HEADER_SIZE:
             raise ValueError(f"a batch at byte {at} is shorter than its own header")
         else:
-            h = HEADER.unpack_from(view, at)
-            yield Batch(view[at:nxt], h[0], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12])
+            yield Batch._make((view[at:nxt], *_FIELDS.unpack_from(view, at)))
         at = nxt

@@ -28,7 +28,10 @@ KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
 tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
 
-_ATTRIBUTES = struct.Struct(">h")
+BASE_OFFSET = b"\0\0\0\0\0\0\0\0"
+"""0, as a produced batch has it."""
+
+PRODUCER_AT = 43
 _PRODUCER = struct.Struct(">qhi")
 
 
@@ -56,11 +59,12 @@ class OutgoingBatch:
 
 def as_outgoing(batch: Batch) -> OutgoingBatch:
     """A batch that passes unchanged."""
+    first, count = batch.base_offset, batch.record_count
     return OutgoingBatch(
         batch.data,
-        batch.record_count,
-        range(batch.base_offset, batch.base_offset + batch.record_count),
-        batch.last_offset,
+        count,
+        range(first, first + count),
+        first + batch.last_offset_delta,
         batch.base_timestamp,
         batch.max_timestamp,
         batch.leader_epoch,
@@ -100,9 +104,9 @@ def stamp(
     one), everything else untouched."""
     whole = memoryview(batch)
     header, records = bytearray(whole[:HEADER_SIZE]), whole[HEADER_SIZE:]
-    header[0:8] = b"\0\0\0\0\0\0\0\0"
-    (attributes,) = _ATTRIBUTES.unpack_from(header, CRC_FROM)
-    _ATTRIBUTES.pack_into(header, CRC_FROM, attributes & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0))
-    _PRODUCER.pack_into(header, 43, producer_id, producer_epoch, base_sequence)
-    CRC.pack_into(header, CRC_AT, crc32c(records, crc32c(memoryview(header)[CRC_FROM:])))
+    header[:8] = BASE_OFFSET
+    header[CRC_FROM] = 0  # the higher byte of the attributes
+    header[CRC_FROM + 1] = header[CRC_FROM + 1] & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0)
+    _PRODUCER.pack_into(header, PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    CRC.pack_into(header, CRC_AT, crc32c(records, crc32c(header[CRC_FROM:])))
     return StampedBatch(bytes(header), records)
