@@ -25,7 +25,9 @@ from tools.bench.verifying import SETTINGS as VERIFYING
 from tools.bench.verifying import verifying
 from tools.bench.wire import Connection, end_offsets
 
-CODECS = {"lz4": "lz4", "none": "none"}
+SMALL, TINY = "lz4_16k", "lz4_1k"
+BATCHES = {SMALL: (16 << 10, 2), TINY: (1 << 10, 12)}
+"""Largest batch before compression, and by how much the records are divided: so many requests take their time."""
 RATES = {"latency_500": 500, "latency_5000": 5_000}
 START = "startup"
 START_RECORDS = 10_000
@@ -44,13 +46,20 @@ FACTORS = (
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
 )
 ONE_SLOT = {"tasks.max": "1"}
-UNJUDGED = ("rtt_200", FAR_TARGET, REPLICATED, CONTROL_PLANE)
+UNJUDGED = (TINY, "rtt_200", FAR_TARGET, REPLICATED, CONTROL_PLANE)
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
     work, facts = _loaded(stage, name, codec)
     bound = stage.attempt(name, "limit", "", partial(limit, work, stage.say))
     return ThroughputPart(name=name, facts=facts, limit=bound, systems=_copies(stage, name, work))
+
+
+def _small(stage: Stage, name: str) -> ThroughputPart:
+    """As `lz4`, in batches of a producer's default size, or smaller."""
+    batch_bytes, divisor = BATCHES[name]
+    stage = replace(stage, batch_bytes=batch_bytes, records=max(PARTITIONS, stage.records // divisor))
+    return _throughput(stage, name, "lz4")
 
 
 def _compacted(stage: Stage) -> ThroughputPart:
@@ -280,7 +289,9 @@ def _log_facts(shape: LogShape) -> dict[str, Scalar]:
 
 
 WAYS: Mapping[str, Callable[[Stage], Part]] = {
-    **{name: partial(_throughput, name=name, codec=codec) for name, codec in CODECS.items()},
+    "lz4": partial(_throughput, name="lz4", codec="lz4"),
+    **{name: partial(_small, name=name) for name in BATCHES},
+    "none": partial(_throughput, name="none", codec="none"),
     COMPACTED: _compacted,
     TRANSACTIONS: _transactions,
     **{name: partial(_far_source, name=name, round_trip_s=seconds) for name, seconds in ROUND_TRIPS.items()},
