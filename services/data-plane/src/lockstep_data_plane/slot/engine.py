@@ -254,7 +254,8 @@ class SlotEngine:
             if (
                 len(acks) < GATHERED_ACKS
                 and acks[-1].size <= SMALL_BYTES
-                and not (ready.report or ready.phase is not COPYING or partition.quiet)
+                and before is ready.phase is COPYING
+                and not (ready.report or partition.quiet)
             ):
                 return ready
         if partition in self._acks:
