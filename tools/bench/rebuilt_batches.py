@@ -1,0 +1,161 @@
+"""What rebuilt batches cost a slot, by stage, without a broker: ``python -m tools.bench.rebuilt_batches``.
+
+The bench's own orders, 469 bytes with their keys, are in batches of 16 and 256 KB: compacted (one record in four is
+gone), under log append time, and in formats 0 and 1. Every figure is CPU seconds for a million records, the least of
+several rounds. So a machine that does something else beside it disturbs little.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from rich.console import Console
+
+from lockstep_data_plane.core.acked_position import AckedPosition
+from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.core.offset_run_log import consecutive
+from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.pure_python_codec import DECOMPRESS
+from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
+from lockstep_protocol.offset_sync_rule import OffsetSyncRule
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
+from tests.support.message_sets import Message, message_set
+from tools.bench.compacted import EACH
+from tools.bench.orders import Orders
+
+NOW = 1_790_000_000_000
+BATCH_BYTES = (1 << 14, 1 << 18)
+RECORD_BYTES = 490
+"""A record with what the format adds."""
+OFFSET_LAG_MAX = 100
+NO_LIMITS = TargetLimits()
+
+Make = Callable[[Sequence[Message], int], Sequence[Batch]]
+Stage = Callable[[], object]
+
+
+def compacted(messages: Sequence[Message], end: int) -> Sequence[Batch]:
+    """The batch that the cleaner leaves."""
+    left = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages if m.offset % EACH]
+    return [batch(left, base_offset=messages[0].offset, last_offset=end - 1, codec=LZ4)]
+
+
+def appended_in_time(messages: Sequence[Message], end: int) -> Sequence[Batch]:
+    """A whole batch with the time of the broker."""
+    whole = [record(m.offset, m.value, key=m.key, timestamp=m.timestamp) for m in messages]
+    return [batch(whole, codec=LZ4, attributes=LOG_APPEND_TIME, max_timestamp=NOW)]
+
+
+def old_set(magic: int, codec: int) -> Make:
+    """A message set of an old format."""
+    return lambda messages, end: list(scan(message_set(magic, messages, codec)))
+
+
+CASES: Mapping[str, Make] = {
+    "compacted, lz4": compacted,
+    "log append time, lz4": appended_in_time,
+    "format 1, lz4": old_set(1, LZ4),
+    "format 0, lz4": old_set(0, LZ4),
+    "format 1, none": old_set(1, 0),
+}
+
+
+def batches(make: Make, batch_bytes: int, records: int) -> list[Batch]:
+    """At least so many records."""
+    orders, each, found = Orders.drawn(), batch_bytes // RECORD_BYTES, list[Batch]()
+    for first in range(0, records, each):
+        numbers = range(first, first + each)
+        content = [Message(n, b"customer-%09d" % n, orders.value(n), NOW + n // 3) for n in numbers]
+        found += make(content, first + each)
+    return found
+
+
+class Acknowledgements:
+    """What a slot does once the target has acknowledged what it rebuilt: offset runs, and the rule of offset syncs."""
+
+    def __init__(self, rebuilt: Sequence[OutgoingBatch]) -> None:
+        sequence, downstream = AppendSequence(1, 0, -1, -1), 0
+        self._acks = []
+        for outgoing in rebuilt:
+            sequence.enqueue(outgoing)
+            self._acks += sequence.on_ack(sequence.launch(), downstream)
+            downstream += outgoing.count
+        self._sequence = sequence
+
+    def fold(self) -> None:
+        """All of them, as at the beginning."""
+        acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
+        acked.appended(self._acks, self._sequence)
+        for ack in self._acks:
+            for first, begin, count in consecutive(ack.outgoing.offsets):
+                rule.acknowledged(UpstreamOffset(first), DownstreamOffset(ack.downstream + begin), count)
+
+
+def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
+    """Each by its name."""
+    rebuilt = [outgoing for one in found for outgoing in rebuild(one, 0, NO_LIMITS)]
+
+    def judge() -> None:
+        for one in found:
+            if classify(one, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
+                raise ValueError("the case is none that is rebuilt")
+
+    def decompress() -> None:
+        for outgoing in rebuilt:
+            DECOMPRESS[outgoing.data[22] & CODEC_MASK](bytes(outgoing.data[HEADER_SIZE:]))
+
+    plain = [DECOMPRESS[one.data[22] & CODEC_MASK](bytes(one.data[HEADER_SIZE:])) for one in rebuilt]
+    codecs = [outgoing.data[22] & CODEC_MASK for outgoing in rebuilt]
+
+    def encode() -> None:
+        for payload, codec in zip(plain, codecs, strict=True):
+            if codec:
+                compress(payload, codec, JAVAS_LEVELS)
+
+    def send() -> None:
+        sequence = AppendSequence(1, 0, -1, -1)
+        for outgoing in rebuilt:
+            sequence.enqueue(outgoing)
+            sequence.on_ack(sequence.launch(), 0)
+
+    yield "judge", judge
+    yield "rebuild", lambda: [rebuild(one, 0, NO_LIMITS) for one in found]
+    yield "of it decompress", decompress
+    yield "of it compress", encode
+    yield "only read", lambda: [list(read_records(one)) for one in found]
+    yield "stamp", send
+    yield "acknowledge", Acknowledgements(rebuilt).fold
+
+
+def cpu_seconds(stage: Stage, rounds: int) -> float:
+    """The least that a round took."""
+    found = []
+    for _ in range(rounds):
+        began = time.process_time()
+        stage()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def main() -> None:
+    """Measure, and print a line for each case and size."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.rebuilt_batches", description=__doc__)
+    parser.add_argument("--records", type=int, default=4_000, help="records of a round")
+    parser.add_argument("--rounds", type=int, default=7, help="the least of so many counts")
+    parser.add_argument("--case", choices=sorted(CASES), action="append", help="only these")
+    asked, console = parser.parse_args(), Console()
+    for name, make in CASES.items():
+        for batch_bytes in BATCH_BYTES if not asked.case or name in asked.case else ():
+            found = batches(make, batch_bytes, asked.records)
+            count = sum(len(list(read_records(one))) for one in found)
+            took = [(stage, 1e6 * cpu_seconds(run, asked.rounds) / count) for stage, run in stages(found)]
+            figures = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in took)
+            console.print(f"{name}, {batch_bytes >> 10} KB: {figures}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()
