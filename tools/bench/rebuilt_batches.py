@@ -13,15 +13,14 @@ from rich.console import Console
 
 from lockstep_data_plane.core.acked_position import AckedPosition
 from lockstep_data_plane.core.append_sequence import AppendSequence
-from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress
+from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_data_plane.record_batch.pure_python_codec import DECOMPRESS
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
 from tests.support.message_sets import Message, message_set
 from tools.bench.compacted import EACH
@@ -91,8 +90,7 @@ class Acknowledgements:
         acked, rule = AckedPosition("t", 0, OFFSET_LAG_MAX), OffsetSyncRule(OFFSET_LAG_MAX)
         acked.appended(self._acks, self._sequence)
         for ack in self._acks:
-            for first, begin, count in consecutive(ack.outgoing.offsets):
-                rule.acknowledged(UpstreamOffset(first), DownstreamOffset(ack.downstream + begin), count)
+            rule.on_stretches(ack.downstream, stretches_within(ack.outgoing.offsets))
 
 
 def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:

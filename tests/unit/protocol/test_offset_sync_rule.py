@@ -142,3 +142,26 @@ def test_nonsense_is_refused() -> None:
         OffsetSyncRule(-1)
     with pytest.raises(ValueError, match="a run has at least one record"):
         one(OffsetSyncRule(0), 0, 0, 0)
+
+
+@given(
+    lag_max=st.integers(0, 12),
+    batches=st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 20)), min_size=1, max_size=6), max_size=5),
+)
+def test_stretches_of_a_batch_give_the_oldest_and_newest_sync(
+    lag_max: int, batches: list[list[tuple[int, int]]]
+) -> None:
+    whole, each = OffsetSyncRule(lag_max), OffsetSyncRule(lag_max)
+    up = down = 40
+    for number, gaps in enumerate(batches):
+        stretches, begin, due = list[tuple[int, int, int]](), 0, list[Pair]()
+        for gap, count in gaps:
+            up += gap + (1 if stretches else 0)
+            stretches.append((up, begin, count))
+            due += all_of(each, up, down + begin, count)
+            up, begin = up + count, begin + count
+        assert whole.on_stretches(down, stretches) == (tuple(due) if len(due) <= 2 else (due[0], due[-1]))
+        down += begin + number % 2
+        if number == 2:
+            assert whole.flush() == each.flush()
+    assert whole.flush() == each.flush()

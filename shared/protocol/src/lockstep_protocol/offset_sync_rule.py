@@ -7,6 +7,8 @@ a group inside the run would have no translation at all. Those between are left 
 more syncs to send than it may have outstanding.
 """
 
+from collections.abc import Sequence
+
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 
@@ -61,6 +63,20 @@ class OffsetSyncRule:
         self._last = _pair(upstream_first + count - 1, newest)
         self._delayed = None if due and due[-1] == newest else self._last
         return tuple(_pair(upstream_first + (at - downstream_first), at) for at in due)
+
+    def on_stretches(
+        self, downstream: int, stretches: Sequence[tuple[int, int, int]]
+    ) -> tuple[tuple[UpstreamOffset, DownstreamOffset], ...]:
+        """The oldest and the newest sync to emit, now that the records of a batch are acknowledged from `downstream`
+        on. `stretches` are its runs: the first upstream offset, its index in the batch, how many records.
+
+        Behind a gap a sync is always due. So runs that are neither among the first two nor the last one change
+        nothing, however many there are.
+        """
+        due: list[tuple[UpstreamOffset, DownstreamOffset]] = []
+        for first, begin, count in (*stretches[:2], *stretches[2:][-1:]):
+            due += self.acknowledged(UpstreamOffset(first), DownstreamOffset(downstream + begin), count)
+        return tuple(due) if len(due) <= 2 else (due[0], due[-1])
 
     def flush(self) -> tuple[UpstreamOffset, DownstreamOffset] | None:
         """The last acknowledged record, unless a sync has it already; to be emitted at every offset flush

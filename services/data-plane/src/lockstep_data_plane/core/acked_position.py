@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
-from lockstep_data_plane.core.offset_run_log import RunLog, consecutive
+from lockstep_data_plane.core.offset_run_log import RunLog
+from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 
@@ -70,7 +71,7 @@ class AckedPosition:
         for outgoing, downstream, _, _ in acks:
             if outgoing.covers > self.upstream:
                 self.upstream, self.upstream_epoch = outgoing.covers, outgoing.leader_epoch
-            for first, begin, count in consecutive(outgoing.offsets):
+            for first, begin, count in stretches_within(outgoing.offsets):
                 self.runs.add_run(first, downstream + begin, count)
         if acks:
             self.last_timestamp = acks[-1].outgoing.max_timestamp

@@ -8,8 +8,8 @@ the source's offsets have to follow each other."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lockstep_data_plane.core.offset_run_log import consecutive
 from lockstep_data_plane.core.target_tail import LastAppend
+from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
@@ -62,7 +62,7 @@ class AppendedSkipper:
         if self._alone:
             begin = self._downstream + 1 - self.left
             offsets = [record.offset for record in counted]
-            self._places += [(first, begin + index, count) for first, index, count in consecutive(offsets)]
+            self._places += [(first, begin + index, count) for first, index, count in stretches_within(offsets)]
         self.left -= past
         return past
 

@@ -23,7 +23,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_protocol.offset_runs import Run, decode_runs, encode_runs, union
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
@@ -234,34 +233,3 @@ def _logs(row: PartitionProgress | OffsetRuns) -> tuple[int, str, str]:
 def _below(run: Run, upstream: int, downstream: int) -> Run:
     """The part of a run that is below both offsets."""
     return run._replace(length=min(run.length, upstream - run.upstream, downstream - run.downstream))
-
-
-def joined_runs(acks: Iterable[Ack]) -> list[Run]:
-    """What was acknowledged, in order, as runs: batches that follow each other in both logs are one."""
-    runs: list[Run] = []
-    upstream = downstream = length = 0
-    for outgoing, there, _, _ in acks:
-        for first, begin, count in consecutive(outgoing.offsets):
-            if first == upstream + length and there + begin == downstream + length:
-                length += count
-                continue
-            if length:
-                runs.append(Run(upstream, downstream, length))
-            upstream, downstream, length = first, there + begin, count
-    return [*runs, Run(upstream, downstream, length)] if length else runs
-
-
-def consecutive(offsets: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Stretches of consecutive upstream offsets, which ascend, as (first offset, index of the first, count)."""
-    if type(offsets) is range and offsets.step == 1:
-        return [(offsets.start, 0, len(offsets))] if offsets else []
-    if offsets and offsets[-1] - offsets[0] + 1 == len(offsets):
-        return [(offsets[0], 0, len(offsets))]
-    runs: list[tuple[int, int, int]] = []
-    for index, offset in enumerate(offsets):
-        if runs and runs[-1][0] + runs[-1][2] == offset:
-            first, begin, count = runs[-1]
-            runs[-1] = (first, begin, count + 1)
-        else:
-            runs.append((offset, index, 1))
-    return runs

@@ -3,10 +3,10 @@ which are due."""
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.offset_run_log import joined_runs
+from lockstep_data_plane.record_batch.gapped_offsets import Stretch, stretches_within
 from lockstep_protocol.mm2_codec import OffsetSync, encode_offset_sync
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
@@ -51,8 +51,8 @@ class OffsetSyncWriter:
         rule = self._rules.get(tp)
         if rule is None:
             rule = self._rules[tp] = OffsetSyncRule(self._offset_lag_max)
-        for run in joined_runs(acks):
-            if syncs := rule.acknowledged(UpstreamOffset(run.upstream), DownstreamOffset(run.downstream), run.length):
+        for downstream, stretches in _joined(acks):
+            if syncs := rule.on_stretches(downstream, stretches):
                 self._offer(tp, syncs)
 
     def flush(self, tp: TopicPartition) -> None:
@@ -105,3 +105,18 @@ class OffsetSyncWriter:
             await asyncio.wait([self._sending], timeout=within_s)
             if self._sending is not None:
                 self._sending.cancel()
+
+
+def _joined(acks: Iterable[Ack]) -> list[tuple[int, Sequence[Stretch]]]:
+    """The downstream offset at which records begin, and their stretches. Batches without gaps that follow each other in
+    both logs are one."""
+    joined: list[tuple[int, Sequence[Stretch]]] = []
+    for outgoing, there, _, _ in acks:
+        stretches = stretches_within(outgoing.offsets)
+        if joined and len(stretches) == len(joined[-1][1]) == 1:
+            (begin, ((first, _, before),)), ((following, _, count),) = joined[-1], stretches
+            if (first + before, begin + before) == (following, there):
+                joined[-1] = begin, ((first, 0, before + count),)
+                continue
+        joined.append((there, stretches))
+    return joined

@@ -18,6 +18,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatch
 from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, LZ4, NONE, CompressionLevels, compress
+from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -132,7 +133,7 @@ def build(
         OutgoingBatch(
             data,
             len(records),
-            tuple(r.offset for r in records),
+            GappedOffsets.gather(r.offset for r in records),
             records[-1].offset,
             min(r.timestamp for r in records),
             max(r.timestamp for r in records),
