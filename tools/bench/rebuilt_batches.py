@@ -13,12 +13,12 @@ from rich.console import Console
 
 from lockstep_data_plane.core.acked_position import AckedPosition
 from lockstep_data_plane.core.append_sequence import AppendSequence
+from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, compress, decompress
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
-from lockstep_data_plane.record_batch.pure_python_codec import DECOMPRESS
 from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from lockstep_protocol.offset_sync_rule import OffsetSyncRule
 from tests.support.batch_bytes import LOG_APPEND_TIME, LZ4, batch, record
@@ -102,11 +102,11 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
             if classify(one, 0, NO_LIMITS, aborted=False)[0] is not BatchAction.REBUILD:
                 raise ValueError("the case is none that is rebuilt")
 
-    def decompress() -> None:
+    def decode() -> None:
         for outgoing in rebuilt:
-            DECOMPRESS[outgoing.data[22] & CODEC_MASK](bytes(outgoing.data[HEADER_SIZE:]))
+            decompress(outgoing.data[HEADER_SIZE:], outgoing.data[22] & CODEC_MASK)
 
-    plain = [DECOMPRESS[one.data[22] & CODEC_MASK](bytes(one.data[HEADER_SIZE:])) for one in rebuilt]
+    plain = [decompress(one.data[HEADER_SIZE:], one.data[22] & CODEC_MASK) for one in rebuilt]
     codecs = [outgoing.data[22] & CODEC_MASK for outgoing in rebuilt]
 
     def encode() -> None:
@@ -122,7 +122,7 @@ def stages(found: Sequence[Batch]) -> Iterator[tuple[str, Stage]]:
 
     yield "judge", judge
     yield "rebuild", lambda: [rebuild(one, 0, NO_LIMITS) for one in found]
-    yield "of it decompress", decompress
+    yield "of it decompress", decode
     yield "of it compress", encode
     yield "only read", lambda: [list(read_records(one)) for one in found]
     yield "stamp", send
@@ -145,7 +145,10 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=4_000, help="records of a round")
     parser.add_argument("--rounds", type=int, default=7, help="the least of so many counts")
     parser.add_argument("--case", choices=sorted(CASES), action="append", help="only these")
+    parser.add_argument("--decoded", action="store_true", help="without the compiled module: each record is decoded")
     asked, console = parser.parse_args(), Console()
+    if asked.decoded:
+        copied_records.find_compiled = lambda: None  # type: ignore[assignment]  # as without a C compiler
     for name, make in CASES.items():
         for batch_bytes in BATCH_BYTES if not asked.case or name in asked.case else ():
             found = batches(make, batch_bytes, asked.records)

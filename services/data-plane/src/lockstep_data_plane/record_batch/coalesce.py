@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
+from lockstep_data_plane.record_batch.copied_records import join_batches
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, HEADER_SIZE, LOG_APPEND_TIME, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord, unstamped
@@ -62,6 +63,8 @@ def _kind(outgoing: OutgoingBatch) -> int:
 
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
     if kind == NONE and (made := concatenate(group)) is not None:
+        return made
+    if (made := join_batches(group, kind & CODEC_MASK, levels)) is not None:
         return made
     records: list[PlainRecord] = []
     try:

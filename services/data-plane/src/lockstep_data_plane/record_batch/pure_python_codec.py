@@ -5,20 +5,12 @@ again. Reading is thirty times slower than compiled, so only these records use i
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aiokafka import codec as codecs
 from aiokafka.errors import CorruptRecordException
 
-from lockstep_data_plane.record_batch.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from lockstep_data_plane.record_batch.codecs import decompress
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
 from lockstep_data_plane.record_batch.varint import zigzag
 
-DECOMPRESS = {
-    NONE: bytes,
-    GZIP: codecs.gzip_decode,
-    SNAPPY: codecs.snappy_decode,
-    LZ4: codecs.lz4_decode,
-    ZSTD: codecs.zstd_decode,
-}
 NAMES = ("utf-8", "surrogateescape")
 
 
@@ -34,7 +26,7 @@ class PlainRecord(NamedTuple):
 
 def read_plain_records(batch: Batch) -> Iterator[PlainRecord]:
     """The records of a batch that a CRC has vouched for. Raises CorruptRecordException, and what the codecs raise."""
-    body = _RecordReader(DECOMPRESS[batch.attributes & CODEC_MASK](bytes(batch.data[HEADER_SIZE:])))
+    body = _RecordReader(bytes(decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK)))
     for _ in range(batch.record_count):
         body.number()  # the record's length
         body.at += 1  # its attributes, which have no meaning yet

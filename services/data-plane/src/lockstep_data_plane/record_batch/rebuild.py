@@ -5,43 +5,34 @@ Key, value, headers, timestamp and order of each record stay; offsets within the
 do not."""
 
 import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-import cramjam
-from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
 from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.codecs import HARD_LEVELS, JAVAS_LEVELS, LZ4, NONE, CompressionLevels, compress
+from lockstep_data_plane.record_batch.codecs import (
+    HARD_LEVELS,
+    JAVAS_LEVELS,
+    LZ4,
+    NONE,
+    UNREADABLE,
+    CompressionLevels,
+    compress,
+)
+from lockstep_data_plane.record_batch.copied_records import copy_records
 from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch, scan
+from lockstep_data_plane.record_batch.message_set import decompress_old_lz4, is_intact, wrapped_value
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.errors import NeedsDecision, RetriableError
 
 NO_LIMIT = 2**31 - 1
-
-UNREADABLE = (
-    cramjam.DecompressionError,
-    UnsupportedCodecError,
-    struct.error,
-    zlib.error,
-    OSError,
-    EOFError,
-    RuntimeError,
-    AssertionError,  # a compressed set inside a compressed set
-)
-"""What aiokafka and its codecs raise for bytes that do not decompress."""
-
-LZ4_FRAME = 0x184D2204
-CONTENT_SIZE, BLOCK_CHECKSUMS = 0x08, 0x10
-STORED = 0x80000000
-MOST_IN_A_BLOCK = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
@@ -96,6 +87,8 @@ def rebuild(
     The codec stays, unless `limits` ask for another (`TargetLimits.choose_codec`). Raises RecordTooLarge, and what
     `read_records` raises.
     """
+    if (copied := copy_records(batch, position, limits, skips)) is not None:
+        return copied
     records = [
         r
         for r in read_records(batch)
@@ -179,48 +172,12 @@ def _uncompressed(records: Sequence[PlainRecord]) -> bytearray:
 def _messages(batch: Batch) -> Iterator[Any]:
     """The messages of a set of format 0 or 1, which segments from before Kafka 0.11 still hold (KIP-31, KIP-32), as
     aiokafka's records. Raises CorruptRecordException for a wrong CRC, ValueError and AssertionError for bytes that are
-    no messages, and what the codecs raise.
-
-    A compressed set is one message, the wrapper, whose value holds the others. The wrapper has the offset of the last
-    one inside. Inside, format 0 counts from the beginning of the log and format 1 from the beginning of the set."""
-    data = bytes(batch.data)
-    if struct.unpack_from(">I", data, 12)[0] != zlib.crc32(data[16:]):
+    no messages, and what the codecs raise."""
+    if not is_intact(batch):
         raise CorruptRecordException("its CRC does not match its bytes")
     if batch.magic == 0 and batch.attributes & CODEC_MASK == LZ4:
         # aiokafka does not read it; once out of its frame, each message is a set of its own.
-        for inner in scan(_old_lz4(_value(data))):
+        for inner in scan(decompress_old_lz4(wrapped_value(batch))):
             yield from LegacyRecordBatch(bytes(inner.data), 0)
         return
-    yield from LegacyRecordBatch(data, batch.magic)
-
-
-def _value(data: bytes) -> bytes:
-    """The value of a format 0 message."""
-    (key_size,) = struct.unpack_from(">i", data, 18)
-    at = 22 + max(0, key_size)
-    (size,) = struct.unpack_from(">i", data, at)
-    return data[at + 4 : at + 4 + size]
-
-
-def _old_lz4(frame: bytes) -> bytes:
-    """The content of an lz4 frame of format 0. Its header has a checksum that is wrong in every such frame
-    (KAFKA-3160), so no decoder of frames takes it. This function reads its blocks instead. They never refer to each
-    other."""
-    magic, flags, block_size = struct.unpack_from("<IBB", frame)
-    if magic != LZ4_FRAME:
-        raise ValueError("its value is no lz4 frame")
-    room = bytearray(MOST_IN_A_BLOCK.get(block_size >> 4 & 7, 0))
-    at = 7 + (8 if flags & CONTENT_SIZE else 0)
-    out = bytearray()
-    while True:
-        (size,) = struct.unpack_from("<I", frame, at)
-        at += 4
-        if size == 0:
-            return bytes(out)
-        stored, size = size & STORED, size & ~STORED
-        block = frame[at : at + size]
-        if stored:
-            out += block
-        else:
-            out += room[: cramjam.lz4.decompress_block_into(block, room, output_len=len(room))]
-        at += size + (4 if flags & BLOCK_CHECKSUMS else 0)
+    yield from LegacyRecordBatch(bytes(batch.data), batch.magic)

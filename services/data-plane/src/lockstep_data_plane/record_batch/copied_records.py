@@ -1,0 +1,124 @@
+"""A batch that is built anew, without an object for each of its records: compiled code copies them, and numbers them.
+
+That code is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`). Where it is not, and for records
+that it leaves alone, `rebuild.py` decodes each record and makes the same bytes."""
+
+from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
+
+from crc32c import crc32c
+
+from lockstep_data_plane.record_batch import message_set
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import LZ4, NONE, UNREADABLE, CompressionLevels, compress, decompress
+from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets, Stretch
+from lockstep_data_plane.record_batch.layout import (
+    CODEC_MASK,
+    CRC,
+    CRC_AT,
+    CRC_FROM,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    PREFIX,
+    Batch,
+    scan,
+)
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+
+Skips = Sequence[tuple[int, int]]
+Part = tuple[bytes | memoryview, int, int, int, int | None]
+Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]
+"""As `compiled_records.c` says."""
+
+
+@cache
+def find_compiled() -> ModuleType | None:
+    """The compiled module; None where no C compiler was when Lockstep was built."""
+    try:
+        from lockstep_data_plane.record_batch import compiled_records
+    except ImportError:
+        return None
+    return compiled_records
+
+
+def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips = ()) -> list[OutgoingBatch] | None:
+    """As `rebuild`, in one outgoing batch. None: its records have to be decoded. They are too large for one, are
+    encoded in an unusual way, or are no records."""
+    compiled = find_compiled()
+    if compiled is None:
+        return None
+    had = batch.attributes & CODEC_MASK
+    try:
+        copied: Copied | None
+        if batch.magic < 2:
+            copied = _translate(compiled, batch, had, position, skips)
+        else:
+            copied = compiled.renumber((_as_part(batch, batch.base_offset),), position, skips)
+    except (*UNREADABLE, KeyError, ValueError):
+        return None  # decoding them says what is wrong
+    if copied is None:
+        return None
+    records, stretches, newest, oldest, base = copied
+    if not stretches:
+        return []
+    offsets, codec = GappedOffsets(stretches), limits.choose_codec(had)
+    made = _as_batch(records, len(offsets), base, newest, codec, limits.levels)
+    if len(made) > limits.max_bytes:
+        return None
+    covers = max(batch.last_offset, offsets[-1])
+    return [OutgoingBatch(made, len(offsets), offsets, covers, oldest, newest, batch.leader_epoch)]
+
+
+def join_batches(group: Sequence[OutgoingBatch], codec: int, levels: CompressionLevels) -> OutgoingBatch | None:
+    """The records of several outgoing batches as one. None: as `copy_records`."""
+    compiled = find_compiled()
+    if compiled is None:
+        return None
+    parts: list[Part] = []
+    records = 0
+    try:
+        for outgoing in group:
+            (batch,) = scan(outgoing.data)
+            parts.append(_as_part(batch, records))
+            records += batch.record_count
+    except (*UNREADABLE, KeyError, ValueError):
+        return None  # decoding them says what is wrong
+    copied: Copied | None = compiled.renumber(parts, 0, ())
+    offsets = GappedOffsets.join(outgoing.offsets for outgoing in group)
+    if copied is None or len(offsets) != records:
+        return None
+    payload, _, newest, oldest, base = copied
+    made, last = _as_batch(payload, records, base, newest, codec, levels), group[-1]
+    return OutgoingBatch(made, records, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+
+
+def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
+    """With a header, and no producer yet."""
+    payload = records if codec == NONE else compress(records, codec, levels)
+    length = HEADER_SIZE + len(payload) - PREFIX.size
+    header = bytearray(HEADER.pack(0, length, -1, 2, 0, codec, count - 1, base, newest, -1, -1, -1, count))
+    CRC.pack_into(header, CRC_AT, crc32c(payload, crc32c(memoryview(header)[CRC_FROM:])))
+    return b"".join((header, payload))
+
+
+def _as_part(batch: Batch, base_offset: int) -> Part:
+    append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
+    body = decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK)
+    return body, batch.record_count, base_offset, batch.base_timestamp, append_time
+
+
+def _translate(compiled: ModuleType, batch: Batch, codec: int, position: int, skips: Skips) -> Copied | None:
+    if not message_set.is_intact(batch) or (codec != NONE and not message_set.has_whole_value(batch)):
+        return None
+    append_time, last_offset = None, -1
+    messages: bytes | memoryview = batch.data
+    if codec != NONE:
+        value = message_set.wrapped_value(batch)
+        is_old_lz4 = batch.magic == 0 and codec == LZ4
+        messages = message_set.decompress_old_lz4(value) if is_old_lz4 else decompress(value, codec)
+        append_time = message_set.wrapper_timestamp(batch) if batch.attributes & LOG_APPEND_TIME else None
+        last_offset = batch.base_offset if batch.magic else -1
+    copied: Copied | None = compiled.translate(messages, batch.magic, last_offset, append_time, position, skips)
+    return copied
