@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
-from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign
+from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.slot_ends import SlotEnds
@@ -238,12 +238,7 @@ class Driver:
         """Assign what is mirrored now, and see that each slot with work has a job. `present`: who is to have what,
         where that is not who has it now. `begins`: partitions may begin to be copied."""
         ctx = self.ctx
-        wanted = [
-            (topic.source_topic, number)
-            for topic in ctx.state.all(MirroredTopic)
-            if topic.phase == "mirrored"
-            for number in range(topic.copied(by_key=ctx.settings.data_plane.by_key))
-        ]
+        wanted = mirrored_partitions(ctx.state.all(MirroredTopic), by_key=ctx.settings.data_plane.by_key)
         if begins and self._group is not None and not await self._group.place(wanted):
             return
         rows = ctx.state.all(Assignment)

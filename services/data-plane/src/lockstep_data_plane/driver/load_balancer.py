@@ -2,13 +2,26 @@
 decides when that is uneven enough to move a partition (no I/O, no clock)."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heapreplace
+from operator import itemgetter
 
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic
 
 BASE = 1.0
 """What a partition weighs that moves nothing: it still costs its share of each fetch."""
+
+
+def mirrored_partitions(topics: Iterable[MirroredTopic], *, by_key: bool) -> list[TopicPartition]:
+    """What slots are to copy: the partitions of the topics that are mirrored."""
+    return [
+        (topic.source_topic, number)
+        for topic in topics
+        if topic.phase == "mirrored"
+        for number in range(topic.copied(by_key=by_key))
+    ]
 
 
 def assign(
@@ -110,52 +123,64 @@ Held = Mapping[int, Sequence[TopicPartition]]
 
 
 class LoadBalancer:
-    """Remembers since when the slots are uneven; a burst that passes moves no partition."""
+    """Remembers since when each slot is too heavy; a burst that passes moves no partition."""
 
     def __init__(self) -> None:
-        self._since: float | None = None
+        self._since: dict[int, float] = {}
 
     def plan(self, held: Held, rates: Mapping[TopicPartition, float], now: float) -> dict[int, list[TopicPartition]]:
-        """A better division of the same partitions once they have been uneven for long, and then not again before as
-        long has passed; else nothing."""
-        if _too_heavy(held, rates) is None:
-            self._since = None
-            return {}
-        if self._since is None:
-            self._since = now
-        if now - self._since < PATIENCE_S:
-            return {}
-        self._since = None
-        return evened(held, rates)
+        """A better division of the same partitions once slots have been too heavy for long; else nothing. There is no
+        other one before as long has passed."""
+        self._since = {slot: self._since.get(slot, now) for slot in _heavy_slots(_loads(held, rates))}
+        lasting = [slot for slot, since in self._since.items() if now - since >= PATIENCE_S]
+        better = evened(held, rates, lasting)
+        if better:
+            self._since = {}
+        else:
+            self._since |= dict.fromkeys(lasting, now)
+        return better
 
 
-def _too_heavy(held: Held, rates: Mapping[TopicPartition, float]) -> int | None:
-    """The slot that moves too much, if there is one."""
-    loads = {slot: _sum(partitions, rates) for slot, partitions in held.items()}
-    if len(loads) < 2:
-        return None
-    heavy = max(loads, key=lambda slot: (loads[slot], -slot))
-    mean = sum(loads.values()) / len(loads)
-    return heavy if loads[heavy] > UNEVEN * mean and loads[heavy] - mean > WORTH_BYTES_PER_S else None
+def _loads(held: Held, rates: Mapping[TopicPartition, float]) -> dict[int, float]:
+    return {slot: sum(rates.get(tp, 0.0) for tp in partitions) for slot, partitions in held.items()}
 
 
-def evened(held: Held, rates: Mapping[TopicPartition, float]) -> dict[int, list[TopicPartition]]:
-    """The same with one partition moved, or two exchanged, between the slot that moves most and the one that moves
-    least. Nothing if the slots are too even, or the change helps too little, for a pause of those partitions.
+def _heavy_slots(loads: Mapping[int, float]) -> list[int]:
+    """Those that move too much, the heaviest first."""
+    mean = sum(loads.values()) / max(len(loads), 1)
+    limit = max(UNEVEN * mean, mean + WORTH_BYTES_PER_S)
+    return sorted((slot for slot, load in loads.items() if load > limit), key=lambda slot: (-loads[slot], slot))
 
-    No slot gets two partitions more than another by it, so a later `assign` leaves it as it is.
+
+def evened(
+    held: Held, rates: Mapping[TopicPartition, float], heavy_slots: Collection[int] | None = None
+) -> dict[int, list[TopicPartition]]:
+    """The same with one partition moved, or two exchanged, between each slot that moves too much and one that moves
+    little. The heaviest comes first, and is relieved by the lightest. `heavy_slots`: only these give. Nothing if the
+    slots are too even, or no change helps enough for a pause of those partitions.
+
+    A slot that nothing relieves, such as one with a single busy partition, does not keep others from being relieved. No
+    slot gets two partitions more than another by it, so a later `assign` leaves it as it is.
     """
-    heavy = _too_heavy(held, rates)
-    if heavy is None:
-        return {}
-    light = min((slot for slot in held if slot != heavy), key=lambda slot: (_sum(held[slot], rates), slot))
-    best = min(_changes(heavy, light, held, rates), default=None)
-    if best is None or best[0] > GAIN * _sum(held[heavy], rates):
-        return {}
-    _, out, back = best
-    found = {slot: list(partitions) for slot, partitions in held.items()}
-    found[heavy] = [tp for tp in held[heavy] if tp not in out] + list(back)
-    found[light] = [tp for tp in held[light] if tp not in back] + list(out)
+    loads = _loads(held, rates)
+    heavy = _heavy_slots(loads)
+    light = sorted(held.keys() - set(heavy), key=lambda slot: (-loads[slot], slot))
+    counts = {slot: len(partitions) for slot, partitions in held.items()}
+    found: dict[int, list[TopicPartition]] = {}
+    for giver in heavy if heavy_slots is None else [slot for slot in heavy if slot in heavy_slots]:
+        if not light:
+            break
+        taker = light[-1]
+        may_move = counts[giver] > min(counts.values()) and counts[taker] < max(counts.values())
+        best = min(_changes(held[giver], held[taker], rates, may_move=may_move), default=None)
+        if best is None or best[0] > GAIN * loads[giver]:
+            continue
+        _, out, back = best
+        found = found or {slot: list(partitions) for slot, partitions in held.items()}
+        found[giver] = [tp for tp in held[giver] if tp not in out] + list(back)
+        found[taker] = [tp for tp in held[taker] if tp not in back] + list(out)
+        counts |= {slot: len(found[slot]) for slot in (giver, taker)}
+        light.pop()
     return found
 
 
@@ -163,18 +188,23 @@ Change = tuple[float, tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
 """What the heavier of both slots would move then, what goes to the light one, what comes back."""
 
 
-def _changes(heavy: int, light: int, held: Held, rates: Mapping[TopicPartition, float]) -> Iterator[Change]:
-    counts = {slot: len(partitions) for slot, partitions in held.items()}
-    may_move = counts[heavy] > min(counts.values()) and counts[light] < max(counts.values())
-    most, least = _sum(held[heavy], rates), _sum(held[light], rates)
-    for tp in held[heavy]:
+def _changes(
+    heavy: Sequence[TopicPartition],
+    light: Sequence[TopicPartition],
+    rates: Mapping[TopicPartition, float],
+    *,
+    may_move: bool,
+) -> Iterator[Change]:
+    """The best ones of each partition of the heavy slot. If it is exchanged for one that moves less by half of the
+    difference, both slots move the same. Only the two next to that are worth a try."""
+    most, least = (sum(rates.get(tp, 0.0) for tp in partitions) for partitions in (heavy, light))
+    offered = sorted((rates.get(tp, 0.0), tp) for tp in light)
+    for tp in heavy:
         out = rates.get(tp, 0.0)
         if may_move:
             yield max(most - out, least + out), (tp,), ()
-        for other in held[light]:
-            gain = out - rates.get(other, 0.0)
+        above = bisect_left(offered, out - (most - least) / 2, key=itemgetter(0))
+        below = bisect_left(offered, offered[above - 1][0], key=itemgetter(0)) if above else above
+        for rate, other in {*offered[below : below + 1], *offered[above : above + 1]}:
+            gain = out - rate
             yield max(most - gain, least + gain), (tp,), (other,)
-
-
-def _sum(partitions: Iterable[TopicPartition], rates: Mapping[TopicPartition, float]) -> float:
-    return sum(rates.get(tp, 0.0) for tp in partitions)
