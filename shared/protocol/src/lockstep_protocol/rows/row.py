@@ -8,7 +8,7 @@ earlier release would misread it. What each kind holds, for other programs: `sch
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -36,6 +36,16 @@ class NewerVersion(ValueError):
         return NewerVersion(self.key, self.version, self.read, place)
 
 
+_FIELD_NAMES: dict[type["ControlRecord"], Mapping[str, None]] = {}
+
+
+def _field_names(record: type["ControlRecord"]) -> Mapping[str, None]:
+    """In their order. Thousands of rows are read and written each second, so they are collected once."""
+    if (known := _FIELD_NAMES.get(record)) is None:
+        known = _FIELD_NAMES[record] = dict.fromkeys(one.name for one in fields(record))
+    return known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRecord:
     """What rows, events and commands have in common: a value of their version and their fields, in their order."""
@@ -44,8 +54,8 @@ class ControlRecord:
 
     def encode_value(self) -> bytes:
         """The value as in the topic. The same record always gives the same bytes."""
-        body = {"version": self.version, **asdict(self)}
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        body = {"version": self.version} | {name: getattr(self, name) for name in _field_names(type(self))}
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=asdict).encode()
 
     @classmethod
     def decode_value(cls, value: bytes, name: str, *texts: str) -> Self:
@@ -60,7 +70,7 @@ class ControlRecord:
         if not isinstance(body, dict) or not all(isinstance(body.get(text), str) for text in texts):
             named = f"{', '.join(texts[:-1])} and {texts[-1]}"
             raise ValueError(f"not {name}: a JSON object with the texts {named} is expected")
-        return cls(**{one.name: body[one.name] for one in fields(cls) if one.name in body})
+        return cls(**{name: body[name] for name in _field_names(cls) if name in body})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +102,16 @@ class Row(ControlRecord):
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:
-        known = {f.name for f in fields(cls)}
-        values = {name: _frozen(value) for name, value in body.items() if name in known}
+        known = _field_names(cls)
+        values: dict[str, Any] = {
+            name: _frozen(value) if isinstance(value, list) else value for name, value in body.items() if name in known
+        }
         return cls(**values)
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(values: list[Any]) -> tuple[Any, ...]:
     """JSON's lists as tuples, at every depth, so that rows stay hashable and comparable."""
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+    return tuple(_frozen(value) if isinstance(value, list) else value for value in values)
 
 
 ROWS: dict[str, type[Row]] = {}

@@ -122,7 +122,8 @@ class StateFold:
 
     def all(self, kind: type[R]) -> list[R]:
         """Every row of a kind, in the order of the keys."""
-        return [row for _, row in sorted(self.rows.items()) if isinstance(row, kind)]
+        found = {key: row for key, row in self.rows.items() if isinstance(row, kind)}
+        return [found[key] for key in sorted(found)]
 
     def get(self, kind: type[R], *identity: str) -> R | None:
         """The row with this identity (`Row.identity()`), or None."""
