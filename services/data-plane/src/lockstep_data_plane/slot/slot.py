@@ -15,6 +15,7 @@ from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.engine import SlotEngine
+from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
@@ -23,7 +24,6 @@ from lockstep_protocol.rows.state_rows import (
     Leader,
     MirroredTopic,
     OffsetRuns,
-    PartitionProgress,
     SlotStatus,
     Wanted,
     decode_row,
@@ -68,7 +68,7 @@ class Slot:
         self._say = FlowLog("data-plane", spec.settings.flow)
         self._troubles = FailureTracker(self._say, spec.driver_clusters)
         self._topics: dict[str, MirroredTopic] = {}
-        self._rows: dict[TopicPartition, PartitionProgress] = {}
+        self._rows = ProgressRows()
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
         """Rows of offset runs by partition and key, as they are in the log: most are never read here."""
         self._assignment = Assignment(slot=spec.slot)
@@ -245,15 +245,12 @@ class Slot:
             if record.key is not None and record.key.startswith(RUNS):
                 self._fold_runs(record.key, record.value)
                 continue
+            if record.key is not None and self._rows.fold(record.key, record.value):
+                continue  # written several times a second, by us and by the other slots: nothing to reconcile
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
                 self._engine.topic_changed(row)
-            elif isinstance(row, PartitionProgress):
-                known = self._rows.get((row.topic, row.partition))
-                if known is None or not row.is_outdated_by(known):
-                    self._rows[row.topic, row.partition] = row
-                continue  # written several times a second, by us and by the other slots: nothing to reconcile
             elif isinstance(row, Assignment) and row.slot == self._spec.slot:
                 if row.generation >= self._assignment.generation:
                     self._assignment = row

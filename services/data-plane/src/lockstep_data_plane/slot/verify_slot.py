@@ -14,6 +14,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_data_plane.provenance.origin_filter import OriginFilter
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
+from lockstep_data_plane.slot.progress_rows import ProgressRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, compare_logs
@@ -77,7 +78,7 @@ class VerifySlot:
         self._verify = spec.settings.data_plane.verify
         self._log = FlowLog("data-plane", spec.settings.flow)
         self._topics: dict[str, MirroredTopic] = {}
-        self._progress: dict[TopicPartition, PartitionProgress] = {}
+        self._progress = ProgressRows()
         self._runs: dict[TopicPartition, dict[str, OffsetRuns]] = {}
         self._rows: dict[TopicPartition, VerifiedPartition] = {}
         self._request: Verification | None = None
@@ -291,13 +292,11 @@ class VerifySlot:
 
     def _fold(self, records: Sequence[Record]) -> None:
         for record in records:
+            if record.key is not None and self._progress.fold(record.key, record.value):
+                continue
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
-            elif isinstance(row, PartitionProgress):
-                known = self._progress.get((row.topic, row.partition))
-                if known is None or not row.is_outdated_by(known):
-                    self._progress[row.topic, row.partition] = row
             elif isinstance(row, OffsetRuns):
                 self._runs.setdefault((row.topic, row.partition), {})[row.key()] = row
             elif isinstance(row, VerifiedPartition) and (row.topic, row.partition) not in self._written:
