@@ -16,6 +16,7 @@ from tools.bench.limit import LogShape, fetch_only, log_shape
 from tools.bench.load import load
 from tools.bench.outcome import Failed, Scalar
 from tools.bench.readings import ReadingsPart
+from tools.bench.scale import SCALE, scale
 from tools.bench.stage import NOTHING, PARTITIONS, Stage
 from tools.bench.starting import start
 from tools.bench.switching import SWITCHOVER, switchover
@@ -46,7 +47,7 @@ FACTORS = (
     *("offset.storage.replication.factor", "status.storage.replication.factor", "config.storage.replication.factor"),
 )
 ONE_SLOT = {"tasks.max": "1"}
-UNJUDGED = (TINY, "rtt_200", FAR_TARGET, REPLICATED, CONTROL_PLANE)
+UNJUDGED = (TINY, "rtt_200", FAR_TARGET, REPLICATED, CONTROL_PLANE, SCALE)
 
 
 def _throughput(stage: Stage, name: str, codec: str) -> ThroughputPart:
@@ -304,6 +305,7 @@ WAYS: Mapping[str, Callable[[Stage], Part]] = {
     KILLS: kills,
     AWAY: away,
     SWITCHOVER: switchover,
+    SCALE: scale,
     **ALONE,
 }
 PARTS = tuple(WAYS)

@@ -48,6 +48,21 @@ class ReadingsPart:
     systems: Mapping[str, Readings | Failed]
 
 
+READERS = ("topic-sync", "heartbeat", "acl-sync", "checkpoint", "data-plane", "slot")
+"""Those that read the whole state topic."""
+
+
+def _reader_rows() -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for reader in READERS:
+        key = reader.replace("-", "_")
+        found[f"replay_log_s_{key}"] = Row(f"{reader} reads the log as it is, s", 1)
+        found[f"replay_compacted_s_{key}"] = Row(f"  {reader}, compacted, s", 2)
+        found[f"fold_mib_{key}"] = Row(f"  {reader} holds of it, MiB", 0)
+        found[f"follow_share_{key}"] = Row(f"  {reader} follows, % of a core", 1, "", 100)
+    return found
+
+
 SHEETS: Mapping[str, Sheet] = {
     "idle_2000": Sheet(
         "2,000 idle partitions",
@@ -170,6 +185,47 @@ SHEETS: Mapping[str, Sheet] = {
             "syncs_replayed_s": Row("syncs: replayed, s", 1),
             "syncs_java_s": Row("  by MM2's store, s", 1),
             "syncs_rss_mib": Row("  RSS of checkpoint with these syncs, MiB", 0, "below 150"),
+        },
+    ),
+    "scale": Sheet(
+        "10,000 partitions in 50 slots",
+        {
+            "plan_first_ms": Row("first plan, ms", 1),
+            "plan_again_ms": Row("planned again, ms", 1),
+            "plan_again_moved": Row("  partitions that change over", 0, "0"),
+            "plan_lost_ms": Row("a slot lost: planned, ms", 1),
+            "plan_lost_moved": Row("  partitions that change over to the others", 0),
+            "plan_lost_least": Row("  as few as possible", 0),
+            "plan_added_ms": Row("100 topics added: planned, ms", 1),
+            "plan_added_moved": Row("  partitions of others that change over", 0, "0"),
+            "imbalance_before": Row("heaviest slot to the mean, before balancing", 2),
+            "imbalance_after": Row("  after it", 2),
+            "imbalance_least": Row("  the heaviest partition alone", 2),
+            "heavy_slots_before": Row("slots over 1.5 times the mean, before balancing", 0),
+            "heavy_slots_after": Row("  after balancing", 0),
+            "balance_rounds": Row("rounds of balancing", 0),
+            "balance_minutes": Row("  which take, in minutes", 0),
+            "balance_round_ms": Row("  the slowest, ms", 1),
+            "balance_moved": Row("  partitions that change over in all rounds", 0),
+            "assignment_rows_bytes": Row("assignment rows, bytes", 0),
+            "assignment_row_longest_bytes": Row("  the longest, bytes", 0),
+            "metrics_page_ms": Row("the driver's page of metrics, ms", 0),
+            "metrics_page_mb": Row("  its size, MB", 1),
+            "state_rows_per_s": Row("state topic: rows/s", 0),
+            "state_row_bytes": Row("  stored bytes of a row", 0),
+            "state_bytes_per_s": Row("  stored bytes/s", 0),
+            "state_log_mb": Row("  the log as it is, MB", 1),
+            "state_log_rows": Row("  the log as it is, rows", 0),
+            "state_compacted_mb": Row("  compacted, MB", 1),
+            "state_compacted_rows": Row("  compacted, rows", 0),
+            **_reader_rows(),
+            "spread_records_per_s": Row("Spark cluster: records/s", 0),
+            "spread_local_records_per_s": Row("  as many slots without a cluster: records/s", 0),
+            "spread_start_s": Row("  start to first record, on the cluster, s", 1),
+            "spread_slots_most": Row("  slots of the fullest worker", 0),
+            "spread_slots_least": Row("  slots of the emptiest worker", 0),
+            "spread_partitions_most": Row("  partitions of the fullest slot", 0),
+            "spread_partitions_least": Row("  partitions of the emptiest slot", 0),
         },
     ),
 }

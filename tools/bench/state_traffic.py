@@ -1,0 +1,255 @@
+"""What a large flow writes to its state topic, on a real broker: real rows, encoders and producers at real intervals.
+
+The slots' work is reckoned: each second each partition has moved as `modelled_fleet.py` says. Nothing is mirrored.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lockstep_config import FlowSettings, load
+from lockstep_config.flow import client_settings
+from lockstep_data_plane.driver.source_monitor import ENDS_AT_LEAST_EVERY_S, source_ends_row
+from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
+from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import Assignment, PartitionProgress, Row, SlotStatus
+from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_runtime.kafka.control_topics import ControlTopic, flow_topics
+from lockstep_runtime.util.clock import now_ms
+from lockstep_runtime.util.errors import ClusterError
+from tests.support.clusters import set_configs
+from tests.support.eventually import wait_until
+from tests.support.mm2 import properties
+from tools.bench.compacted import CLEAN_NOW, CLEANED_WITHIN_S, UNTIL_LATER
+from tools.bench.limit import LogShape, log_shape
+from tools.bench.modelled_fleet import ModelledFleet
+from tools.bench.readings import READERS
+from tools.bench.scale_planning import Answer, Held
+from tools.bench.stage import Stage
+from tools.bench.systems import SystemEnded
+from tools.bench.wire import Connection, end_offsets
+
+WARM_S, MEASURED_S = 15.0, 45.0
+RECORD_BYTES = 470
+DAYS_COPIED_S = 10 * 86_400.0
+REPLAYED_WITHIN_S = 300.0
+PRODUCER_ID = 4_001
+
+
+def begun_row(tp: TopicPartition, slot: int, bytes_per_s: float, at_ms: int) -> PartitionProgress:
+    """The progress of a partition that has been copied for ten days at this rate."""
+    records = int(bytes_per_s * DAYS_COPIED_S / RECORD_BYTES)
+    row = PartitionProgress(
+        topic=tp[0],
+        partition=tp[1],
+        producer_id=PRODUCER_ID,
+        producer_epoch=2,
+        upstream=-1,
+        upstream_epoch=11,
+        sequence=-1,
+        source_topic_id="m4oYx2QeRvW1jZ3kT5nAbw",
+        target_topic_id="tP9cF0uLSkK7dG2hV6sXyA",
+        counts_since=at_ms - int(DAYS_COPIED_S * 1000),
+        slot=slot,
+    )
+    return moved_row(row, records, at_ms)
+
+
+def moved_row(row: PartitionProgress, records: int, at_ms: int) -> PartitionProgress:
+    """The next row, so many records later: what a slot changes in it while it copies."""
+    upstream, size = row.upstream + records, records * RECORD_BYTES
+    return replace(
+        row,
+        upstream=upstream,
+        downstream=upstream,
+        sequence=upstream % (1 << 31),
+        open_run=(0, 0, upstream + 1),
+        source_end=upstream + 1,
+        records=row.records + records,
+        bytes=row.bytes + size,
+        read_bytes=row.read_bytes + size,
+        latency_ms=4,
+        age_window=(at_ms, 2, 1, 19, 3),
+        latency_window=(at_ms, 4, 2, 31, 5),
+        at_ms=at_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateTraffic:
+    """A flow of `fleet`, whose slots have what `held` says, on an empty target at `bootstrap`."""
+
+    stage: Stage
+    settings: FlowSettings
+    file: Path
+    fleet: ModelledFleet
+    held: Held
+
+    @classmethod
+    def prepared(cls, stage: Stage, fleet: ModelledFleet, held: Held) -> "StateTraffic":
+        """On clean clusters, with an empty state topic. Raises NeverHappened and KafkaException."""
+        file = stage.work / "scale-state.properties"
+        file.write_text(properties(stage.clusters.source, stage.clusters.target, "none", {"tasks.max": str(len(held))}))
+        settings = load(file, {}).flow(Flow("A", "B"))
+        traffic = cls(stage=stage, settings=settings, file=file, fleet=fleet, held=held)
+        stage.clusters.begin_anew(keep=[])
+        topic = traffic.topic
+        stage.clusters.create(stage.clusters.target, topic.name, topic.partitions, topic.creation_configs)
+        return traffic
+
+    @property
+    def topic(self) -> ControlTopic:
+        """The state topic, as services create it."""
+        return flow_topics(self.settings.flow, self.settings.group_id, 1)[0]
+
+    @property
+    def keys(self) -> int:
+        """How many rows are left when all is compacted: of topics, partitions, slots (two each), and of the ends."""
+        return len(self.fleet.topics) + len(self.fleet.rates) + 2 * len(self.held) + 1
+
+    async def write(self) -> float:
+        """Write as the driver and the slots do, for `WARM_S` and `MEASURED_S`. Returns the records a second in the
+        latter. Raises NotAppended."""
+        until = asyncio.get_running_loop().time() + WARM_S + MEASURED_S
+        slots = [self._write_slot_rows(slot, partitions, until) for slot, partitions in self.held.items()]
+        writing = asyncio.gather(self._write_driver_rows(until), *slots)
+        per_s, _ = await asyncio.gather(self._count(), writing)
+        return per_s
+
+    async def _count(self) -> float:
+        await asyncio.sleep(WARM_S)
+        first, began = await asyncio.to_thread(self._end), time.perf_counter()
+        await asyncio.sleep(MEASURED_S - 1.0)
+        last, ended = await asyncio.to_thread(self._end), time.perf_counter()
+        return (last - first) / (ended - began)
+
+    async def _log(self, role: str) -> tuple[ControlProducer, ControlTopicLog]:
+        producer = ControlProducer("B", client_settings.target_producer(self.settings, role))
+        await producer.start()
+        return producer, ControlTopicLog(producer, self.topic.name)
+
+    async def _write_driver_rows(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        producer, log = await self._log("driver")
+        rows: list[Row] = [*self.fleet.topics]
+        rows += [Assignment(slot=slot, partitions=tuple(held), generation=1) for slot, held in self.held.items()]
+        await log.append_all([replace(row, at_ms=now_ms()).encode() for row in rows], partition=0)
+        while loop.time() < until:
+            at_ms = now_ms()
+            ends = {tp: int(rate * DAYS_COPIED_S / RECORD_BYTES) for tp, rate in self.fleet.rates.items()}
+            row = replace(source_ends_row(ends, {}, at_ms), at_ms=at_ms)
+            await log.append_all([row.encode()], partition=0)
+            await asyncio.sleep(min(ENDS_AT_LEAST_EVERY_S, max(0.0, until - loop.time())))
+        await producer.stop()
+
+    async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:
+        """As `Slot` and `ControlTopicWriter.flush`: a row of each partition that moved, one after the other."""
+        loop = asyncio.get_running_loop()
+        producer, log = await self._log(f"slot-{slot}")
+        every_s = self.settings.data_plane.offset_flush_every.total_seconds()
+        rates = self.fleet.rates
+        rows = {tp: begun_row(tp, slot, rates[tp], now_ms()) for tp in partitions}
+        await asyncio.sleep(every_s * slot / len(self.held))
+        alive_at = float("-inf")
+        while (began := loop.time()) < until:
+            sent = []
+            for tp, row in rows.items():
+                moved = moved_row(row, max(1, int(rates[tp] * every_s / RECORD_BYTES)), now_ms())
+                rows[tp] = moved
+                sent += log.send([moved.encode()], partition=0)
+                await asyncio.sleep(0)
+            if began - alive_at >= ALIVE_EVERY_S:
+                alive_at = began
+                status = SlotStatus(slot=slot, phase="started", run="bench-1-1", partitions=len(rows), at_ms=now_ms())
+                sent += log.send([status.encode()], partition=0)
+            await asyncio.gather(*sent)
+            await asyncio.sleep(max(0.0, began + every_s - loop.time()))
+        await producer.stop()
+
+    def _end(self) -> int:
+        with Connection(self.stage.clusters.target) as connection:
+            return end_offsets(connection, self.topic.name, 1)[0]
+
+    def shape(self) -> LogShape:
+        """What the log holds now."""
+        return log_shape(self.stage.clusters.target, self.topic.name, [self._end()])
+
+    def freeze(self) -> None:
+        """Let the broker compact nothing more, so that every reader finds the same log."""
+        set_configs(self.stage.clusters.target, self.topic.name, {"min.compaction.lag.ms": UNTIL_LATER})
+
+    async def compact(self) -> LogShape:
+        """Let the broker compact all of it, and wait. Raises NeverHappened."""
+        set_configs(self.stage.clusters.target, self.topic.name, CLEAN_NOW)
+        await asyncio.sleep(1.0)
+        producer, log = await self._log("last")  # a broker never compacts the segment that it writes to
+        await log.append_all([SlotStatus(slot=0, phase="released", at_ms=now_ms()).encode()], partition=0)
+        await producer.stop()
+
+        def compacted() -> LogShape | None:
+            shape = self.shape()
+            return shape if shape.records <= self.keys + 1 else None
+
+        what = f"{self.topic.name} down to {self.keys} rows"
+        return await asyncio.to_thread(lambda: wait_until(compacted, within=CLEANED_WITHIN_S, every=2.0, what=what))
+
+    def replays(self) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """Each reader with what its replay costs now. Raises SystemEnded."""
+        for reader in READERS:
+            self.stage.say(f"scale: {reader} reads the state topic")
+            command = [sys.executable, "-m", "tools.bench.state_replay", str(self.file), reader]
+            try:
+                ran = subprocess.run(command, capture_output=True, text=True, timeout=REPLAYED_WITHIN_S, check=True)
+            except subprocess.CalledProcessError as failed:
+                raise SystemEnded(f"{reader} did not read the state topic: {failed.stderr.strip()[-500:]}") from failed
+            except subprocess.TimeoutExpired as late:
+                raise SystemEnded(f"{reader} reads the state topic for over {REPLAYED_WITHIN_S:.0f} s") from late
+            yield reader, json.loads(ran.stdout)
+
+
+def measure_traffic(stage: Stage, fleet: ModelledFleet, held: Held) -> tuple[dict[str, float], list[str]]:
+    """Figures by key, and notes about them. Raises NeverHappened, SystemEnded and KafkaException."""
+    traffic = StateTraffic.prepared(stage, fleet, held)
+    stage.say(f"scale: {len(held)} slots write rows of {len(fleet.rates):,} partitions for {WARM_S + MEASURED_S:.0f} s")
+    per_s = _completed(traffic.write())
+    traffic.freeze()
+    shape = traffic.shape()
+    row_bytes = shape.stored / shape.records
+    values = {
+        "state_rows_per_s": per_s,
+        "state_row_bytes": row_bytes,
+        "state_bytes_per_s": per_s * row_bytes,
+        "state_log_mb": shape.stored / 1e6,
+        "state_log_rows": shape.records,
+    }
+    for reader, cost in traffic.replays():
+        name = reader.replace("-", "_")
+        values[f"replay_log_s_{name}"] = cost["seconds"]
+        values[f"fold_mib_{name}"] = cost["grown_mib"]
+        values[f"follow_share_{name}"] = per_s * cost["cpu_s"] / cost["records"]
+    shape = _completed(traffic.compact())
+    values |= {"state_compacted_mb": shape.stored / 1e6, "state_compacted_rows": shape.records}
+    for reader, cost in traffic.replays():
+        values[f"replay_compacted_s_{reader.replace('-', '_')}"] = cost["seconds"]
+    notes = [
+        f"state topic: every partition moves each second ({len(fleet.rates):,} rows a second are asked for). Rows are "
+        f"written for {WARM_S:.0f} s and then counted for {MEASURED_S:.0f} s, by one process with a producer for each "
+        "slot. The log as it is: what the broker had not compacted at the end of that. To follow is reckoned: the CPU "
+        "of that replay for each record, times the rows a second."
+    ]
+    return values, notes
+
+
+def _completed(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Raises SystemEnded where the broker does not take a row."""
+    try:
+        return asyncio.run(work)
+    except ClusterError as trouble:
+        raise SystemEnded(str(trouble)) from trouble
