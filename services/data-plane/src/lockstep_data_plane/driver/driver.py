@@ -246,6 +246,8 @@ class Driver:
         held = {row.slot: row.partitions for row in rows} if present is None else present
         closed = closed_slots(ctx.state.rows, self._limit)
         plan = assign(wanted, self._limit, held, self._collector.byte_rates(), closed)
+        due = [Assignment(slot=r.slot, generation=r.generation + 1, ending=True) for r in rows if self._is_extra(r)]
+        starting: list[tuple[int, bool]] = []
         for slot, partitions in plan.items():
             row, running = self._assignment(slot), self._running.get(slot)
             stopped = ctx.wanted.slot(slot) is DesiredPhase.STOPPED
@@ -257,18 +259,19 @@ class Driver:
                 running.stop()
             ending = stopped or not partitions or (running is not None and running.ending)
             if row.partitions != partitions or (partitions and row.ending != ending):
-                ctx.must_act()
-                await ctx.state.write(
-                    Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending)
-                )
+                due.append(Assignment(slot=slot, generation=row.generation + 1, partitions=partitions, ending=ending))
             owes = stopped and self._ends.owed(ctx.state.rows, slot, partitions)
             if running is None and (owes or not ending) and not has_failed(ctx.state.rows, slot):
-                started = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
-                started.task.add_done_callback(lambda _: self._changed.set())
-                self._running[slot] = started
-        for row in rows:
-            if row.slot >= self._limit and row.partitions:
-                await ctx.state.write(Assignment(slot=row.slot, generation=row.generation + 1, ending=True))
+                starting.append((slot, owes))
+        await ctx.state.write_all(due)  # together: one after the other takes seconds for many slots and a far target
+        for slot, owes in starting:
+            started = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+            started.task.add_done_callback(lambda _: self._changed.set())
+            self._running[slot] = started
+
+    def _is_extra(self, row: Assignment) -> bool:
+        """Whether there is no such slot any more, and it has partitions still."""
+        return row.slot >= self._limit and bool(row.partitions)
 
     async def _even_out(self) -> None:
         """Let two slots exchange a partition when what they move has been uneven for long."""
@@ -321,11 +324,8 @@ class Driver:
             return
         try:
             async with asyncio.timeout(DRAINS_WITHIN_S):
-                for r in running:
-                    row = self._assignment(r.slot)
-                    await self.ctx.state.write(
-                        Assignment(slot=r.slot, generation=row.generation + 1, partitions=row.partitions, ending=True)
-                    )
+                rows = [self._assignment(r.slot) for r in running]
+                await self.ctx.state.write_all(replace(r, generation=r.generation + 1, ending=True) for r in rows)
                 await asyncio.wait(tasks)
         except (LeadershipLost, TimeoutError, ClusterUnreachable):
             self.ctx.log.warn("slots cancelled", "not drained; the next ones continue from the target's log")
