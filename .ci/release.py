@@ -25,6 +25,8 @@ import sbom
 REPOSITORY = Path(__file__).resolve().parents[1]
 RELEASE = REPOSITORY / "build" / "release"
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep"
+STATED = ("deploy/**/*.yaml", "docs/guides/*.md", "docs/reference/*.md")
+"""Files, besides each pyproject.toml, that may state Lockstep's own version."""
 ROOT_FILES = ("pyproject.toml",)
 """What the distribution `lockstep`, whose folder is the repository, is made of."""
 SUMS = "SHA256SUMS"
@@ -82,9 +84,14 @@ def sums(digests: Mapping[str, str]) -> str:
 
 
 def with_version(text: str, old: str, new: str) -> str:
-    """A pyproject.toml or Chart.yaml in which each mention of Lockstep's own version is the new one."""
-    before = r'^(version = "|version: |appVersion: "|(?:    |[\w-]+ = \[)"lockstep[^"]*==)'
+    """A pyproject.toml in which each mention of Lockstep's own version is the new one."""
+    before = r'^(version = "|(?:    |[\w-]+ = \[)"lockstep[^"]*==)'
     return re.sub(before + re.escape(old), lambda found: found[1] + new, text, flags=re.MULTILINE)
+
+
+def with_stated_version(text: str, old: str, new: str) -> str:
+    """A page or a manifest, in which no other version than Lockstep's own is the same."""
+    return re.sub(rf"(?<![\d.]){re.escape(old)}(?![\d.]*\d)", new, text)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -167,14 +174,14 @@ def release(version: str, helm: str | None, pages: str) -> list[Path]:
 
 def set_version(new: str) -> list[Path]:
     """Writes another version into each file that states it. Returns those that changed."""
-    changed = []
-    for file in (*(folder / "pyproject.toml" for folder in folders()), CHART / "Chart.yaml"):
-        before = file.read_text()
-        if (after := with_version(before, sbom.version(), new)) != before:
-            changed.append((file, after))
-    for file, after in changed:
+    old = sbom.version()
+    rules = {folder / "pyproject.toml": with_version for folder in folders()}
+    rules |= {file: with_stated_version for pattern in STATED for file in REPOSITORY.glob(pattern)}
+    texts = {file: (file.read_text(), rule) for file, rule in rules.items()}
+    changed = {file: after for file, (text, rule) in texts.items() if (after := rule(text, old, new)) != text}
+    for file, after in changed.items():
         file.write_text(after)
-    return [file for file, _ in changed]
+    return sorted(changed)
 
 
 def main() -> None:

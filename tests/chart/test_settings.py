@@ -1,5 +1,6 @@
 """What the chart adds to a resource is understood by the loader, and means what it should."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,10 @@ def test_executors_a_rack_and_the_heap_are_settings_of_the_data_plane(tmp_path: 
     assert plane.spark.conf["spark.driver.host"] == "spread-data-plane-a-to-t-0.spread-data-plane.kafka.svc"
     assert plane.spark.conf["spark.executor.instances"] == "3"
     assert plane.spark.conf["spark.executor.cores"] == "4"
-    assert plane.spark.conf["spark.kubernetes.container.image"] == "ghcr.io/lockstep/lockstep-data-plane:0.1.0"
+    assert (
+        plane.spark.conf["spark.kubernetes.container.image"]
+        == f"ghcr.io/lockstep/lockstep-data-plane:{version('lockstep-cli')}"
+    )
     assert plane.spark.conf["spark.executor.memory"] == "768m"
     assert plane.fetch.rack == "west-1"
     assert plane.tasks_max == 10

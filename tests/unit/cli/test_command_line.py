@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ def test_help_of_run_names_the_exit_codes() -> None:
 
 
 def test_version_option_prints_the_release() -> None:
-    assert CliRunner().invoke(main, ["--version"]).output == "lockstep 0.1.0\n"
+    assert CliRunner().invoke(main, ["--version"]).output == f"lockstep {version('lockstep-cli')}\n"
 
 
 def test_a_missing_argument_is_bad_usage() -> None:

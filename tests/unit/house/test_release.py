@@ -105,8 +105,28 @@ def test_another_version_replaces_each_mention_of_the_old() -> None:
         own = re.findall(r'"lockstep[^"]*==([^"]*)"', text)
         assert {project["version"], *own} == {"9.8.7"}, file
         assert RELEASE.with_version(text, "9.8.7", VERSION) == file.read_text()
-    chart = yaml.safe_load(RELEASE.with_version((RELEASE.CHART / "Chart.yaml").read_text(), VERSION, "9.8.7"))
+
+
+def test_pages_and_manifests_state_no_version_but_the_own_one() -> None:
+    files = {file for pattern in RELEASE.STATED for file in RELEASE.REPOSITORY.glob(pattern)}
+    texts = {file: RELEASE.with_stated_version(file.read_text(), VERSION, "9.8.7") for file in files}
+    assert not [file for file, text in texts.items() if VERSION in text]
+    chart = yaml.safe_load(texts[RELEASE.CHART / "Chart.yaml"])
     assert (chart["version"], chart["appVersion"]) == ("9.8.7", "9.8.7")
+    stating = {file.relative_to(RELEASE.REPOSITORY).as_posix() for file, text in texts.items() if "9.8.7" in text}
+    assert {"deploy/compose/compose.yaml", "deploy/examples/argo-cd/application.yaml"} < stating
+
+
+@pytest.mark.parametrize(
+    ("text", "with_another"),
+    [
+        ("lockstep-cli:0.1.0\n", "lockstep-cli:9.8.7\n"),
+        ("v0.1.0, lockstep-0.1.0.tgz", "v9.8.7, lockstep-9.8.7.tgz"),
+        ("10.1.0 0.1.0.5 0.1.01", "10.1.0 0.1.0.5 0.1.01"),
+    ],
+)
+def test_stated_version_is_a_whole_one(text: str, with_another: str) -> None:
+    assert RELEASE.with_stated_version(text, "0.1.0", "9.8.7") == with_another
 
 
 def archive(changed_at: int, owner: str, names: list[str]) -> bytes:
