@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lockstep_cli.services import SERVICES
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.collector import Collector, Received
@@ -91,13 +92,13 @@ def test_run_without_java_is_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[[str], LockstepRun]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., LockstepRun]]:
     runs: list[LockstepRun] = []
 
-    def begin(text: str) -> LockstepRun:
+    def begin(text: str, *arguments: str) -> LockstepRun:
         file = tmp_path / "mm2.properties"
         file.write_text(text)
-        runs.append(LockstepRun(file))
+        runs.append(LockstepRun(file, *arguments))
         return runs[-1]
 
     yield begin
@@ -132,7 +133,7 @@ RECORDS = 200
 
 
 def test_run_services_become_ready_restart_after_a_kill_and_end_on_sigterm(
-    pair: Pair, start: Callable[[str], LockstepRun], monkeypatch: pytest.MonkeyPatch
+    pair: Pair, start: Callable[..., LockstepRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = create_topic(pair.a.bootstrap, unique_name("run"))
     produce(pair.a.bootstrap, topic, [Record(value=b"%d" % number) for number in range(RECORDS)])
@@ -146,11 +147,11 @@ def test_run_services_become_ready_restart_after_a_kill_and_end_on_sigterm(
             partial(copied_and_told, collector), within=90, every=0.2, what="spans of every round and of the copy"
         )
         check_spans(collector.spans())
-        for service in ("data-plane", "heartbeat"):
+        for service, process in (("data-plane", "data-plane"), ("heartbeat", "control-services")):
             psutil.Process(run.service_pid(service)).kill()
-            run.until_said_by("run", f"{service} was killed by SIGKILL, starting again at once (1st time)")
-        run.until_said_by("run", "data-plane is ready again")
-        run.until_said_by("run", "heartbeat is ready again")
+            run.until_said_by("run", f"{process} was killed by SIGKILL, starting again at once (1st time)")
+        for service in SERVICES:
+            run.until_said_by("run", f"{service} is ready again")
         run.process.send_signal(signal.SIGTERM)
         assert run.process.wait(ENDS_WITHIN) == 0, run.text()
     assert run.left() == []
@@ -204,9 +205,19 @@ def check_pages(run: LockstepRun) -> None:
         pages.close()
 
 
+def test_each_service_has_a_process_of_its_own_if_asked_to(pair: Pair, start: Callable[..., LockstepRun]) -> None:
+    run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap), "--processes")
+    run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, checkpoint, heartbeat")
+    assert len({run.service_pid(service) for service in SERVICES}) == len(SERVICES)
+    check_pages(run)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(ENDS_WITHIN) == 0, run.text()
+    assert run.left() == []
+
+
 @pytest.mark.long
 def test_mm2_033_run_skips_a_disabled_service_and_two_ctrl_c_end_it(
-    pair: Pair, start: Callable[[str], LockstepRun]
+    pair: Pair, start: Callable[..., LockstepRun]
 ) -> None:
     run = start(both_ways(pair.a.bootstrap, pair.b.bootstrap, "A->B.emit.checkpoints.enabled = false\n"))
     run.until_said_by("run", "ready: data-plane, topic-sync, acl-sync, heartbeat")
@@ -224,7 +235,7 @@ def test_mm2_033_run_skips_a_disabled_service_and_two_ctrl_c_end_it(
     assert run.left() == []
 
 
-def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callable[[str], LockstepRun]) -> None:
+def test_a_cluster_that_cannot_be_reached_is_named_and_waited_for(start: Callable[..., LockstepRun]) -> None:
     heartbeats_only = both_ways(f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}").replace("= true", "= false")
     run = start(heartbeats_only)
     run.until_said_by("heartbeat", "started")

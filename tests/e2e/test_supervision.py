@@ -34,15 +34,6 @@ SERVICES = {
         print("pages at http://127.0.0.1:9", flush=True)
         raise SystemExit(1)
     """,
-    "slow": """
-        import pathlib, time
-        go = pathlib.Path(__file__).with_suffix(".go")
-        print("slow is up", flush=True)
-        while not go.exists(): time.sleep(0.05)
-        print("slow is under way", flush=True)
-        while True: time.sleep(60)
-    """,
-    "beside": "import time; print('beside is up', flush=True); time.sleep(600)",
     "leaving": """
         import subprocess, sys
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -59,12 +50,12 @@ from lockstep_cli import supervisor
 def say(level, message): print(f"{level}: {message}", flush=True)
 def hear(service, line):
     print(line, flush=True)
-    return supervisor.Heard(line.partition("pages at ")[2] or None, under_way=line != "slow is up")
+    address = line.partition("pages at ")[2]
+    return supervisor.Heard(service, address) if address else None
 
 supervisor.GRACE = timedelta(seconds=float(sys.argv[1]))
-supervisor._NEXT_AFTER = timedelta(seconds=float(sys.argv[2]))
-commands = {name: [name] for name in sys.argv[3:]}
-async def main(): return await supervisor.Supervisor(commands, say=say, hear=hear, together={"beside"}).run()
+commands = {name: [name] for name in sys.argv[2:]}
+async def main(): return await supervisor.Supervisor(commands, commands, say=say, hear=hear).run()
 sys.exit(asyncio.run(main()))
 """
 
@@ -77,8 +68,8 @@ def supervised(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         (tmp_path / f"{name}.py").write_text("\n".join(line[indent:] for line in lines))
     runs: list[Run] = []
 
-    def start(*names: str, grace: float = 9, next_after: float = 60) -> Run:
-        command = [sys.executable, "-c", DRIVER, str(grace), str(next_after), *names]
+    def start(*names: str, grace: float = 9) -> Run:
+        command = [sys.executable, "-c", DRIVER, str(grace), *names]
         runs.append(Run(command, tmp_path / "output", {**os.environ, "PYTHONPATH": str(tmp_path)}))
         return runs[-1]
 
@@ -95,22 +86,6 @@ def test_sigterm_ends_everything_with_exit_code_0(supervised: Callable[..., Run]
     assert run.process.wait(5) == 0, run.text()
     assert "info: ended" in run.text()
     assert run.left() == []
-
-
-def test_a_service_starts_once_those_before_it_are_under_way(supervised: Callable[..., Run], tmp_path: Path) -> None:
-    run = supervised("slow", "beside", "polite")
-    run.until_said("slow is up")
-    run.until_said("beside is up")
-    assert "polite is up" not in run.text()
-    (tmp_path / "slow.go").touch()
-    run.until_said("polite is up")
-    assert run.text().index("slow is under way") < run.text().index("polite is up")
-
-
-def test_a_service_that_never_gets_under_way_has_its_time(supervised: Callable[..., Run]) -> None:
-    run = supervised("slow", "polite", next_after=0.5)
-    run.until_said("polite is up")
-    assert "slow is under way" not in run.text()
 
 
 def test_crashed_service_restarts_with_backoff_and_is_named(supervised: Callable[..., Run]) -> None:

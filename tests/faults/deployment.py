@@ -181,7 +181,7 @@ def _daemons(there: Deployment) -> list[psutil.Process]:
 
 
 def _others(there: Deployment) -> list[psutil.Process]:
-    return there.processes(*(f"lockstep_{name}" for name in ("topic_sync", "acl_sync", "checkpoint", "heartbeat")))
+    return there.processes("lockstep_runtime.service.shared_process")
 
 
 VICTIMS: Mapping[str, Callable[[Deployment], list[psutil.Process]]] = {
@@ -189,7 +189,7 @@ VICTIMS: Mapping[str, Callable[[Deployment], list[psutil.Process]]] = {
     "JVM": _jvms,
     "Python daemon": _daemons,
     "slot": Deployment.slots,
-    "control service": _others,
+    "control services": _others,
 }
 
 

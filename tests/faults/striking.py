@@ -262,7 +262,7 @@ PACED = Fault("kill -9 at 100,000 records/s", killed_while_paced, 100_000)
 FAULTS: Sequence[Fault] = (
     Fault("kill -9 of driver, JVM, Python daemon and slot", lambda scene: killed(scene, MOVES, 5)),
     PACED,
-    Fault("kill -9 of control services", lambda scene: killed(scene, ["control service"], 4)),
+    Fault("kill -9 of control services", lambda scene: killed(scene, ["control services"], 4)),
     Fault("source broker restarts", lambda scene: broker_restarted(scene, scene.there.source)),
     Fault("target broker restarts", lambda scene: broker_restarted(scene, scene.there.target)),
     Fault("source broker away for 70 s", lambda scene: broker_away(scene, scene.there.source, 70.0)),

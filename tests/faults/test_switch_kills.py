@@ -104,7 +104,6 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
     [
         (Step.DRAIN, "data-plane"),
         (Step.GROUPS, "checkpoint"),
-        (Step.STOP, "topic-sync"),
         (Step.STOP, "heartbeat"),
     ],
 )

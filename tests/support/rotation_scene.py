@@ -29,6 +29,7 @@ from tests.support.mirror import MirroredFlow
 from tests.support.processes import end, spawn, tail
 from tests.support.proxy import Proxy
 from tests.support.rotating import USER, Authority, Mount, guarded, set_password
+from tests.support.runs import service_pids
 from tests.support.topic_comparison import compare
 from tests.support.traffic import Traffic
 
@@ -79,11 +80,7 @@ class Scene:
         )
 
     def service_pids(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for child in self.run.children():
-            command = " ".join(child.cmdline())
-            found |= {name: child.pid for name in SERVICES if f"lockstep_{name.replace('-', '_')} " in command}
-        return found
+        return service_pids(self.run)
 
     def addresses(self) -> dict[str, str]:
         return {line["service"]: line["address"] for line in self.said("started") if "address" in line}

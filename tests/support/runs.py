@@ -1,6 +1,7 @@
 """A process and all that it starts, heard through what it prints and ended whole: a supervisor and its services."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from lockstep_cli.services import SERVICES, module_name
 from tests.support.eventually import NeverHappened, wait_until
 
 
@@ -83,7 +85,14 @@ class LockstepRun(Run):
         wait_until(said, within=within, every=0.1, what=f"{service}: {words}")
 
     def service_pid(self, service: str) -> int:
-        module = f"lockstep_{service.replace('-', '_')}"
-        children = psutil.Process(self.process.pid).children()
-        (found,) = [child.pid for child in children if module in " ".join(child.cmdline())]
-        return found
+        """Of the process that the service runs in, maybe together with others."""
+        return service_pids(psutil.Process(self.process.pid))[service]
+
+
+def service_pids(run: psutil.Process) -> dict[str, int]:
+    """The process of each service of a `lockstep run`."""
+    found: dict[str, int] = {}
+    for child in run.children():
+        command = " ".join(child.cmdline())
+        found |= {name: child.pid for name in SERVICES if re.search(rf"\b{module_name(name)} ", command)}
+    return found

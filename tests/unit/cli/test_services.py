@@ -1,31 +1,57 @@
 """How the run starts its services."""
 
-import inspect
 from pathlib import Path
 
-from lockstep_cli.services import DATA_PLANE, SERVICES, SPARK_READY, TOGETHER, ServicePlan, arguments, is_under_way
-from lockstep_data_plane.driver import driver
+import pytest
+
+from lockstep_cli.services import ProcessPlan, ServicePlan, arguments, plan_processes
 from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 
+THERE, BACK = Flow("A", "B"), Flow("B", "A")
+PLANE, TOPICS, BEATS = (
+    ServicePlan("data-plane", (THERE,)),
+    ServicePlan("topic-sync", (THERE,)),
+    ServicePlan("heartbeat", (THERE, BACK)),
+)
+CONFIG = ["--config", "/mm2.properties"]
+
+
+def words(process: ProcessPlan, access: AccessPolicy) -> list[str]:
+    return list(arguments(process, config=CONFIG, instance="one", access=access, debug=False))
+
 
 def test_service_arguments_have_host_and_tls_a_free_port_and_no_token() -> None:
-    plan = ServicePlan("acl-sync", (Flow("A", "B"),))
-    access = AccessPolicy("0.0.0.0", 0, Path("/tls/crt"), Path("/tls/key"), None, "s3cret")
-    words = arguments(plan, config=["--config", "/mm2.properties"], instance="one", access=access, debug=False)
-    text = " ".join(words)
+    process = ProcessPlan("acl-sync", (ServicePlan("acl-sync", (THERE,)),))
+    text = " ".join(words(process, AccessPolicy("0.0.0.0", 0, Path("/tls/crt"), Path("/tls/key"), None, "s3cret")))
+    assert text.startswith("lockstep_acl_sync --config /mm2.properties --flow A->B --instance one ")
     assert "--host 0.0.0.0 --port 0 --tls-cert /tls/crt --tls-key /tls/key --log-level" in text
     assert "s3cret" not in text
-    plain = arguments(plan, config=["--config", "/mm2.properties"], instance="one", access=AccessPolicy(), debug=False)
-    assert not any(word.startswith(("--tls", "--token")) for word in plain)
+    assert not any(word.startswith(("--tls", "--token")) for word in words(process, AccessPolicy()))
 
 
-def test_data_plane_is_under_way_once_spark_is_ready() -> None:
-    assert f'ctx.log.info("{SPARK_READY}"' in inspect.getsource(driver)
-    assert is_under_way(DATA_PLANE, SPARK_READY)
-    assert not is_under_way(DATA_PLANE, "started")
-    assert is_under_way("topic-sync", "started")
+def test_shared_process_is_given_its_services_and_every_flow_once() -> None:
+    given = words(ProcessPlan("control-services", (TOPICS, BEATS)), AccessPolicy())
+    assert given[:3] == [
+        "lockstep_runtime.service.shared_process",
+        "--service=lockstep_topic_sync",
+        "--service=lockstep_heartbeat",
+    ]
+    assert given[3:9] == [*CONFIG, "--flow", "A->B", "--flow", "B->A"]
 
 
-def test_topic_sync_starts_together_with_the_data_plane() -> None:
-    assert list(SERVICES)[:2] == [DATA_PLANE, *TOGETHER]
+@pytest.mark.parametrize(
+    ("services", "apart", "processes"),
+    [
+        ((PLANE, TOPICS, BEATS), False, {"data-plane": (PLANE,), "control-services": (TOPICS, BEATS)}),
+        ((PLANE, TOPICS, BEATS), True, {"data-plane": (PLANE,), "topic-sync": (TOPICS,), "heartbeat": (BEATS,)}),
+        ((PLANE, BEATS), False, {"data-plane": (PLANE,), "heartbeat": (BEATS,)}),
+        ((BEATS,), False, {"heartbeat": (BEATS,)}),
+    ],
+)
+def test_all_services_but_the_data_plane_share_a_process(
+    services: tuple[ServicePlan, ...], apart: bool, processes: dict[str, tuple[ServicePlan, ...]]
+) -> None:
+    found = plan_processes(services, apart=apart)
+    assert {process.name: process.services for process in found} == processes
+    assert [process.name for process in found] == list(processes)

@@ -183,14 +183,12 @@ def _processes() -> Iterator[service.Process]:
         app = import_module(f"{package}.app")
         with patch.object(app, "started", [SparkSession(flow.data_plane.spark, 1)], create=True):
             yield service.Process(
-                name,
+                import_module(f"{package}.__main__").SERVICE,
                 configuration,
                 lambda: configuration,
                 [flow],
                 getattr(app, BUILDS.get(name, "build")),
                 service.Instance("host-1", AccessPolicy()),
-                divided=name == "checkpoint",
-                pauses_itself=name == "data-plane",
             )
 
 

@@ -1,6 +1,7 @@
 """The ACL sync service of a Lockstep deployment."""
 
 from lockstep_runtime.service.cli import service_command
+from lockstep_runtime.service.definition import ServiceDefinition
 
 ABOUT = """Copy the ACLs of source topics, so that their readers may read the remote topics. ACLs that the target lacks
 are added every ten minutes (sync.topic.acls.interval.seconds), and at once for a new topic.
@@ -13,12 +14,9 @@ Several replicas may run: one acts in each flow, the others stand by.
   lockstep-acl-sync --config mm2.properties
   lockstep-acl-sync --config mm2.properties --flow 'A->B' --port 9404"""
 
-main = service_command(
-    "acl-sync",
-    ABOUT,
-    build="lockstep_acl_sync.app:AclSync",
-    needs=lambda settings: settings.enabled and settings.acl_sync.enabled,
-)
+SERVICE = ServiceDefinition("acl-sync", build="lockstep_acl_sync.app:AclSync")
+
+main = service_command(SERVICE, ABOUT)
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 """The checkpoint service of a Lockstep deployment."""
 
 from lockstep_runtime.service.cli import service_command
+from lockstep_runtime.service.definition import ServiceDefinition
 
 ABOUT = """Translate the offsets of each consumer group of the source to the target. Every minute
 (emit.checkpoints.interval.seconds) each partition in which a group has moved gets a checkpoint in
@@ -13,13 +14,9 @@ while it has no members. Which groups: `groups` and `groups.exclude`. Several re
   lockstep-checkpoint --config mm2.properties
   lockstep-checkpoint --config mm2.properties --flow 'A->B' --port 9404"""
 
-main = service_command(
-    "checkpoint",
-    ABOUT,
-    build="lockstep_checkpoint.app:CheckpointFlow",
-    needs=lambda settings: settings.checkpoint.enabled,
-    divided=True,
-)
+SERVICE = ServiceDefinition("checkpoint", build="lockstep_checkpoint.app:CheckpointFlow", divided=True)
+
+main = service_command(SERVICE, ABOUT)
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 """The data plane of a Lockstep deployment: the driver of its slots."""
 
 from lockstep_runtime.service.cli import service_command
+from lockstep_runtime.service.definition import ServiceDefinition
 
 ABOUT = """Copy records from source to target, in raw batches, inside Spark tasks (slots).
 
@@ -13,14 +14,14 @@ lockstep.spark.master says; lockstep.spark.conf.spark.... are Spark's own settin
   lockstep-data-plane --config mm2.properties
   lockstep-data-plane --config mm2.properties --flow 'A->B' --port 9404"""
 
-main = service_command(
+SERVICE = ServiceDefinition(
     "data-plane",
-    ABOUT,
     build="lockstep_data_plane.app:build",
-    needs=lambda settings: settings.data_plane.enabled,
     first="lockstep_data_plane.spark.process_session:start_spark",
     pauses_itself=True,
 )
+
+main = service_command(SERVICE, ABOUT)
 
 if __name__ == "__main__":
     main()

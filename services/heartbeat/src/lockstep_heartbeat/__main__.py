@@ -1,6 +1,7 @@
 """The heartbeat service of a Lockstep deployment."""
 
 from lockstep_runtime.service.cli import service_command
+from lockstep_runtime.service.definition import ServiceDefinition
 
 ABOUT = """Show that each flow lives. Every second (emit.heartbeats.interval.seconds) the topic `heartbeats` on the
 flow's target gets a record. From these, MirrorMaker 2's MirrorClient finds hops and upstream clusters.
@@ -12,9 +13,9 @@ pair with emit.heartbeats.enabled=false. Several replicas may run: one acts in e
   lockstep-heartbeat --config mm2.properties
   lockstep-heartbeat --config mm2.properties --flow 'A->B' --port 9404"""
 
-main = service_command(
-    "heartbeat", ABOUT, build="lockstep_heartbeat.app:Heartbeats", needs=lambda settings: settings.heartbeat.enabled
-)
+SERVICE = ServiceDefinition("heartbeat", build="lockstep_heartbeat.app:Heartbeats")
+
+main = service_command(SERVICE, ABOUT)
 
 if __name__ == "__main__":
     main()

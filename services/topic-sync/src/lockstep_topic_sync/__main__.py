@@ -1,6 +1,7 @@
 """The topic-sync service of a Lockstep deployment."""
 
 from lockstep_runtime.service.cli import service_command
+from lockstep_runtime.service.definition import ServiceDefinition
 
 ABOUT = """Keep the topics of each flow in step. Create remote topics with the partitions and configs of their source
 topics, add partitions, and alter configs that differ. Nothing is ever deleted on the target.
@@ -13,9 +14,9 @@ other services follow. Several replicas may run: one acts in each flow, the othe
   lockstep-topic-sync --config mm2.properties
   lockstep-topic-sync --config mm2.properties --flow 'A->B' --port 9404"""
 
-main = service_command(
-    "topic-sync", ABOUT, build="lockstep_topic_sync.app:TopicSync", needs=lambda settings: settings.data_plane.enabled
-)
+SERVICE = ServiceDefinition("topic-sync", build="lockstep_topic_sync.app:TopicSync")
+
+main = service_command(SERVICE, ABOUT)
 
 if __name__ == "__main__":
     main()

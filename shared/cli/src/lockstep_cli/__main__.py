@@ -75,13 +75,18 @@ def main() -> None:
     metavar="PLAN",
     help="A plan of FILE (lockstep plan -o PLAN). Start only if FILE and the clusters are what it relies on.",
 )
+@click.option(
+    "--processes", "apart", is_flag=True, help="Run each service in a process of its own, with 150 MiB more memory."
+)
 @asynchronous
-async def run(file: Path, access: AccessPolicy, log_level: str | None, log_format: str, planned: Path | None) -> int:
+async def run(
+    file: Path, access: AccessPolicy, log_level: str | None, log_format: str, planned: Path | None, apart: bool
+) -> int:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
-    One process per service; one that crashes is started again. Ctrl-C or SIGTERM lets everything drain and end
-    within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either way: the next run continues where this
-    one ended.
+    The data plane has a process of its own, all other services share one. What crashes is started again. Ctrl-C or
+    SIGTERM lets everything drain and end within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either
+    way: the next run continues where this one ended.
 
     Each service takes a free port for its pages and says which. No file is written: all state lives in Kafka.
 
@@ -105,7 +110,7 @@ async def run(file: Path, access: AccessPolicy, log_level: str | None, log_forma
 
         running.check(file, os.environ)
         await require_unchanged(planned, file)
-    return await running.run(file, access=access, log_level=log_level, log_format=log_format)
+    return await running.run(file, access=access, log_level=log_level, log_format=log_format, apart=apart)
 
 
 if __name__ == "__main__":

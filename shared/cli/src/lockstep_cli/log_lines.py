@@ -35,8 +35,8 @@ class LogLine:
     keys: dict[str, Any] = field(default_factory=dict)
 
 
-def parse(service: str, text: str, now: str) -> LogLine:
-    """The event behind a line that `service` wrote.
+def parse(process: str, text: str, now: str) -> LogLine:
+    """The event behind a line that a process wrote, of the service that the line names.
 
     A line that is no JSON log line (a traceback, a warning of the JVM) is its own message, at the time it was read.
     """
@@ -49,9 +49,8 @@ def parse(service: str, text: str, now: str) -> LogLine:
         if isinstance(body.get("message"), str):
             at, level = str(body.pop("at", now)), str(body.pop("level", "info"))
             flow, message, said = str(body.pop("flow", "")), body.pop("message"), str(body.pop("text", ""))
-            body.pop("service", None)
-            return LogLine(at, level, service, flow, message, said, body)
-    return LogLine(now, "debug" if text.startswith(_NOISE) else "info", service, "", text)
+            return LogLine(at, level, str(body.pop("service", process)), flow, message, said, body)
+    return LogLine(now, "debug" if text.startswith(_NOISE) else "info", process, "", text)
 
 
 def as_json(line: LogLine) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from lockstep_cli.log_lines import LogLine, as_json, as_text, parse
-from lockstep_cli.services import is_under_way
 from lockstep_cli.supervisor import Heard
 
 RUN = "run"
@@ -41,19 +40,22 @@ class RunOutput:
         """An event of the run itself."""
         self._write(LogLine(_now(), level, RUN, flow, message))
 
-    def add_line(self, service: str, text: str) -> Heard:
-        """A line that a service wrote, and what it says to the run. The address is that of its pages (`http://host:port`,
-        or `https`)."""
+    def add_line(self, process: str, text: str) -> Heard | None:
+        """A line that a process wrote. Returns the address of a service's pages (`http://host:port`, or `https`) if the
+        line has it."""
         if not text.strip():
-            return Heard()
-        line = parse(service, text, _now())
-        self._write(line)
+            return None
+        line = parse(process, text, _now())
         address = line.keys.get("address")
-        return Heard(address if isinstance(address, str) else None, is_under_way(service, line.message))
+        self._write(line)
+        return Heard(line.service, address) if isinstance(address, str) else None
 
     def _write(self, line: LogLine) -> None:
-        if line.level in LEVELS and LEVELS.index(line.level) < self._levels.get(line.service, self._least):
+        least = self._levels.get(line.service, self._least)
+        if line.level in LEVELS and LEVELS.index(line.level) < least:
             return
+        if LEVELS[least] != "debug":  # another service of its process may be at that level, and the process with it
+            line.keys.pop("traceback", None)
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)
         try:
             sys.stdout.write(text + "\n")

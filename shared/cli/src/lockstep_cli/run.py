@@ -11,7 +11,7 @@ from pathlib import Path
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.installation import require_services
 from lockstep_cli.output import RUN, RunOutput
-from lockstep_cli.services import DATA_PLANE, TOGETHER, ServicePlan, arguments, plan_services
+from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_processes, plan_services
 from lockstep_cli.supervisor import Supervisor
 from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
@@ -74,9 +74,11 @@ def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Con
     return configuration, services
 
 
-async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str) -> int:
-    """Run everything for `file` until asked to end; returns the exit code. Raises CannotUse and ConfigurationError
-    before any process."""
+async def run(
+    file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str, apart: bool = False
+) -> int:
+    """Run everything for `file` until asked to end; returns the exit code. `apart`: each service in a process of its
+    own. Raises CannotUse and ConfigurationError before any process."""
     configuration, services = check(file, os.environ)
     try:
         access.check()
@@ -84,12 +86,17 @@ async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str 
         raise CannotUse(str(exc)) from exc
     config = legacy_arguments(file) if isinstance(file, LegacyFiles) else ["--config", str(file.resolve())]
     levels = {plan.name: log_level or configuration.log.level(plan.name) for plan in services}
+    processes = plan_processes(services, apart=apart)
     with held_instance_name() as instance:
         commands = {
-            plan.name: arguments(
-                plan, config=config, instance=instance, access=access, debug=levels[plan.name] == "debug"
+            process.name: arguments(
+                process,
+                config=config,
+                instance=instance,
+                access=access,
+                debug=any(levels[plan.name] == "debug" for plan in process.services),
             )
-            for plan in services
+            for process in processes
         }
         width = max(len(str(settings.flow)) for settings in configuration.flows)
         log = RunOutput(
@@ -104,6 +111,7 @@ async def run(file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str 
             log.info("info", f"{route}: {names}", str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
             log.info("warning", str(problem))
-        supervisor = Supervisor(commands, say=log.info, hear=log.add_line, together=TOGETHER)
+        within = {process.name: [plan.name for plan in process.services] for process in processes}
+        supervisor = Supervisor(commands, within, say=log.info, hear=log.add_line)
         log.when_closed(supervisor.stop)
         return await supervisor.run()

@@ -8,6 +8,7 @@ from lockstep_config import Configuration, FlowSettings
 from lockstep_protocol.names import Flow
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.service.config_options import REMARKS_PRINTED
+from lockstep_runtime.service.definition import CONTROL_SERVICES
 
 DATA_PLANE = "data-plane"
 
@@ -17,19 +18,24 @@ SERVICES: dict[str, Callable[[FlowSettings], bool]] = {
 }
 """Each service and the flows it is needed for, in the order in which they are started and shown."""
 
-TOGETHER = frozenset({"topic-sync"})
-"""It starts with the data plane: without either no record moves. The others follow once Spark is there."""
-
-SPARK_READY = "spark ready"
-"""What the data plane says when Spark's JVM, the most costly part of a start, has started."""
+SHARED_PROCESS = "lockstep_runtime.service.shared_process"
+"""What `python -m` runs for several services."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """One process to run: a service and all the flows it serves, never none."""
+    """A service and all the flows it serves, never none."""
 
     name: str
     flows: tuple[Flow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """One process to run: its name, that of its service if it has one only, and its services, never none."""
+
+    name: str
+    services: tuple[ServicePlan, ...]
 
 
 def module_name(service: str) -> str:
@@ -43,7 +49,7 @@ def served_flows(configuration: Configuration) -> tuple[FlowSettings, ...]:
 
 
 def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
-    """A process for each service that some flow needs; a service that no flow needs is left out."""
+    """Each service that some flow needs; a service that no flow needs is left out."""
     plans = []
     for name, needed in SERVICES.items():
         flows = tuple(settings.flow for settings in configuration.flows if needed(settings))
@@ -52,27 +58,32 @@ def plan_services(configuration: Configuration) -> tuple[ServicePlan, ...]:
     return tuple(plans)
 
 
+def plan_processes(services: Sequence[ServicePlan], *, apart: bool) -> tuple[ProcessPlan, ...]:
+    """Which services share a process: all but the data plane, which has Spark to itself. `apart`: none does."""
+    control = tuple(plan for plan in services if plan.name != DATA_PLANE)
+    if apart or len(control) < 2:
+        return tuple(ProcessPlan(plan.name, (plan,)) for plan in services)
+    planes = (ProcessPlan(plan.name, (plan,)) for plan in services if plan not in control)
+    return (*planes, ProcessPlan(CONTROL_SERVICES, control))
+
+
 def arguments(
-    plan: ServicePlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
+    process: ProcessPlan, *, config: Sequence[str], instance: str, access: AccessPolicy, debug: bool
 ) -> Sequence[str]:
-    """The command line of a service behind `python -m`. `config`: the options that name its configuration. Port
-    0: it takes a free one and says which.
+    """The command line of a process behind `python -m`. `config`: the options that name its configuration. Port
+    0: each service takes a free one and says which.
 
     A token that is not in a file comes to it through the environment, which no other user of the machine can read.
     Never quieter than info: the run listens for the address, and leaves out itself what is below its level. Remarks on
     the configuration are the run's own.
     """
+    modules = [module_name(plan.name) for plan in process.services]
+    program = modules if len(modules) == 1 else [SHARED_PROCESS, *(f"--service={module}" for module in modules)]
     files = {"--tls-cert": access.certificate, "--tls-key": access.key, "--token-file": access.token_file}
-    flows = [part for flow in plan.flows for part in ("--flow", str(flow))]
+    flows = dict.fromkeys(flow for plan in process.services for flow in plan.flows)
     return (
-        *(module_name(plan.name), *config, *flows),
+        *(*program, *config, *(part for flow in flows for part in ("--flow", str(flow)))),
         *("--instance", instance, "--host", access.host, "--port", "0"),
         *(part for flag, path in files.items() if path is not None for part in (flag, str(path.resolve()))),
         *("--log-level", "debug" if debug else "info", "--log-format", "json", REMARKS_PRINTED),
     )
-
-
-def is_under_way(service: str, message: str) -> bool:
-    """Whether a service that says this leaves the processors to the next one. The first line comes behind all that a
-    control service imports."""
-    return service != DATA_PLANE or message == SPARK_READY

@@ -1,18 +1,17 @@
-"""Keep every service of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
+"""Keep every process of a run alive until somebody ends it (decisions: `restart_policy.py`; processes:
 `service_process.py`)."""
 
 import asyncio
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from lockstep_cli.exit_codes import INTERRUPTED
 from lockstep_cli.restart_policy import EndRun, decide, ending
 from lockstep_cli.service_process import Child, answers_ready, start
-from lockstep_runtime.util.asyncio_util import set_within, unless_set
+from lockstep_runtime.util.asyncio_util import set_within
 
 GRACE = timedelta(seconds=9.5)
 """How long services may drain: they end within nine seconds, and everything together is promised within ten."""
@@ -25,44 +24,38 @@ _LAST_WORDS = timedelta(seconds=3)
 
 _ASK_READY_EVERY = timedelta(milliseconds=200)
 
-_NEXT_AFTER = timedelta(seconds=5)
-"""How long a service may keep the next one waiting at the start. All at once, they and Spark's JVM would only compete
-for the cores. One after the other, as soon as each is under way, all are there sooner, and so is the first record."""
-
 Say = Callable[[str, str], None]
 """(level, message): one event of the run itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a line of a service says to the run. `address`: where its pages are, if the line has it. `under_way`: the
-    most costly part of its start is over."""
+    """A service, and where its pages are."""
 
-    address: str | None = None
-    under_way: bool = False
+    service: str
+    address: str
 
 
-Hear = Callable[[str, str], Heard]
-"""(service, line): takes a line that a service wrote."""
+Hear = Callable[[str, str], Heard | None]
+"""(process, line): takes a line that a process wrote; returns the address of a service's pages if the line has it."""
 
 
 class Supervisor:
-    """All the services of one run. `commands` maps a service to what `python -m` starts for it, in the order in which
-    they start. `together`: services that start with the one before them."""
+    """All the processes of one run. `commands` maps a process to what `python -m` starts for it, `services` to the
+    services in it."""
 
     def __init__(
-        self, commands: Mapping[str, Sequence[str]], *, say: Say, hear: Hear, together: Collection[str] = ()
+        self, commands: Mapping[str, Sequence[str]], services: Mapping[str, Sequence[str]], *, say: Say, hear: Hear
     ) -> None:
         self._commands = commands
-        self._together = together
+        self._services = services
         self._say = say
         self._hear = hear
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
+        """Since when each service is ready."""
         self._served: set[str] = set()
-        """Services that reported an address: they could use their configuration."""
-        self._turns = {name: asyncio.Event() for name in commands}
-        self._under_way = {name: asyncio.Event() for name in commands}
+        """Processes that reported an address: they could use their configuration."""
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
         self._exit_code = 0
@@ -82,7 +75,6 @@ class Supervisor:
                 async with asyncio.TaskGroup() as tasks:
                     keeping = [tasks.create_task(self._keep(name, threads)) for name in self._commands]
                     tasks.create_task(self._end_when_asked(keeping))
-                    tasks.create_task(unless_set(self._stopping, self._give_turns()))
             finally:
                 for child in self._running.values():
                     child.kill()
@@ -125,7 +117,6 @@ class Supervisor:
         """Start a service, again and again as `restart_policy.decide` says, until the run is stopping."""
         loop = asyncio.get_running_loop()
         crashes = 0
-        await unless_set(self._stopping, self._turns[name].wait())
         while not self._stopping.is_set():
             child = await start(name, self._commands[name], threads)
             self._running[name] = child
@@ -134,9 +125,8 @@ class Supervisor:
                 child.terminate()
             exit_code = await self._watch_until_ended(child)
             ended_at = loop.time()
-            self._under_way[name].set()
             del self._running[name]
-            ready_at = self._ready.pop(name, ended_at)
+            ready_at = max(self._ready.pop(service, ended_at) for service in self._services[name])
             if self._stopping.is_set():
                 if exit_code > 0:
                     self._say("warning", f"{name} ended with exit code {exit_code} while draining")
@@ -149,19 +139,6 @@ class Supervisor:
                 return
             crashes = decision.time
             await set_within(self._stopping, decision.delay.total_seconds())
-
-    async def _give_turns(self) -> None:
-        """Let each service start once those before it are under way, have ended, or have had their time."""
-        before: list[str] = []
-        for name in self._commands:
-            if name not in self._together:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_NEXT_AFTER.total_seconds()):
-                        for other in before:
-                            await self._under_way[other].wait()
-                before.clear()
-            self._turns[name].set()
-            before.append(name)
 
     async def _watch_until_ended(self, child: Child) -> int:
         """Listen to a service until it has ended and nothing is left of it; returns its exit code."""
@@ -179,26 +156,28 @@ class Supervisor:
         return exit_code
 
     async def _listen(self, child: Child) -> None:
-        asking: asyncio.Future[None] | None = None
+        asking: dict[str, asyncio.Future[None]] = {}
         try:
             async for line in child.lines():
-                heard = self._hear(child.name, line)
-                if heard.under_way:
-                    self._under_way[child.name].set()
-                if heard.address and asking is None:
-                    self._served.add(child.name)
-                    asking = asyncio.ensure_future(self._ask_until_ready(child.name, heard.address))
+                if (heard := self._hear(child.name, line)) is None:
+                    continue
+                self._served.add(child.name)
+                self._ready.pop(heard.service, None)  # it has started again within its process
+                if (before := asking.get(heard.service)) is not None:
+                    before.cancel()
+                asking[heard.service] = asyncio.ensure_future(self._ask_until_ready(heard))
         finally:
-            if asking is not None:
-                asking.cancel()
+            for each in asking.values():
+                each.cancel()
 
-    async def _ask_until_ready(self, name: str, address: str) -> None:
-        while not await answers_ready(address):
+    async def _ask_until_ready(self, heard: Heard) -> None:
+        while not await answers_ready(heard.address):
             await asyncio.sleep(_ASK_READY_EVERY.total_seconds())
-        self._ready[name] = asyncio.get_running_loop().time()
+        self._ready[heard.service] = asyncio.get_running_loop().time()
+        every = [service for services in self._services.values() for service in services]
         if self._all_were_ready:
-            self._say("info", f"{name} is ready again")
-        elif self._ready.keys() == self._commands.keys():
+            self._say("info", f"{heard.service} is ready again")
+        elif self._ready.keys() == set(every):
             self._all_were_ready = True
             seconds_s = asyncio.get_running_loop().time() - self._started_at
-            self._say("info", f"ready: {', '.join(self._commands)}, after {seconds_s:.1f} s")
+            self._say("info", f"ready: {', '.join(every)}, after {seconds_s:.1f} s")

@@ -12,6 +12,7 @@ from importlib import import_module
 from pyspark import daemon
 
 from lockstep_data_plane.wire.kio_loader import load_kio
+from lockstep_runtime.util import memory
 
 Serve = Callable[[socket.socket, bool], int]
 
@@ -33,5 +34,6 @@ def ends_with_jvm(serve: Serve) -> Serve:
 if __name__ == "__main__":
     load_kio()
     import_module("lockstep_data_plane.slot.worker")
+    memory.collect_seldom()  # a search for cycles writes into each object: slots would share nothing of what is loaded
     vars(daemon)["worker"] = ends_with_jvm(daemon.worker)
     daemon.manager()

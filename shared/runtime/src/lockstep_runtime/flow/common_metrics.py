@@ -35,8 +35,8 @@ ROUND_FAILURES = OF_ROUNDS.counter(
 MEMORY = OF_ALL.gauge(
     "lockstep_memory_bytes",
     ("service", "part"),
-    "Resident memory: `service` is the service's own process, `spark` the processes that it started (the JVM and"
-    " the slots of the data plane; shared memory counts for each)",
+    "Resident memory: `service` is the process of the service, which control services share under `lockstep run`,"
+    " `spark` the processes that it started (the JVM and the slots of the data plane; shared memory counts for each)",
 )
 CERTIFICATE_EXPIRES = OF_TLS.gauge(
     "lockstep_certificate_expires_timestamp_seconds",

@@ -27,11 +27,14 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.sasl_session import renew_sessions
 from lockstep_runtime.membership.faust_membership import FaustMembership
 from lockstep_runtime.membership.flow_runner import FlowRunner
+from lockstep_runtime.service.definition import ServiceDefinition
 from lockstep_runtime.state.leadership import Leadership
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing import NO_TRACING
 from lockstep_runtime.telemetry.tracing_config import start_tracing
+from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
 
@@ -61,20 +64,15 @@ class Process:
 
     def __init__(
         self,
-        service: str,
+        definition: ServiceDefinition,
         configuration: Configuration,
         reload: Callable[[], Configuration],
         flows: Sequence[FlowSettings],
         build: Callable[[FlowContext], FlowService],
         place: Instance,
-        *,
-        divided: bool,
-        pauses_itself: bool,
     ) -> None:
-        """`reload` loads the configuration again, as it is by then. `divided`: replicas divide the work by commands
-        partition (checkpoint); otherwise the one that holds partition 0 does all of it. `pauses_itself`: a paused
-        connector's main loop is not ended. It checks itself what is wanted (the data plane keeps its slots)."""
-        self.service = service
+        """`reload` loads the configuration again, as it is by then. `build`: what the definition names."""
+        service = self.service = definition.name
         self.place = place
         self.metrics = Metrics()
         self.log = FlowLog(service, "")
@@ -89,11 +87,11 @@ class Process:
                 instance=place.instance,
                 source=_admin(settings, settings.source, client_settings.source_admin(settings, service)),
                 target=_admin(settings, settings.target, client_settings.target_admin(settings, service)),
-                leadership=Leadership(service, divided=divided),
+                leadership=Leadership(service, divided=definition.divided),
                 metrics=self.metrics,
                 clock=clock,
-                divided=divided,
-                pauses_itself=pauses_itself,
+                divided=definition.divided,
+                pauses_itself=definition.pauses_itself,
                 tracing=self._tracing,
             )
             self.runners.append(FlowRunner(ctx, build(ctx), FaustMembership))
@@ -123,12 +121,8 @@ class Process:
             "flows": {str(r.ctx.flow): r.status() for r in self.runners},
         }
 
-    async def run(self) -> int:
-        """Until a signal or a crash; returns the exit code."""
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._signalled, name, stop)
+    async def run(self, stop: asyncio.Event) -> int:
+        """Until `stop` is set or a crash; returns the exit code."""
         pages = PageServer(
             self.metrics, live=self.live, ready=self.ready, status=self.status, warn=self._about_certificate
         )
@@ -170,15 +164,6 @@ class Process:
                 tasks.create_task(runner.run())
             tasks.create_task(self._rotation.run())
 
-    def _signalled(self, name: signal.Signals, stop: asyncio.Event) -> None:
-        if stop.is_set() and name is signal.SIGINT:
-            self.log.warn("ended at once", "second interrupt")
-            logging.shutdown()
-            os._exit(130)
-        if not stop.is_set():
-            self.log.info("ending", name.name)
-        stop.set()
-
     def _crash(self, exc: BaseException | None) -> int:
         errors = list(errors_in(exc))
         for requested in errors:
@@ -202,14 +187,52 @@ def _thread_ended(ended: threading.ExceptHookArgs) -> None:
     logging.getLogger(__name__).log(level, "thread %s ended", name, exc_info=ended.exc_value)
 
 
-def serve(make: Callable[[], Process]) -> int:
-    """Run a process until SIGTERM or SIGINT and return the exit code. 0: clean. 1: crash. 2: cannot start. 3: the
-    configuration asks to end (`ShutdownRequested`). The first signal ends it within 10 s, a second SIGINT at once."""
+def serve(process: str, makes: Sequence[Callable[[], Process]]) -> int:
+    """Run all services of this process until SIGTERM or SIGINT and return the exit code. 0: clean. 1: crash. 2: cannot
+    start. 3: the configuration asks to end (`ShutdownRequested`). The first signal ends it within 10 s, a second SIGINT
+    at once. `process` is its name in the log.
+
+    A service that crashes ends a process that has no other. Beside others it starts again by itself."""
 
     threading.excepthook = _thread_ended
     renew_sessions()
+    return asyncio.run(_serve(FlowLog(process, ""), makes))
 
-    async def main() -> int:
-        return await make().run()
 
-    return asyncio.run(main())
+async def _serve(log: FlowLog, makes: Sequence[Callable[[], Process]]) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, _signalled, name, stop, log)
+    if len(makes) == 1:
+        return await makes[0]().run(stop)
+    async with asyncio.TaskGroup() as tasks:
+        kept = [tasks.create_task(keep_running(make, stop)) for make in makes]
+    return max(task.result() for task in kept)
+
+
+async def keep_running(make: Callable[[], Process], stop: asyncio.Event) -> int:
+    """Start a service of a shared process again after each crash, with the waits of a supervisor. Any other end of it
+    ends the others too: it sets `stop`. Returns the exit code."""
+    loop, backoff = asyncio.get_running_loop(), Backoff(first=1.0, at_once=1)
+    while True:
+        process, began = make(), loop.time()
+        code = await process.run(stop)
+        if code != CRASHED or stop.is_set():
+            stop.set()
+            return code
+        backoff.worked(loop.time() - began)
+        wait = backoff.next()
+        process.log.warn("starting again", f"in {wait:g} s" if wait else "at once")
+        if await set_within(stop, wait):
+            return CLEAN
+
+
+def _signalled(name: signal.Signals, stop: asyncio.Event, log: FlowLog) -> None:
+    if stop.is_set() and name is signal.SIGINT:
+        log.warn("ended at once", "second interrupt")
+        logging.shutdown()
+        os._exit(130)
+    if not stop.is_set():
+        log.info("ending", name.name)
+    stop.set()
