@@ -43,7 +43,7 @@ export DURATION KEEP ONLY SEED SOURCE TIMELINE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: setup ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running, TIMELINE=1)
+demo: setup spark-archive ## two Kafka clusters mirrored both ways, live, and compared (DURATION=30, KEEP=1 leaves them running, TIMELINE=1)
 	@$(PY) -m tools.demo
 
 test: setup spark-archive ## every test that takes at most 12 minutes together, on real brokers
@@ -60,13 +60,13 @@ check: $(SYNCED) ## format, lint, types, import law, lock and unit tests (under 
 	.venv/bin/lint-imports
 	$(call side_by_side,$(UNIT) $(FIRST),$(PY) -m pytest -q -m "not long" $(addprefix --ignore=,$(FIRST)) tests/unit)
 
-bench: setup ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
+bench: setup spark-archive ## Lockstep beside MirrorMaker 2 on the same brokers (ONLY=lz4 runs one part)
 	@$(PY) -m tools.bench
 
 docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from the declarations in the code
 	@set -e; for page in $(PAGES); do $(PY) -m tools.docs.$$page; done
 
-faults: setup ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
+faults: setup spark-archive ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
 
 test-long: setup spark-archive ## the long tests (at most 60 minutes)
@@ -126,7 +126,7 @@ $(PREPARED): $(SYNCED) tests/support/kafka-jars.sha256 | java
 	@touch $@
 
 spark-archive: setup
-	@$(PY) -m tests.support.spark_archive
+	@$(PY) -m lockstep_data_plane.spark.class_archive_writer
 
 java: $(SYNCED)
 	@$(PY) -m tests.support.java

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pytest
 
 from lockstep_protocol.names import Flow
-from tests.support import spark_archive
 from tests.support.broker import Broker, started
 from tests.support.clusters import unique_name
 from tests.support.guarded import GuardedBroker
@@ -28,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Spark and MirrorMaker live for seconds here, and half of what their JVMs do in them is to compile: one compiler is
 # enough for that.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {spark_archive.options()}".strip())
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("KAFKA_JVM_PERFORMANCE_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 

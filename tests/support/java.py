@@ -43,13 +43,12 @@ def java_version(executable: Path) -> int:
     return version
 
 
-def archive_name(executable: Path, of: str = "") -> str:
-    """What a class-data archive is called: it is of use only to the very JVM that wrote it, and to what it was written
-    for."""
+def archive_name(executable: Path) -> str:
+    """What a class-data archive is called: it is of use only to the very JVM that wrote it."""
     java = executable.resolve()
     release = java.parents[1] / "release"
     told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
-    return f"{hashlib.sha256(bytes(java) + told + of.encode()).hexdigest()[:12]}.jsa"
+    return f"{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
 
 
 def jvm_performance(shipped: str) -> list[str]:

@@ -19,9 +19,12 @@ from lockstep_config.text.values import BadValue
 SPARE = 2
 """Task places beyond the slots: one for a slot that is being replaced, one for interactive use."""
 
-QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss512k -XX:-UsePerfData"
+QUIET_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmn16m -Xss512k -XX:-UsePerfData"
 """A JVM schedules a handful of endless tasks and moves no record. So it gets one collector thread, quick start, and no
 counters in a file of the temporary folder. For these it would wake twenty times a second."""
+
+LAUNCHER_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""Of the short JVM in which Spark's scripts put the driver's command line together."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -48,6 +51,7 @@ CLUSTER: Mapping[str, str] = {
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _OUR_COLLECTOR = re.compile(r"-XX:\+UseSerialGC\s*")
+_ARCHIVE_OPTION = re.compile(r"-Xshare:|-XX:[+-]?\w*(?:SharedArchive|ArchiveClasses)")
 _ARCHIVE_NAME = re.compile(r"#([^,#/\s]+)\s*(?:,|$)")
 
 
@@ -99,6 +103,16 @@ def in_folder(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     if "java.io.tmpdir" in options:
         return dict(settings)
     return {**settings, JAVA_OPTIONS: f'{options} "-Djava.io.tmpdir={folder}"'.lstrip()}
+
+
+def with_archive(settings: Mapping[str, str], archive: Path | None, submit_options: str = "") -> dict[str, str]:
+    """The same, with a class-data archive for the driver's JVM, unless the settings say something about one, or
+    `submit_options` do (`SPARK_SUBMIT_OPTS`). A JVM that the archive does not suit goes without."""
+    options = settings.get(JAVA_OPTIONS, "")
+    if archive is None or _ARCHIVE_OPTION.search(f"{options} {submit_options}"):
+        return dict(settings)
+    ours = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto -Xlog:cds=off'
+    return {**settings, JAVA_OPTIONS: f"{options} {ours}".lstrip()}
 
 
 def without_secrets(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

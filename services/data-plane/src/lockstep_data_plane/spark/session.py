@@ -21,7 +21,16 @@ from typing import Any, TypeVar
 
 from lockstep_config.keys.spark_settings import SparkSettings
 from lockstep_data_plane.slot.slot_spec import SlotSpec
-from lockstep_data_plane.spark.conf import Pod, executors_python, in_folder, settings_for, without_secrets
+from lockstep_data_plane.spark.class_archive import find_archive
+from lockstep_data_plane.spark.conf import (
+    LAUNCHER_JVM,
+    Pod,
+    executors_python,
+    in_folder,
+    settings_for,
+    with_archive,
+    without_secrets,
+)
 from lockstep_data_plane.spark.jvm_tempdir import new_folder, secret_conf_file
 
 log = logging.getLogger(__name__)
@@ -99,10 +108,12 @@ class SparkSession:
         os.environ["PYSPARK_PIN_THREAD"] = "true"
         # Spark would take whichever python3 comes first on PATH.
         os.environ.setdefault("PYSPARK_PYTHON", executors_python(self._settings, sys.executable))
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_JVM)
         if self.master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         folder, lock = new_folder(Path(tempfile.gettempdir()))
         settings = in_folder(self._settings, folder)
+        settings = with_archive(settings, find_archive(os.environ), os.environ.get("SPARK_SUBMIT_OPTS", ""))
         shown, secrets = without_secrets(settings)
         conf, launching = SparkConf(), SparkConf()
         conf.setAll(list(settings.items()))

@@ -1,0 +1,61 @@
+"""When Spark's JVM is started with a class-data archive, and with which."""
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.spark.class_archive import archive_file, find_archive
+from lockstep_data_plane.spark.conf import JAVA_OPTIONS, with_archive
+
+ARCHIVE = Path("/opt/lock step/share/spark.jsa")
+
+
+def java_with(folder: Path, release: str) -> Path:
+    """A `java` that never runs, beside its release file."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "release").write_text(release)
+    java = folder / "bin" / "java"
+    java.touch()
+    return java
+
+
+def test_archive_is_added_behind_the_other_options_of_the_jvm() -> None:
+    found = with_archive({JAVA_OPTIONS: "-Xss512k", "spark.master": "local[3]"}, ARCHIVE)
+    assert found == {
+        JAVA_OPTIONS: f'-Xss512k "-XX:SharedArchiveFile={ARCHIVE}" -Xshare:auto -Xlog:cds=off',
+        "spark.master": "local[3]",
+    }
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["-Xshare:off", "-XX:SharedArchiveFile=/x.jsa", "-XX:ArchiveClassesAtExit=/x", "-XX:+AutoCreateSharedArchive"],
+)
+def test_options_about_an_archive_are_left_alone(option: str) -> None:
+    chosen = {JAVA_OPTIONS: f"-Xss512k {option}"}
+    assert with_archive(chosen, ARCHIVE) == chosen
+    assert with_archive({}, ARCHIVE, f"-Da=b {option}") == {}
+
+
+def test_without_an_archive_the_options_stay() -> None:
+    assert with_archive({JAVA_OPTIONS: "-Xss512k"}, None) == {JAVA_OPTIONS: "-Xss512k"}
+
+
+def test_each_java_and_each_spark_has_an_archive_of_its_own(tmp_path: Path) -> None:
+    java = java_with(tmp_path / "a", 'JAVA_VERSION="17.0.15"')
+    files = {
+        archive_file(java, "4.3.0", "/site/pyspark", tmp_path),
+        archive_file(java, "4.3.1", "/site/pyspark", tmp_path),
+        archive_file(java, "4.3.0", "/elsewhere/pyspark", tmp_path),
+        archive_file(java_with(tmp_path / "b", 'JAVA_VERSION="17.0.15"'), "4.3.0", "/site/pyspark", tmp_path),
+    }
+    (tmp_path / "a" / "release").write_text('JAVA_VERSION="17.0.16"')
+    files.add(archive_file(java, "4.3.0", "/site/pyspark", tmp_path))
+    assert len(files) == 5
+    assert {file.parent for file in files} == {tmp_path}
+
+
+def test_archive_of_another_java_is_not_found(tmp_path: Path) -> None:
+    java_with(tmp_path, 'JAVA_VERSION="17.0.1"')
+    assert find_archive({"JAVA_HOME": str(tmp_path)}) is None
+    assert find_archive({"JAVA_HOME": str(tmp_path / "nowhere")}) is None
