@@ -25,7 +25,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import SYNC_GROUPS, VERBS, Connector, Scope
-from lockstep_protocol.group_selection import came_from
+from lockstep_protocol.group_selection import Committed, came_from
 from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
@@ -81,6 +81,8 @@ class CheckpointFlow:
         self._emitting = asyncio.Lock()
         """A command may ask for a round while one runs."""
         self._settled: dict[str, tuple[object, TranslationState]] = {}
+        self._committed: dict[str, tuple[Committed, ...]] = {}
+        """Where each group was on the source when that answered last."""
         self._emitted = ctx.metrics.series(metrics.EMITTED, str(ctx.flow))
         self._latencies = CheckpointLatencies(ctx.flow)
         ctx.metrics.ask(self._samples)
@@ -93,6 +95,7 @@ class CheckpointFlow:
     async def run(self) -> None:
         self._exact.load(self._ctx.state.rows.values())
         self._settled.clear()
+        self._committed.clear()
         self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
@@ -119,6 +122,8 @@ class CheckpointFlow:
         self._require_share(share)
         if source:
             await self._emit(owned)
+        else:
+            await self._emit_committed(owned)
         await self._group_sync.sync_now(owned, rewind=rewind)
         self._require_share(share)
         return Answer(VERBS[SYNC_GROUPS].answer, {"groups": sum(map(owned, self._report.groups()))})
@@ -194,6 +199,8 @@ class CheckpointFlow:
         if self._opposite is not None:
             await self._opposite.verify()
         group_offsets = await self._groups.read(self._ctx.clock.monotonic(), owned)
+        others = {group: committed for group, committed in self._committed.items() if not owned(group)}
+        self._committed = others | dict(group_offsets.committed)
         standing, refused = await self._write(group_offsets, owned)
         failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
         note(groups=len(group_offsets.committed), groups_failing=len(failed))
@@ -201,6 +208,16 @@ class CheckpointFlow:
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
+
+    async def _emit_committed(self, owned: Callable[[str], bool]) -> None:
+        """Write checkpoints that are due for the last positions read from the source, which is not asked: by now more
+        is copied. A group whose positions this replica has not read yet stays as it is."""
+        async with self._emitting:
+            await self._memory.loaded()
+            self._ctx.must_act()
+            known = {group: committed for group, committed in self._committed.items() if owned(group)}
+            standing, refused = await self._write(SourceGroupOffsets(known), known.__contains__)
+            await self._report.on_source_read(standing, refused, known.__contains__)
 
     async def _protocols(self) -> Mapping[str, str]:
         settings = self._ctx.settings
