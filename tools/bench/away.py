@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -55,7 +55,9 @@ def greediest(used: Mapping[str, float], seconds: float) -> Sequence[tuple[str, 
 
 
 def _measured(stage: Stage, system: System) -> Readings:
-    """Raises SystemEnded where what is written after an outage is not copied."""
+    """Each service has a process of its own. Raises SystemEnded where what is written after an outage is not copied."""
+    shared = system.command
+    system = replace(system, command=lambda file: [*shared(file), "--processes"])
     file, log = stage.work / f"{AWAY}.properties", stage.logs() / f"{AWAY}-{system.name}.log"
     values: dict[str, float] = {}
     notes: list[str] = []

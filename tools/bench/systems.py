@@ -134,7 +134,7 @@ class SystemRun:
         for process in self._children():
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
                 parent = process.parent()
-                if parent is not None and called(parent.cmdline()).endswith(".daemon"):
+                if parent is not None and called(parent.cmdline()).endswith("daemon"):
                     held.append(process.memory_info().rss)
         return held
 
