@@ -279,6 +279,7 @@ def _text(brokers: list[Broker], folder: Path, inline: str, tokens: TokenServer)
 @pytest.mark.long  # half a minute
 def test_secrets_are_found_nowhere(scene: Scene) -> None:
     scene.until_said("cluster unreachable")  # with the wrong password, and without a token
+    scene.until_said("JVM started")  # until then a file has what Spark's JVM is not given otherwise
     found = {"early": scene.leaks(scene.log.read_text()), **scene.of_processes(), **scene.of_files()}
     scene.passwords.write_text(f"b={FROM_FILE}\n")  # taken up as the services run
     topic = create_topic(scene.brokers[0].bootstrap, "secret-orders")
