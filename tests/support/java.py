@@ -45,10 +45,8 @@ def java_version(executable: Path) -> int:
 
 def archive_name(executable: Path) -> str:
     """What a class-data archive is called: it is of use only to the very JVM that wrote it."""
-    java = executable.resolve()
-    release = java.parents[1] / "release"
-    told = release.read_bytes() if release.exists() else str(java.stat().st_mtime_ns).encode()
-    return f"{hashlib.sha256(bytes(java) + told).hexdigest()[:12]}.jsa"
+    build = java.java_build(executable).encode()
+    return f"{hashlib.sha256(bytes(executable.resolve()) + build).hexdigest()[:12]}.jsa"
 
 
 def jvm_performance(shipped: str) -> list[str]:

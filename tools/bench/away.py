@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from tools.bench.brokers import two_brokers
 from tools.bench.figures import OURS
 from tools.bench.readings import Readings, ReadingsPart
 from tools.bench.stage import Stage
-from tools.bench.systems import System, SystemEnded, SystemRun, called
+from tools.bench.systems import System, SystemEnded, SystemRun, called, with_processes
 from tools.bench.usage import TreeAccount, sample
 
 AWAY = "away"
@@ -56,8 +56,6 @@ def greediest(used: Mapping[str, float], seconds: float) -> Sequence[tuple[str, 
 
 def _measured(stage: Stage, system: System) -> Readings:
     """Each service has a process of its own. Raises SystemEnded where what is written after an outage is not copied."""
-    shared = system.command
-    system = replace(system, command=lambda file: [*shared(file), "--processes"])
     file, log = stage.work / f"{AWAY}.properties", stage.logs() / f"{AWAY}-{system.name}.log"
     values: dict[str, float] = {}
     notes: list[str] = []
@@ -70,7 +68,7 @@ def _measured(stage: Stage, system: System) -> Readings:
             "source_silent": Outage([a], Broker.suspend, Broker.resume),
         }
         file.write_text(properties(a.bootstrap, b.bootstrap, "away-.*", system.settings("none")))
-        with SystemRun(system, file, log) as run:
+        with SystemRun(with_processes(system), file, log) as run:
             _copied(run, a, b, topics)
             for number in range(GROUPS):
                 commit_offset(a.bootstrap, f"group-{number}", topics[number], 0, 1)

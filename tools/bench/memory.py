@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,9 @@ import psutil
 from tests.support.broker import prepare, two_brokers
 from tests.support.clusters import Record, create_topic, end_offsets, produce
 from tests.support.eventually import wait_until
-from tests.support.processes import end, spawn, tail
+from tests.support.mm2 import properties
+from tools.bench.figures import OURS
+from tools.bench.systems import SYSTEMS, SystemRun, with_processes
 
 WITHIN_S = 120.0
 PARTITIONS, RECORDS = 6, 6_000
@@ -86,33 +87,25 @@ def main() -> int:
     parser.add_argument("--rest", type=float, default=60.0, metavar="SECONDS", help="at rest before it is read")
     chosen = parser.parse_args()
     prepare(lambda line: None)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockstep-memory-")))
-        a, b = stack.enter_context(two_brokers())
-        file, log = folder / "mm2.properties", folder / "lockstep.log"
-        file.write_text(
-            f"clusters = A, B\nA.bootstrap.servers = {a.bootstrap}\nB.bootstrap.servers = {b.bootstrap}\n"
-            "A->B.enabled = true\nB->A.enabled = true\nreplication.factor = 1\ntasks.max = 2\n"
-            "checkpoints.topic.replication.factor = 1\nheartbeats.topic.replication.factor = 1\n"
-            "offset-syncs.topic.replication.factor = 1\noffset.storage.replication.factor = 1\n"
-        )
+    lockstep = SYSTEMS[OURS]
+    with tempfile.TemporaryDirectory(prefix="lockstep-memory-") as folder, two_brokers() as (a, b):
+        file, log = Path(folder, "mm2.properties"), Path(folder, "lockstep.log")
+        settings = {**lockstep.settings("none"), "B->A.enabled": "true"}
+        file.write_text(properties(a.bootstrap, b.bootstrap, ".*", settings))
         copies = {}
         for source, target, alias in ((a, b, "A"), (b, a, "B")):
             topic = create_topic(source.bootstrap, f"{alias.lower()}-orders", partitions=PARTITIONS)
             produce(source.bootstrap, topic, [Record(value=b"x" * 500, partition=n % 6) for n in range(RECORDS)])
             copies[target.bootstrap] = f"{alias}.{topic}"
-        command = [sys.executable, "-m", "lockstep_cli", "run", str(file), *(["--processes"] * chosen.processes)]
-        process = spawn(command, output=log)
-        stack.callback(end, process, within=12.0)
+        with SystemRun(with_processes(lockstep) if chosen.processes else lockstep, file, log) as run:
 
-        def is_copied() -> bool:
-            if process.poll() is not None:
-                raise SystemExit(f"lockstep run ended:\n{tail(log)}")
-            return all(sum(end_offsets(*copy).values()) >= RECORDS for copy in copies.items())
+            def are_copied() -> bool:
+                run.check()
+                return all(sum(end_offsets(*copy).values()) >= RECORDS for copy in copies.items())
 
-        wait_until(is_copied, within=WITHIN_S, every=0.5, what="both topics are copied")
-        time.sleep(chosen.rest)
-        sys.stdout.write(as_table(read_memory(psutil.Process(process.pid))) + "\n")
+            wait_until(are_copied, within=WITHIN_S, every=0.5, what="both topics are copied")
+            time.sleep(chosen.rest)
+            sys.stdout.write(as_table(read_memory(psutil.Process(run.pid))) + "\n")
     return 0
 
 

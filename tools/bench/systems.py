@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -61,6 +61,11 @@ SYSTEMS: Mapping[str, System] = {
         System("mm2", mm2.command, lambda codec: {}),
     )
 }
+
+
+def with_processes(system: System) -> System:
+    """Lockstep with each service in a process of its own."""
+    return replace(system, command=lambda file: [*system.command(file), "--processes"])
 
 
 class SystemRun:

@@ -3,10 +3,11 @@
 The steps between the information lines (`group joined`, `JVM launched`, `first records`) are in a log of level debug.
 """
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+
+from lockstep_cli.log_lines import parse
 
 STEPS = frozenset(
     {
@@ -41,12 +42,14 @@ def read_steps(lines: Iterable[str]) -> list[StartStep]:
     """The steps in the order of their times. Lines that are no JSON objects of a log are passed over."""
     began: datetime | None = None
     found: dict[tuple[str, str, str], StartStep] = {}
-    for at, body in _bodies(lines):
+    for line in (parse("", text, "") for text in lines):
+        if not line.at:
+            continue  # such as a traceback, or a warning of the JVM
+        at = datetime.fromisoformat(line.at)
         began = began or at
-        service, flow, message = (str(body.get(key, "")) for key in ("service", "flow", "message"))
-        if message in STEPS and (service, flow, message) not in found:
-            text = str(body.get("text", ""))
-            found[service, flow, message] = StartStep((at - began).total_seconds(), service, flow, message, text)
+        kind = line.service, line.flow, line.message
+        if line.message in STEPS and kind not in found:
+            found[kind] = StartStep((at - began).total_seconds(), *kind, line.text)
     return sorted(found.values(), key=lambda step: step.seconds)
 
 
@@ -56,12 +59,3 @@ def as_text(steps: Iterable[StartStep]) -> str:
         f"{step.seconds:7.2f} s  {step.service:<10}  {step.flow:<6}  {step.message}  {step.text}".rstrip()
         for step in steps
     )
-
-
-def _bodies(lines: Iterable[str]) -> Iterator[tuple[datetime, dict[str, object]]]:
-    for line in lines:
-        try:
-            body = json.loads(line)
-            yield datetime.fromisoformat(body["at"]), body
-        except (ValueError, TypeError, KeyError):
-            continue  # such as a traceback, or a warning of the JVM

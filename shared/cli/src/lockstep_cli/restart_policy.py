@@ -4,6 +4,8 @@ import signal
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lockstep_runtime.util.backoff import Backoff
+
 BAD_CONFIGURATION = 2
 """The exit code of a service whose configuration cannot be used. Starting it again cannot help, unless an earlier start
 could use it. Then a file is being replaced just now."""
@@ -53,11 +55,9 @@ def decide(
     """
     if exit_code == SHUTDOWN_REQUESTED or (exit_code == BAD_CONFIGURATION and not served):
         return EndRun(exit_code)
-    time = 1 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK) + 1
-    if time == 1:
-        return StartAgain(timedelta(), time)
-    # The exponent is bounded so that a service that crashes for months does not count in ever longer numbers.
-    return StartAgain(min(LONGEST_DELAY, timedelta(seconds=2 ** min(time - 2, 10))), time)
+    counted = 0 if lived >= STEADY else max(0, crashes_before - worked // EARNS_BACK)
+    backoff = Backoff(first=1.0, limit=LONGEST_DELAY.total_seconds(), failures=counted, at_once=1)
+    return StartAgain(timedelta(seconds=backoff.next()), counted + 1)
 
 
 def ending(service: str, exit_code: int, decision: StartAgain | EndRun) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from lockstep_runtime.util.java import find_java
+from lockstep_runtime.util.java import find_java, java_build
 
 FOLDER = Path(sys.prefix, "share", "lockstep")
 """Part of the installation: who may change the archive may change the packages as well."""
@@ -14,19 +14,19 @@ FOLDER = Path(sys.prefix, "share", "lockstep")
 
 def archive_file(java: Path, spark_version: str, spark_path: str, folder: Path = FOLDER) -> Path:
     """The file for this very `java` and this Spark. Another of the two has an archive of its own, or none."""
-    executable = java.resolve()
-    release = executable.parents[1] / "release"
-    build = release.read_bytes() if release.is_file() else str(executable.stat().st_mtime_ns).encode()
-    parts = (bytes(executable), build, spark_version.encode(), spark_path.encode())
+    parts = (bytes(java.resolve()), java_build(java).encode(), spark_version.encode(), spark_path.encode())
     return folder / f"spark-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]}.jsa"
+
+
+def own_archive_file(java: Path) -> Path:
+    """The file for this `java` and the PySpark that is installed."""
+    import pyspark
+
+    return archive_file(java, pyspark.__version__, str(Path(pyspark.__file__).parent))
 
 
 def find_archive(environment: Mapping[str, str]) -> Path | None:
     """The archive for the Java and the Spark that would start now; None if it was not written."""
-    import pyspark
-
     java = find_java(environment)
-    if java is None:
-        return None
-    file = archive_file(java, pyspark.__version__, str(Path(pyspark.__file__).parent))
-    return file if file.is_file() else None
+    file = None if java is None else own_archive_file(java)
+    return file if file is not None and file.is_file() else None

@@ -11,10 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
 from lockstep_config.keys.spark_settings import SparkSettings
-from lockstep_data_plane.spark.class_archive import archive_file
+from lockstep_data_plane.spark.class_archive import own_archive_file
 from lockstep_data_plane.spark.session import SparkNotStarted, SparkSession, in_thread
 from lockstep_runtime.util.java import find_java, missing_java
 
@@ -65,7 +63,7 @@ def main() -> None:
         sys.exit(missing)
     java = find_java(os.environ)
     assert java is not None, "missing_java has found one"
-    file = archive_file(java, pyspark.__version__, str(Path(pyspark.__file__).parent))
+    file = own_archive_file(java)
     if file.is_file():
         sys.stdout.write(f"the class archive is there: {file}\n")
         return

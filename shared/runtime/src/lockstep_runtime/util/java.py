@@ -66,6 +66,11 @@ def java_release(java: Path) -> str:
     return version_text(_release(java)) or version_text(_answer(java))
 
 
+def java_build(java: Path) -> str:
+    """What distinguishes this `java` from another one at the same path: its `release` file, else when it changed."""
+    return _release(java) or str(java.resolve().stat().st_mtime_ns)
+
+
 def _release(java: Path) -> str:
     """The `release` file that a JDK or JRE has beside `bin`: reading it spares the half second of starting a JVM."""
     file = java.resolve().parent.parent / "release"
