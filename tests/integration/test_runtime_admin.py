@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
-from tests.support.broker import Broker
+from tests.support.broker import Broker, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
 from tests.support.proxy import Proxy
 
@@ -31,3 +31,13 @@ async def test_groups_are_answered_after_every_connection_was_lost(
     for _ in range(3):
         proxy_b.cut()
         assert await asyncio.wait_for(asked(), 20.0) == 2
+
+
+async def test_first_question_about_a_group_of_a_new_cluster_is_answered() -> None:
+    """It makes the broker create `__consumer_offsets`; until then no broker coordinates the group."""
+    broker = Broker("N")
+    with started(broker):
+        admin = Admin("N", {"bootstrap.servers": broker.bootstrap}, timedelta(seconds=60))
+        described = await asyncio.wait_for(admin.describe_groups(["g"]), 30.0)
+        assert [one.state for one in described.done.values()] == ["DEAD"]
+        assert await admin.group_offsets("g") == {}

@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, Literal
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ListConsumerGroupsResult
 
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 
@@ -137,3 +139,46 @@ def test_groups_that_no_coordinator_can_list_yet_are_a_trouble_to_retry() -> Non
     admin = Loading("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=0.2))
     with pytest.raises(ClusterError, match="groups"):
         asyncio.run(admin.list_groups())
+
+
+class Coordinated(Admin):
+    """Of a cluster whose coordinator answers with these codes, one after the other, and then "done"."""
+
+    def __init__(self, codes: Sequence[int], timeout_s: float) -> None:
+        super().__init__("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=timeout_s))
+        self.codes = list(codes)
+        self.within: list[float] = []
+
+    def answer(self, _: object, within: float) -> dict[str, "Future[Any]"]:
+        self.within.append(within)
+        future = Future[Any]()
+        if self.codes:
+            future.set_exception(KafkaException(KafkaError(self.codes.pop(0))))
+        else:
+            future.set_result("done")
+        return {"g": future}
+
+
+NO_COORDINATOR = [KafkaError._TIMED_OUT, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR]
+
+
+def test_group_is_asked_about_again_while_it_has_no_coordinator() -> None:
+    admin = Coordinated(NO_COORDINATOR, 60)
+    assert asyncio.run(admin._ask_coordinator("g", admin.answer)) == "done"
+    assert admin.within == [COORDINATOR_ANSWERS_S] * 4
+
+
+@pytest.mark.parametrize("code", [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._TRANSPORT])
+def test_other_errors_about_a_group_are_raised_at_once(code: int) -> None:
+    admin = Coordinated([code], 60)
+    with pytest.raises(KafkaException):
+        asyncio.run(admin._ask_coordinator("g", admin.answer))
+    assert len(admin.within) == 1
+
+
+def test_group_without_a_coordinator_is_given_up_within_the_timeout() -> None:
+    admin = Coordinated([KafkaError.NOT_COORDINATOR] * 100, 0.5)
+    with pytest.raises(KafkaException):
+        asyncio.run(asyncio.wait_for(admin._ask_coordinator("g", admin.answer), 5))
+    assert len(admin.within) == 3  # after 0.1 and 0.3 s; the next one would be too late
+    assert max(admin.within) <= 0.5

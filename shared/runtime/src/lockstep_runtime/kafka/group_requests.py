@@ -1,22 +1,62 @@
 """What is asked about consumer groups, and committing for them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from functools import cached_property, partial
+from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
+from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, result_of_future
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_runtime.util.backoff import Backoff
 
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
+
+COORDINATOR_ANSWERS_S = 5.0
+"""Seconds that one attempt takes at most. librdkafka asks three times, within half a second, which broker coordinates
+a group. If none does yet, it asks no more and the request ends with its timeout. On a new cluster none does: brokers
+create `__consumer_offsets` at the first question. Java's clients ask until their own timeout."""
+
+NO_COORDINATOR_YET = {
+    KafkaError._TIMED_OUT,
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 class GroupRequests(AdminRequests):
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def _ask_coordinator(self, group: str, ask: Callable[[AdminClient, float], Mapping[str, Future[Any]]]) -> Any:
+        """What the group's coordinator answers. While there is none, it asks again, until the timeout of all requests.
+
+        `ask` gets the client and the seconds for one attempt. It has to be idempotent. Raises KafkaException.
+        """
+        deadline, backoff = time.monotonic() + self._timeout, Backoff(0.1, 1.0)
+        while True:
+            left = deadline - time.monotonic()
+            futures = ask(await self._connected(), min(left, COORDINATOR_ANSWERS_S))
+            try:
+                return await result_of_future(futures[group])
+            except KafkaException as exc:
+                wait = backoff.next()
+                if exc.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() + wait >= deadline:
+                    raise
+            await asyncio.sleep(wait)
+
+    def _begin(
+        self, group: str, ask: Callable[[AdminClient, float], Mapping[str, Future[Any]]]
+    ) -> Mapping[str, asyncio.Future[Any]]:
+        return {group: asyncio.ensure_future(self._ask_coordinator(group, ask))}
 
     def bound_groups(self, bound: asyncio.Semaphore) -> None:
         """Ask about single groups within this bound from now on; several connections may share one."""
@@ -42,7 +82,9 @@ class GroupRequests(AdminRequests):
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
         async with self._groups:
-            futures = (await self._connected()).describe_consumer_groups([name], request_timeout=self._timeout)
+            futures = self._begin(
+                name, lambda client, within: client.describe_consumer_groups([name], request_timeout=within)
+            )
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
         done = {
             name: GroupDescription(
@@ -64,9 +106,7 @@ class GroupRequests(AdminRequests):
         """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
-            futures = (await self._connected()).describe_consumer_groups(
-                [name], include_authorized_operations=True, request_timeout=self._timeout
-            )
+            futures = self._begin(name, partial(_describe_with_operations, name))
             outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
             done = {group: authorized_operations(described) for group, described in outcome.done.items()}
             whole.merge(Outcome(done, outcome.failed, outcome.denied))
@@ -85,8 +125,11 @@ class GroupRequests(AdminRequests):
         group.
         """
         async with self._groups:
-            futures = (await self._connected()).list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group)], request_timeout=self._timeout
+            futures = self._begin(
+                group,
+                lambda client, within: client.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group)], request_timeout=within
+                ),
             )
             answer = await self._one(futures[group], "list offsets of", f"group {group}")
         return {
@@ -104,8 +147,11 @@ class GroupRequests(AdminRequests):
         # The metadata is copied only when it is given as keyword, and None is refused there.
         wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
         async with self._groups:
-            futures = (await self._connected()).alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=self._timeout
+            futures = self._begin(
+                group,
+                lambda client, within: client.alter_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=within
+                ),
             )
             answer = await self._one(futures[group], "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
@@ -119,3 +165,7 @@ class GroupRequests(AdminRequests):
                 about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
         return outcome
+
+
+def _describe_with_operations(name: str, client: AdminClient, within: float) -> Mapping[str, Future[Any]]:
+    return client.describe_consumer_groups([name], include_authorized_operations=True, request_timeout=within)
