@@ -138,6 +138,20 @@ def test_permission_of_a_second_start_is_named_and_waited_for(busy: Scene) -> No
     until(lambda: service.ready() and not service.status(str(FLOW))["degraded"], what="nothing is wrong any more")
 
 
+def test_start_without_read_on_its_group_names_the_permission(busy: Scene) -> None:
+    """The group refuses the member before anything reads records: nothing else hears of it."""
+    (grant,) = (
+        one for _, one in ALONE if (one.resource, one.operation) == ("group", "Read") and "heartbeat" in one.name
+    )
+    broker, service = busy.pair.b, busy.services["heartbeat"]
+    with without(broker, USER, narrowed(grant)):
+        service.stop()
+        before = busy.logged()
+        service.start()
+        until(lambda: busy.lines_with(command(grant, busy, broker), before)["heartbeat"], what=f"{grant} is said")
+    until(lambda: service.ready() and not service.status(str(FLOW))["degraded"], what="nothing is wrong any more")
+
+
 @pytest.mark.long
 def test_command_without_its_permission_names_it(busy: Scene) -> None:
     for operation, topic, words in (

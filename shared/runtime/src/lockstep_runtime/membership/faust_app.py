@@ -5,6 +5,7 @@ is replaced here is theirs, not meant for it, and held by a contract test.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import faust
@@ -48,6 +49,25 @@ class Thread(driver.AIOKafkaConsumerThread):
     """The consumer's thread."""
 
     logger = _library_logger("thread")
+
+    async def on_start(self) -> None:
+        """As Faust's; afterwards the app has every error for which aiokafka leaves the group alone.
+
+        aiokafka gives such an error to whoever waits for records just then, and waits until it was raised there. Faust
+        reads the records behind aiokafka's back. If nothing waits at that moment, as before the first assignment, the
+        error is lost and the group has neither a heartbeat nor a new join again.
+        """
+        await super().on_start()
+        app: Any = self.app
+        consumer: Any = self._consumer
+        coordinator = consumer._coordinator
+        push = coordinator._push_error_to_user
+
+        def push_and_report(error: BaseException) -> Any:
+            app.group_failed(error)
+            return push(error)
+
+        coordinator._push_error_to_user = push_and_report
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -95,9 +115,10 @@ class Unmeasured(faust.Monitor):
 
 class App(faust.App):
     """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started."""
+    started. `group_failed` is called in the consumer's thread with an error that ends the membership."""
 
     logger = _library_logger("app")
+    group_failed: Callable[[BaseException], None]
 
     def _create_directories(self) -> None:
         return
@@ -106,11 +127,11 @@ class App(faust.App):
         return Transport(self.conf.broker_consumer, self)
 
 
-def build_app(ctx: FlowContext) -> Any:
-    """A Faust app with our settings: nothing but one group member that follows one topic."""
+def build_app(ctx: FlowContext, group_failed: Callable[[BaseException], None]) -> Any:
+    """A Faust app with our settings: nothing but one group member that follows one topic. `group_failed` as in App."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
-    return App(
+    app = App(
         service_group(ctx.service, ctx.flow, settings.group_id),
         broker=[f"kafka://{host}" for host in hosts],
         broker_credentials=_credentials(settings),
@@ -133,6 +154,8 @@ def build_app(ctx: FlowContext) -> Any:
         agent_supervisor=CrashingSupervisor,
         autodiscover=False,
     )
+    app.group_failed = group_failed
+    return app
 
 
 def _credentials(settings: FlowSettings) -> Any:

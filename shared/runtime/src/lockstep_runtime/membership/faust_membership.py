@@ -33,9 +33,12 @@ class FaustMembership:
 
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
-        self._app = build_app(runner.ctx)
+        self._app = build_app(runner.ctx, self._group_failed)
         self._left = False
-        self._name_taken = asyncio.Event()
+        self._name_taken = False
+        self._group_error: BaseException | None = None
+        self._over = asyncio.Event()
+        """Our name is taken, or the group has an error."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._app.on_partitions_assigned.connect(self._assigned)
         self._app.on_partitions_revoked.connect(self._revoked)
@@ -47,13 +50,13 @@ class FaustMembership:
     async def join(self) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            await done_within(self._app.start(), JOIN)
+            await done_within(self._app.start(), JOIN, unless=self._over)
         except Exception as exc:  # every error of Faust's start means the same to us: no membership
-            raise self._trouble(exc) from exc
+            raise self._trouble(self._group_error or exc) from exc
 
     async def ended(self) -> None:
-        await unless_set(self._name_taken, self._app.wait_until_stopped())
-        raise self._trouble(self._app.crash_reason)
+        await unless_set(self._over, self._app.wait_until_stopped())
+        raise self._trouble(self._group_error or self._app.crash_reason)
 
     async def leave(self) -> None:
         self._left = True
@@ -73,7 +76,7 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
-        if self._name_taken.is_set() or "FencedInstance" in f"{type(reason).__name__}: {reason}":
+        if self._name_taken or "FencedInstance" in f"{type(reason).__name__}: {reason}":
             return InstanceTaken(ctx.target.alias, self._app.conf.id, ctx.instance)
         return GroupLost(ctx.target.alias, self._sentence(reason))
 
@@ -102,6 +105,14 @@ class FaustMembership:
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
         await self._runner.revoked()
+
+    def _group_failed(self, error: BaseException) -> None:
+        self._group_error = self._group_error or error
+        self._end_from_thread()
+
+    def _end_from_thread(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._over.set)
 
     def _give_up_place(self) -> None:
         """Let the group know that we leave. A static member of aiokafka leaves without a request, and its partitions
@@ -145,8 +156,8 @@ class FaustMembership:
                 # The session has not ended, so our place went to a member that joined under our instance's name. To
                 # join under it again would put that one out, which would put us out, and so on.
                 coordinator._group_instance_id = None
-                if self._loop is not None:
-                    self._loop.call_soon_threadsafe(self._name_taken.set)
+                self._name_taken = True
+                self._end_from_thread()
             return answered
 
         coordinator._do_heartbeat = heard_beat
