@@ -129,7 +129,7 @@ def bill(text: str, runs: Collection[str], version: str, name: str = "lockstep")
             bom_ref=str(url),
             purl=url,
             scope=ComponentScope.REQUIRED if one.name in runs else ComponentScope.EXCLUDED,
-            licenses=[factory.make_from_string(told) for told in licences(installed(one.name))],
+            licenses=[factory.make_from_string(license_name) for license_name in licences(installed(one.name))],
             external_references=[files],
         )
         bom.components.add(component)

@@ -49,12 +49,12 @@ class Objects:
     text: str
     all: tuple[dict[str, Any], ...]
 
-    def of(self, kind: str) -> dict[str, dict[str, Any]]:
+    def by_kind(self, kind: str) -> dict[str, dict[str, Any]]:
         """The objects of a kind, by name."""
         return {one["metadata"]["name"]: one for one in self.all if one["kind"] == kind}
 
     def workloads(self) -> list[dict[str, Any]]:
-        return [*self.of("Deployment").values(), *self.of("StatefulSet").values()]
+        return [*self.by_kind("Deployment").values(), *self.by_kind("StatefulSet").values()]
 
     def workload(self, service: str, flow: str = "") -> dict[str, Any]:
         """The only workload of a service, or that of a flow."""
@@ -68,7 +68,7 @@ class Objects:
 
     def config(self) -> dict[str, str]:
         """The files of the ConfigMap."""
-        (found,) = (one for name, one in self.of("ConfigMap").items() if name.endswith("-config"))
+        (found,) = (one for name, one in self.by_kind("ConfigMap").items() if name.endswith("-config"))
         data: dict[str, str] = found["data"]
         return data
 

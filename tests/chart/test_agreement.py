@@ -88,11 +88,11 @@ def written(folder: Path, values: dict[str, Any]) -> Path:
 
 def jobs_verdict(objects: Objects, folder: Path) -> Result:
     """What the Job's container does, with its own arguments, on the files of its ConfigMap."""
-    (job,) = objects.of("Job").values()
+    (job,) = objects.by_kind("Job").values()
     (container,) = job["spec"]["template"]["spec"]["containers"]
     (mount,) = (one for one in container["volumeMounts"] if one["name"] == "config")
     (volume,) = (one for one in job["spec"]["template"]["spec"]["volumes"] if one["name"] == "config")
-    for name, text in objects.of("ConfigMap")[volume["configMap"]["name"]]["data"].items():
+    for name, text in objects.by_kind("ConfigMap")[volume["configMap"]["name"]]["data"].items():
         (folder / name).write_text(text)
     return CliRunner().invoke(main, [one.replace(mount["mountPath"], str(folder)) for one in container["args"]])
 
@@ -105,17 +105,17 @@ def test_helm_refuses_what_the_schema_refuses(case: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("case", BEYOND)
 def test_the_rest_the_job_refuses_before_anything_is_made(case: str, tmp_path: Path) -> None:
-    told = jobs_verdict(rendered(BEYOND[case]), tmp_path)
-    assert told.exit_code == 2, told.output
-    assert "cannot be used" in told.output
+    verdict = jobs_verdict(rendered(BEYOND[case]), tmp_path)
+    assert verdict.exit_code == 2, verdict.output
+    assert "cannot be used" in verdict.output
 
 
 @pytest.mark.parametrize("case", RIGHT)
 def test_chart_accepts_what_the_services_accept(case: str, tmp_path: Path) -> None:
     taken = check(written(tmp_path, RIGHT[case]), "--alone")
     assert taken.exit_code == 0, taken.output
-    told = jobs_verdict(rendered(RIGHT[case]), tmp_path)
-    assert told.exit_code == 0, told.output
+    verdict = jobs_verdict(rendered(RIGHT[case]), tmp_path)
+    assert verdict.exit_code == 0, verdict.output
 
 
 @pytest.mark.parametrize("values", sorted(CHART.glob("ci/*-values.yaml")), ids=lambda file: file.stem)
@@ -126,8 +126,8 @@ def test_a_values_file_of_the_chart_can_be_checked_as_it_is(values: Path) -> Non
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.stem)
 def test_job_accepts_every_seed_without_its_secrets(seed: Path, tmp_path: Path) -> None:
-    told = jobs_verdict(rendered(seed), tmp_path)
-    assert told.exit_code == 0, told.output
+    verdict = jobs_verdict(rendered(seed), tmp_path)
+    assert verdict.exit_code == 0, verdict.output
 
 
 VERSIONS = sorted({*API_VERSIONS["KafkaMirrorMaker2"], "kafka.strimzi.io/v1beta1", "kafka.strimzi.io", "v1", ""})
@@ -162,23 +162,24 @@ def test_numbers_that_are_texts_reach_the_services_as_texts() -> None:
 
 def test_the_job_comes_before_all_else_and_needs_nothing_of_the_release() -> None:
     objects = rendered(mirror(sourceConnector={"config": {"x": "${secrets:kafka/s:k}"}}), sets=("check.enabled=true",))
-    (job,) = objects.of("Job").values()
+    (job,) = objects.by_kind("Job").values()
     names = [
         name
-        for name, one in objects.of("ConfigMap").items()
+        for name, one in objects.by_kind("ConfigMap").items()
         if "helm.sh/hook" in one["metadata"].get("annotations", {})
     ]
-    for one in (job, objects.of("ConfigMap")[names[0]]):
+    for one in (job, objects.by_kind("ConfigMap")[names[0]]):
         assert one["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     weights = [
-        int(one["metadata"]["annotations"]["helm.sh/hook-weight"]) for one in (objects.of("ConfigMap")[names[0]], job)
+        int(one["metadata"]["annotations"]["helm.sh/hook-weight"])
+        for one in (objects.by_kind("ConfigMap")[names[0]], job)
     ]
     assert weights == sorted(weights)
     pod = job["spec"]["template"]["spec"]
     assert "serviceAccountName" not in pod
     assert [sorted(volume) for volume in pod["volumes"]] == [["emptyDir", "name"], ["configMap", "name"]]
     assert pod["volumes"][1]["configMap"]["name"] == names[0]
-    assert not rendered(GOOD, sets=("check.enabled=false",)).of("Job")
+    assert not rendered(GOOD, sets=("check.enabled=false",)).by_kind("Job")
 
 
 def test_convert_of_several_documents_prints_a_values_file(tmp_path: Path) -> None:

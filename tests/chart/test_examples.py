@@ -74,7 +74,7 @@ def test_pods_mount_what_the_certificates_make() -> None:
 
 
 def test_argo_cd_runs_the_check_before_a_sync() -> None:
-    (job,) = application().of("Job").values()
+    (job,) = application().by_kind("Job").values()
     assert "pre-install" in job["metadata"]["annotations"]["helm.sh/hook"]
     assert "before-hook-creation" in job["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
 
@@ -87,7 +87,7 @@ def test_argo_cd_renders_the_same_each_time() -> None:
 
 
 def test_argo_cd_has_the_health_of_what_an_operator_runs() -> None:
-    (one,) = application(**OPERATED).of("SparkApplication").values()
+    (one,) = application(**OPERATED).by_kind("SparkApplication").values()
     group = one["apiVersion"].partition("/")[0]
     assert set(ARGO_CD["data"]) == {f"resource.customizations.health.{group}_{one['kind']}"}
 

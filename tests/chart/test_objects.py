@@ -85,7 +85,7 @@ def test_labels_and_annotations_of_others_are_not_copied() -> None:
 @pytest.mark.parametrize("name", CI)
 def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> None:
     objects = rendered(CI[name])
-    pods = [pod_of(one) for one in [*objects.workloads(), *objects.of("Pod").values()]]
+    pods = [pod_of(one) for one in [*objects.workloads(), *objects.by_kind("Pod").values()]]
     for text in (text for file, text in objects.config().items() if file.startswith("executor-")):
         pods.append(yaml.safe_load(text))
     for pod in pods:
@@ -107,7 +107,7 @@ def test_every_pod_is_restricted_and_has_a_token_only_if_needed(name: str) -> No
 @pytest.mark.parametrize("name", CI)
 def test_every_volume_that_is_mounted_is_there_and_no_path_twice(name: str) -> None:
     objects = rendered(CI[name])
-    pods = [pod_of(one) for one in [*objects.workloads(), *objects.of("Pod").values()]]
+    pods = [pod_of(one) for one in [*objects.workloads(), *objects.by_kind("Pod").values()]]
     for pod in pods:
         volumes = [one["name"] for one in pod["spec"]["volumes"]]
         assert len(volumes) == len(set(volumes))
@@ -128,7 +128,7 @@ def test_port_names_are_valid_in_kubernetes(name: str) -> None:
     objects = rendered(CI[name])
     containers = [container for one in objects.workloads() for container in pod_of(one)["spec"]["containers"]]
     ports = [port["name"] for container in containers for port in container["ports"]]
-    served = [port["targetPort"] for one in objects.of("Service").values() for port in one["spec"]["ports"]]
+    served = [port["targetPort"] for one in objects.by_kind("Service").values() for port in one["spec"]["ports"]]
     assert set(served) <= set(ports)
     assert all(len(port) <= 15 for port in ports)
 
@@ -192,7 +192,7 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
             "extraGroups": [{"name": "mine", "rules": [{"alert": "Mine", "expr": "vector(1)"}]}],
         }
     }
-    (rule,) = rendered(CI["minimal"], values, chart=watched).of("PrometheusRule").values()
+    (rule,) = rendered(CI["minimal"], values, chart=watched).by_kind("PrometheusRule").values()
     assert rule["metadata"]["labels"]["release"] == "prometheus"
     one, two, mine = rule["spec"]["groups"]
     assert one["rules"] == [
@@ -208,9 +208,9 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
     assert two["rules"][0]["labels"] == {"severity": "critical", "team": "data"}
     assert mine["name"] == "mine"
     off = {"alerts": {"enabled": True, "rules": {"Stuck": {"enabled": False}}}}
-    (rule,) = rendered(CI["minimal"], off, chart=watched).of("PrometheusRule").values()
+    (rule,) = rendered(CI["minimal"], off, chart=watched).by_kind("PrometheusRule").values()
     assert [group["name"] for group in rule["spec"]["groups"]] == ["one"]
-    assert rendered(CI["minimal"], chart=watched).of("PrometheusRule") == {}
+    assert rendered(CI["minimal"], chart=watched).by_kind("PrometheusRule") == {}
     wrong = {"alerts": {"enabled": True, "rules": {"Laging": {}}}}
     said = refused(CI["minimal"], wrong, chart=watched)
     assert 'alerts.rules has "Laging", which is no alert: known are Lagging, Stuck' in said
@@ -219,15 +219,15 @@ def test_alerts_are_the_files_but_for_what_the_values_change(watched: Path) -> N
 def test_dashboards_are_config_maps_by_strimzis_value_names(watched: Path) -> None:
     shown = {"enabled": True, "namespace": "grafana", "annotations": {"folder": "Kafka"}, "extraLabels": {"a": "b"}}
     objects = rendered(CI["minimal"], {"dashboards": {**shown, "label": "dash", "labelValue": "yes"}}, chart=watched)
-    found = objects.of("ConfigMap")["minimal-dashboard-flows"]
+    found = objects.by_kind("ConfigMap")["minimal-dashboard-flows"]
     assert found["metadata"]["namespace"] == "grafana"
     assert {"dash": "yes", "a": "b"}.items() <= found["metadata"]["labels"].items()
     assert found["metadata"]["annotations"] == {"folder": "Kafka"}
     assert found["data"]["flows.json"].strip() == '{"title": "Flows", "legend": "{{pod}}"}'
     plain = rendered(CI["minimal"], {"dashboards": {"enabled": True}}, chart=watched)
-    labels = plain.of("ConfigMap")["minimal-dashboard-flows"]["metadata"]["labels"]
+    labels = plain.by_kind("ConfigMap")["minimal-dashboard-flows"]["metadata"]["labels"]
     assert labels["grafana_dashboard"] == "1"
-    assert set(rendered(CI["minimal"], chart=watched).of("ConfigMap")) == {"minimal-check", "minimal-config"}
+    assert set(rendered(CI["minimal"], chart=watched).by_kind("ConfigMap")) == {"minimal-check", "minimal-config"}
 
 
 def test_executors_have_the_drivers_security_secrets_and_place() -> None:
@@ -269,6 +269,6 @@ def test_resource_values_are_not_rendered_as_templates() -> None:
 def test_a_name_that_begins_with_a_digit_is_no_name_of_a_service() -> None:
     values = {"metadata": {"name": "2nd"}, "metrics": {"serviceMonitor": {"enabled": True}}}
     objects = rendered(CI["minimal"], values)
-    assert sorted(objects.of("Service")) == ["mirror-2nd-data-plane", "mirror-2nd-metrics"]
+    assert sorted(objects.by_kind("Service")) == ["mirror-2nd-data-plane", "mirror-2nd-metrics"]
     assert objects.workload("data-plane")["spec"]["serviceName"] == "mirror-2nd-data-plane"
-    assert list(objects.of("StatefulSet")) == ["2nd-data-plane-a-to-b"]
+    assert list(objects.by_kind("StatefulSet")) == ["2nd-data-plane-a-to-b"]

@@ -62,7 +62,7 @@ def test_each_spark_application_is_valid(tmp_path: Path, schemas: str) -> None:
 def test_application_exists_for_each_driver_without_a_stateful_set() -> None:
     flows = [found["metadata"]["labels"]["lockstep/flow"] for found in applications()]
     assert sorted(flows) == ["a-to-t", "a-to-t", "c-to-t"]
-    assert not rendered(APPLICATION).of("StatefulSet")
+    assert not rendered(APPLICATION).by_kind("StatefulSet")
 
 
 def test_the_spark_of_an_application_is_the_locked_one() -> None:
@@ -84,7 +84,7 @@ def test_application_name_changes_with_its_content() -> None:
 
 
 def applications(*sets: str) -> list[dict[str, Any]]:
-    return list(rendered(APPLICATION, sets=sets).of("SparkApplication").values())
+    return list(rendered(APPLICATION, sets=sets).by_kind("SparkApplication").values())
 
 
 def assert_valid(folder: Path, schemas: str) -> None:

@@ -36,7 +36,7 @@ class Moved:
     copy: NumberedCopy
 
     @classmethod
-    def of(cls, flow: Flow, file: Path, a: str, b: str, mark: str) -> "Moved":
+    def create(cls, flow: Flow, file: Path, a: str, b: str, mark: str) -> "Moved":
         topic = create_topic(a, f"{mark}-numbers", partitions=PARTITIONS)
         return cls(flow, file, NumberedCopy(a, b, topic, f"{flow.source}.{topic}"))
 
@@ -62,10 +62,10 @@ class Moved:
         ends = end_offsets(self.copy.b, self.copy.remote)
         return sum(end - 1 - (kept[number] or 0) for number, end in ends.items())
 
-    def refused_while_it_runs(self, *kind: str, looks: Sequence[str] = ("--dry-run", "--yes")) -> None:
+    def refused_while_it_runs(self, *kind: str, modes: Sequence[str] = ("--dry-run", "--yes")) -> None:
         """Neither a look nor a take-over goes through, and both name who runs."""
         group = STRIMZI if kind else f"{self.flow.source}-mm2"
-        for how in looks:
+        for how in modes:
             said = self.lockstep("takeover", *kind, how, code=1)
             assert f"MirrorMaker 2 still runs: group {group} on {self.flow.target} has 1 member." in said
 
@@ -87,7 +87,7 @@ def dedicated(folder: Path, brokers: tuple[Broker, Broker], mark: str, *lines: s
         *(f"{topic}.replication.factor = 1" for topic in FACTORS),
         *lines,
     )
-    return Moved.of(flow, file, a, b, mark)
+    return Moved.create(flow, file, a, b, mark)
 
 
 def flushes(mark: str) -> str:

@@ -21,13 +21,13 @@ REMOVED = {"auto.include.jmx.reporter", "internal.leave.group.on.close"}
 def names() -> Iterator[dict[ClientKind, set[str]]]:
     with jvm() as gateway:
 
-        def of(kind: ClientKind) -> set[str]:
+        def config_names(kind: ClientKind) -> set[str]:
             config: Any = gateway.jvm
             for part in CLASSES[kind].split("."):
                 config = getattr(config, part)
             return set(config.configNames())
 
-        yield {kind: of(kind) for kind in CLASSES}
+        yield {kind: config_names(kind) for kind in CLASSES}
 
 
 @pytest.mark.parametrize("kind", list(CLASSES))

@@ -221,12 +221,12 @@ def test_names_are_mm2s_in_whatever_combination(java: Any, tmp_path: Path) -> No
         try:
             ours = names(of_ours(tmp_path, lines))
         except ConfigurationError as raised:
-            told = str(raised)
+            mistake = str(raised)
             refused += 1
         else:
-            told = ""
-        if told:  # under a policy that keeps names, one alias on both sides: MM2 mirrors nothing then
-            assert "makes both aliases of A->B" in told, lines
+            mistake = ""
+        if mistake:  # under a policy that keeps names, one alias on both sides: MM2 mirrors nothing then
+            assert "makes both aliases of A->B" in mistake, lines
             assert theirs.cycles["orders"]
             continue
         # An alias that holds the separator is no cycle to MM2, which goes round then; here it is.

@@ -88,11 +88,11 @@ def connect_json(java: Any) -> Callable[[Any, bool], bytes]:
 @few
 @given(strings, written)
 def test_connect_writes_the_bytes_of_our_progress(
-    java: Any, connect_json: Callable[[Any, bool], bytes], cluster: str, of: tuple[str, int, int]
+    java: Any, connect_json: Callable[[Any, bool], bytes], cluster: str, position: tuple[str, int, int]
 ) -> None:
     """Connect finds its offsets by these very bytes. The partition and the offset are MM2's own maps, so the order of
     the fields is Java's."""
-    topic, partition, offset = of
+    topic, partition, offset = position
     where = java.jvm.org.apache.kafka.common.TopicPartition(topic, partition)
     types = ["org.apache.kafka.common.TopicPartition", "java.lang.String"]
     wrapped = call(java, f"{MIRROR}.MirrorUtils", "wrapPartition", types, [where, cluster])

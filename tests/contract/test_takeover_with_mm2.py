@@ -87,8 +87,8 @@ def test_strimzi_both_ways(tmp_path: Path, brokers: tuple[Broker, Broker], mark:
         "tasks.max = 2",
         "offset-syncs.topic.replication.factor = 1",
     )
-    there = Moved.of(flow, file, a, b, mark)
-    here = Moved.of(back, file, b, a, mark)
+    there = Moved.create(flow, file, a, b, mark)
+    here = Moved.create(back, file, b, a, mark)
     names = ("--offsets-topic", f"{STRIMZI}-offsets", "--connector", here.connector, "--group", STRIMZI)
     shared = ("--from", "connect", *names, "--connector-stopped")
     folders = [tmp_path / name for name in ("at-b", "at-a")]
@@ -142,7 +142,7 @@ def test_takeover_from_a_killed_mm2_doubles_its_last_records_loses_none(
             until(lambda: len(moved.mirrored.mm2_progress(moved.copy.topic)) == PARTITIONS, what="MM2 has flushed")
             moved.copy.wait_for_more(MORE)
             mm2.kill()
-        moved.refused_while_it_runs(looks=["--dry-run"])
+        moved.refused_while_it_runs(modes=["--dry-run"])
         plan = until(lambda: plan_of(moved), what="the killed one's session ends")
         assert any("If it was killed, records that it copied after it wrote last are copied again" in n for n in plan)
         moved.lockstep("takeover", "--yes")

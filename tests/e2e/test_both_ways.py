@@ -77,7 +77,7 @@ class Sides:
         finally:
             kill(process)
 
-    def stands(self, bootstrap: str, topic: str) -> list[int | None]:
+    def committed(self, bootstrap: str, topic: str) -> list[int | None]:
         return [committed_offset(bootstrap, self.group, topic, partition) for partition in range(PARTITIONS)]
 
 
@@ -131,15 +131,15 @@ def test_mm2_164_a_group_moves_to_the_other_side_and_comes_back(tmp_path: Path, 
     for partition in range(PARTITIONS):
         commit_offset(sides.a, sides.group, orders, partition, 5_000)
     with sides.running():
-        wait_until(lambda: sides.stands(sides.b, copy) == [5_000, 5_000], within=WITHIN, what="the group is moved")
+        wait_until(lambda: sides.committed(sides.b, copy) == [5_000, 5_000], within=WITHIN, what="the group is moved")
         wait_until(lambda: _count(sides.b, copy) == 60_000, within=WITHIN, what="all is copied")
         assert compare(read_topic(sides.a, orders), read_topic(sides.b, copy)).equal
         assert config_of(sides.b, copy, "retention.ms") == "777000000"
         read = consume(sides.b, sides.group, copy, 400)
-        at = [int(place or 0) for place in sides.stands(sides.b, copy)]
-        wait_until(lambda: sides.stands(sides.a, orders) == at, within=WITHIN, what="the group comes back")
+        at = [int(place or 0) for place in sides.committed(sides.b, copy)]
+        wait_until(lambda: sides.committed(sides.a, orders) == at, within=WITHIN, what="the group comes back")
         read += consume(sides.a, sides.group, orders, 400)
-        at = [int(place or 0) for place in sides.stands(sides.a, orders)]
+        at = [int(place or 0) for place in sides.committed(sides.a, orders)]
         for partition in range(PARTITIONS):
             wanted = [f"a{n}" for n in range(partition, 60_000, PARTITIONS)][5_000 : at[partition]]
             assert [one for one in read if int(one[1:]) % PARTITIONS == partition] == wanted, "each once, in order"
@@ -173,7 +173,7 @@ def test_a_group_moves_there_and_back_where_both_sides_write_one_topic(tmp_path:
             wait_until(partial(_both_have, sides, orders, total), within=WITHIN, what="both have everything")
             wait_until(partial(_is_placed, sides, there, orders), within=WITHIN, what="the group has a place there")
             time.sleep(ROUNDS_S)
-        left = total - sum(place or 0 for place in sides.stands(sides.a, orders))
+        left = total - sum(place or 0 for place in sides.committed(sides.a, orders))
         read += consume(sides.a, sides.group, orders, left)
         everything = set(values(read_topic(sides.a, orders)))
     assert set(read) == everything, "nothing is missed"
@@ -185,7 +185,7 @@ def _both_have(sides: Sides, topic: str, records: int) -> bool:
 
 
 def _is_placed(sides: Sides, bootstrap: str, topic: str) -> bool:
-    return None not in sides.stands(bootstrap, topic)
+    return None not in sides.committed(bootstrap, topic)
 
 
 def _count(bootstrap: str, topic: str) -> int:

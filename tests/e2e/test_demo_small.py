@@ -27,7 +27,7 @@ def test_demo_proves_its_claims_and_leaves_nothing_behind(tmp_path: Path) -> Non
         assert f"ok      {topic}: key, value, headers, timestamp and order are equal" in ran.stdout
     assert list(tmp_path.glob("lockstep-demo-*")) == []
     assert list(tmp_path.glob("lockstep-broker-*")) == []
-    assert [one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if _of(one, tmp_path)] == []
+    assert [one.info["cmdline"] for one in psutil.process_iter(["cmdline"]) if _started_by(one, tmp_path)] == []
 
 
 def test_demo_arguments_override_those_of_make() -> None:
@@ -38,7 +38,7 @@ def test_demo_arguments_override_those_of_make() -> None:
     assert vars(given) == {"duration": 5.0, "keep": False, "timeline": False}
 
 
-def _of(process: psutil.Process, folder: Path) -> bool:
+def _started_by(process: psutil.Process, folder: Path) -> bool:
     """Was the process started by the demo? It hands its own temporary folder down to all of them."""
     try:
         return process.environ().get("TMPDIR") == str(folder)

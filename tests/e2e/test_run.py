@@ -158,9 +158,9 @@ def test_run_services_become_ready_restart_after_a_kill_and_end_on_sigterm(
 
 
 def copied_and_told(collector: Collector) -> bool:
-    told = {span.name for span in collector.spans()}
+    span_names = {span.name for span in collector.spans()}
     copied = sum(span.attributes["records"] for span in collector.spans(COPY))
-    assert told >= ROUNDS, ROUNDS - told
+    assert span_names >= ROUNDS, ROUNDS - span_names
     assert copied >= RECORDS, copied
     return True
 

@@ -29,7 +29,7 @@ Ends = Mapping[int, int]
 
 TOPIC, COPY = "fault-told", "A.fault-told"
 MORE: Mapping[str, Any] = {"A->B.lockstep.on.recreate": "restart"}
-SAID = {f"{who} {what}" for who in ("status", "/metrics") for what in ("behind", "unknown")}
+SAID = {f"{page_name} {what}" for page_name in ("status", "/metrics") for what in ("behind", "unknown")}
 MORE_ROUNDS = 2
 SEEN_S = 21.0
 """/metrics shows what was seen 10 s before, and waits for the next look 10 s. `status` knows a dead slot after 15 s."""
@@ -64,30 +64,30 @@ class Watched:
                 return
             time.sleep(0.5)
 
-    def look(self, when: str) -> None:
+    def compare_once(self, when: str) -> None:
         """Hold both against what the target has afterwards."""
         self.wait()
         self._hold(f"{when}: /metrics", _gauges(self.there), _last(self.source, time.monotonic() - SEEN_S))
         self.wait()
         (_, ends), before = self.source[-1], _last(self.target, time.monotonic() - SEEN_S)
         flow = _status(self.there)
-        told = {line["partition"]: line["lag_records"] for line in flow.get("partitions", ()) if line["topic"] == TOPIC}
-        lacking = self._hold(f"{when}: status", told, ends)
+        lags = {line["partition"]: line["lag_records"] for line in flow.get("partitions", ()) if line["topic"] == TOPIC}
+        lacking = self._hold(f"{when}: status", lags, ends)
         self.wait()
         if flow["fine"]:
             still = [number for number, end in before.items() if lacking[number] and self.target[-1][1][number] == end]
             assert not still, f"{when}: fine, and partitions {still} do not copy: {flow}"
 
-    def _hold(self, who: str, told: Mapping[int, float | None], ends: Ends) -> Ends:
-        """How many records below the ends nobody can read on the target, by partition: the least to be told."""
+    def _hold(self, page_name: str, lags: Mapping[int, float | None], ends: Ends) -> Ends:
+        """How many records below the ends nobody can read on the target, by partition: the least to be shown."""
         copy = read_numbers(self.there.target_bootstrap, COPY)
         log = read_numbers(self.there.source.bootstrap, TOPIC)
         lacking = {number: len({*log[number][:end]} - {*copy[number]}) for number, end in ends.items()}
-        print(f"{who}: {dict(told)}, lacking at least {lacking}")  # noqa: T201 - pytest shows it
+        print(f"{page_name}: {dict(lags)}, lacking at least {lacking}")  # noqa: T201 - pytest shows it
         for number, lack in lacking.items():
-            lag = told.get(number)
-            assert lag is None or lag >= lack, f"{who}: {number} lacks {lack} records and is told {lag} behind"
-            self.said[who.rpartition(" ")[2] + (" unknown" if lag is None else " behind" if lag else " 0")] += 1
+            lag = lags.get(number)
+            assert lag is None or lag >= lack, f"{page_name}: {number} lacks {lack} records and is shown {lag} behind"
+            self.said[page_name.rpartition(" ")[2] + (" unknown" if lag is None else " behind" if lag else " 0")] += 1
         return lacking
 
     def at_rest(self) -> bool:
@@ -114,7 +114,11 @@ def _gauges(there: Deployment) -> dict[int, float]:
             page = read_page(answer.read().decode())
     except OSError:
         return {}
-    return {int(of["partition"]): lag for of, lag in page.get("lockstep_lag_records", []) if of["topic"] == TOPIC}
+    return {
+        int(labels["partition"]): lag
+        for labels, lag in page.get("lockstep_lag_records", [])
+        if labels["topic"] == TOPIC
+    }
 
 
 @pytest.mark.long
@@ -144,10 +148,10 @@ def test_status_lag_is_at_least_what_a_reader_of_the_target_lacks(tmp_path: Path
             strikes[name]()
             for _ in range(2):
                 watched.wait(dice.uniform(0.0, 10.0))
-                watched.look(name)
+                watched.compare_once(name)
             there.heal()
             watched.wait(dice.uniform(0.0, 4.0))
-            watched.look(f"after {name}")
+            watched.compare_once(f"after {name}")
         stack.close()
         wait_until(watched.at_rest, within=120, every=1.0, what="at rest both say 0, and fine")
         assert watched.said.keys() >= SAID, watched.said

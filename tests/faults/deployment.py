@@ -208,8 +208,8 @@ def one_broker_each(folder: Path, log: Path, system: System = LOCKSTEP, **more: 
         proxies = [stack.enter_context(Proxy()) for _ in "AB"]
         a, b = (Broker(alias, behind=proxy) for alias, proxy in zip("AB", proxies, strict=True))
         stack.enter_context(started(a, b))
-        told = {**system.settings(CODEC), **more}
-        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, told)
+        all_settings = {**system.settings(CODEC), **more}
+        file = _file(folder, proxies[0].bootstrap, proxies[1].bootstrap, 1, all_settings)
         clock = ShiftedClock(folder) if can_shift() else None
         environment = None if clock is None else {**os.environ, **clock.environment()}
         run = stack.enter_context(SystemRun(system, file, log, environment))
@@ -220,7 +220,7 @@ def one_broker_each(folder: Path, log: Path, system: System = LOCKSTEP, **more: 
 def three_broker_target(folder: Path, log: Path) -> Iterator[Deployment]:
     """A source of one broker, a target of three; no proxies."""
     with ExitStack() as stack:
-        a, quorum = Broker("A"), Quorum.of(3)
+        a, quorum = Broker("A"), Quorum.with_nodes(3)
         targets = [Broker(f"B{node}", properties=THREE, quorum=quorum, node=node) for node in quorum.controllers]
         stack.enter_context(started(a, *targets))
         bootstrap = ",".join(broker.bootstrap for broker in targets)

@@ -128,16 +128,16 @@ def refused_writes(scene: Scene, seconds: float) -> int:
     away.stop()
     scene.goes_on()  # with new leaders, which know their ends only once they may append
     set_configs(there.target_bootstrap, remote, {"min.insync.replicas": "3"})
-    stands: list[Mapping[int, int] | None] = [None]
+    ends_read: list[Mapping[int, int] | None] = [None]
 
     def refuses() -> bool:
-        stands.append(there.ends(scene.topic))
-        return stands[-1] is not None and stands[-1] == stands[-2]
+        ends_read.append(there.ends(scene.topic))
+        return ends_read[-1] is not None and ends_read[-1] == ends_read[-2]
 
     wait_until(refuses, within=REFUSED_WITHIN, every=1.0, what=f"{remote} takes no records")
     scene.say(f"{away.alias} is away, the target refuses writes for {seconds:g} s")
     time.sleep(seconds)
-    assert there.ends(scene.topic) == stands[-1], "the target took records although it should refuse them"
+    assert there.ends(scene.topic) == ends_read[-1], "the target took records although it should refuse them"
     set_configs(there.target_bootstrap, remote, {"min.insync.replicas": "2"})
     scene.goes_on()
     away.start()

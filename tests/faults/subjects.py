@@ -123,10 +123,10 @@ class Subject:
         last: dict[str, Row] = {}
         twice = []
         for _, row in self.rows():
-            told = replace(row, at_ms=0, term=0)
-            if not isinstance(row, Leader) and last.get(row.key()) == told:
+            content = replace(row, at_ms=0, term=0)
+            if not isinstance(row, Leader) and last.get(row.key()) == content:
                 twice.append(row)
-            last[row.key()] = told
+            last[row.key()] = content
         return twice
 
 

@@ -68,8 +68,8 @@ class Rewriting:
                 number += 1
                 key = b"%d" % random.randrange(KEYS)
                 value = None if number % TOMBSTONE_EACH == 0 else b"%d" % number
-                told: dict[str, str | bytes | None] = {"n": b"%d" % number}
-                self._producer.produce(self._topic, value, key, number % PARTITIONS, headers=told)
+                headers_sent: dict[str, str | bytes | None] = {"n": b"%d" % number}
+                self._producer.produce(self._topic, value, key, number % PARTITIONS, headers=headers_sent)
             self._producer.poll(0)
             time.sleep(0.05)
 

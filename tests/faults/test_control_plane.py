@@ -170,9 +170,11 @@ def test_a_leader_that_wakes_changes_nothing(subject: Subject, tmp_path: Path) -
         row for offset, row in subject.rows() if offset > term and 0 < row.term < newest.get(owner_label(row) or "", 0)
     ]
     assert late == [], "rows of a former term"
-    told = [event for event in subject.events() if event.at_ms >= woken_ms and event.instance == "old-0" and event.term]
-    told = [event for event in told if event.term < min(newest.values())]
-    assert told == [], "events of a former term"
+    fenced = [
+        event for event in subject.events() if event.at_ms >= woken_ms and event.instance == "old-0" and event.term
+    ]
+    fenced = [event for event in fenced if event.term < min(newest.values())]
+    assert fenced == [], "events of a former term"
     assert subject.said_twice() == []
 
 

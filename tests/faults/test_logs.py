@@ -215,15 +215,15 @@ def test_records_deleted_on_the_target_by_retention_before_their_row(
         waits, decided = (create_topic(a.bootstrap, f"{flow.flow.source[1:]}-{name}") for name in ("waits", "decided"))
         counted = create_topic(a.bootstrap, f"{remembers.flow.source[1:]}-counted")
         scenes = ((flow, waits), (flow, decided), (remembers, counted))
-        for of, topic in scenes:
+        for flow_of_scene, topic in scenes:
             produce(a.bootstrap, topic, numbered(100))
-            of.wait_copied(topic, within=SOON)
-            wait_upstream(of, topic, 99)
+            flow_of_scene.wait_copied(topic, within=SOON)
+            wait_upstream(flow_of_scene, topic, 99)
         mirror.kill_data_plane()
         other.kill_data_plane()
-        for of, topic in scenes:
-            not_written_down(of, topic, 39)
-            delete_records(of.target, of.remote(topic), 100)
+        for flow_of_scene, topic in scenes:
+            not_written_down(flow_of_scene, topic, 39)
+            delete_records(flow_of_scene.target, flow_of_scene.remote(topic), 100)
             produce(a.bootstrap, topic, numbered(20, first=100))
         mirror.data_plane.start()
         other.data_plane.start()

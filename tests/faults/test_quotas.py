@@ -69,7 +69,7 @@ def test_a_flow_over_a_quota_goes_on_at_its_rate(own: Pair, mirror: Mirror, side
     produce(back.source, other, [Record(value=b"first")])
     out.wait_copied(first, within=WITHIN)
     back.wait_copied(other, within=WITHIN)
-    told = len(out.events("Throttled", f"cluster {cluster}"))
+    throttled = len(out.events("Throttled", f"cluster {cluster}"))
     set_quota(at, client, **{limit: RATE})
     try:
         began = time.monotonic()
@@ -82,7 +82,7 @@ def test_a_flow_over_a_quota_goes_on_at_its_rate(own: Pair, mirror: Mirror, side
     finally:
         set_quota(at, client, **{limit: None})
     assert 0.7 * SECONDS < took < 4 * SECONDS
-    assert len(out.events("Throttled", f"cluster {cluster}")) == told + 1
+    assert len(out.events("Throttled", f"cluster {cluster}")) == throttled + 1
     assert out.compared(first).equal
     for flow in (out, back):
         assert flow.events("PartitionHalted") == flow.events("ForeignWrite") == []

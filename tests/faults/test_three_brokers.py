@@ -71,7 +71,7 @@ class Clusters:
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     with ExitStack() as stack:
-        quorum = Quorum.of(len(NODES))
+        quorum = Quorum.with_nodes(len(NODES))
         three = [
             Broker(
                 f"T{node}",

@@ -69,7 +69,7 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with ExitStack() as stack:
-        quorum = Quorum.of(len(NODES))
+        quorum = Quorum.with_nodes(len(NODES))
         targets = [Broker(f"T{node}", properties=THREE, quorum=quorum, node=node) for node in NODES]
         source = Broker("S")
         stack.enter_context(started(source, *targets))
@@ -103,13 +103,13 @@ def test_too_few_replicas_slow_down_fetching_and_are_named(scene: Scene) -> None
     produce(flow.source, topic, pieces)
     most = 0
 
-    def told() -> bool:
+    def all_stuck() -> bool:
         nonlocal most
         most = max(most, worker.memory_info().rss - resident)
         assert len(flow.events("PartitionStuck", topic)) == PARTITIONS
         return True
 
-    wait_until(told, within=WITHIN, every=0.5, what="each partition is said to stand")
+    wait_until(all_stuck, within=WITHIN, every=0.5, what="each partition is said to stand")
     assert most < RSS_SLACK < PIECES * PARTITIONS * PIECE
     assert wait_for_value(mirror.data_plane, PARTITIONS, "lockstep_partition_stuck", topic=topic) == PARTITIONS
     assert {event.detail["upstream"] for event in flow.events("PartitionStuck", topic)} == {0}

@@ -112,7 +112,7 @@ def test_revoked_own_acl_is_revoked_on_the_target(scene: AclScene) -> None:
         # One comes back, and the other two looks agree about.
         add(scene.a, *granted("carl"))
         until(lambda: readers(scene) == {"User:carl", "User:dora", "User:local"})
-        until(lambda: {e.detail["principal"] for e in scene.told("AclDeleted")} == {"User:anna", "User:bert"})
+        until(lambda: {e.detail["principal"] for e in scene.events_of_kind("AclDeleted")} == {"User:anna", "User:bert"})
         until(lambda: (row := scene.row()) and (row.owned, row.revoked, row.notes) == (2, 0, ()))
         assert {name for name, row in rows(scene).items() if row.phase == "released"} == {"User:anna", "User:bert"}
 
@@ -183,7 +183,7 @@ async def test_a_round_ends_what_a_killed_one_began(scene: AclScene) -> None:
         "User:gone": "released",
     }
     assert after["User:new"] == before["User:new"]
-    assert [e.detail["principal"] for e in scene.told("AclDeleted")] == ["User:gone"]
+    assert [e.detail["principal"] for e in scene.events_of_kind("AclDeleted")] == ["User:gone"]
 
 
 async def test_replaced_leader_revokes_nothing(scene: AclScene) -> None:
@@ -224,7 +224,7 @@ def test_leader_that_wakes_revokes_nothing(scene: AclScene) -> None:
         remove(scene.a, acl(scene.topic))
         until(lambda: (row := scene.row()) and row.revoked == 1)
         psutil.Process(old.pid).suspend()
-        assert scene.told("AclDeleted") == []
+        assert scene.events_of_kind("AclDeleted") == []
         until(lambda: readers(scene) == {"User:kept"}, what="the other one takes it back")
         add(scene.a, acl(scene.topic))
         until(lambda: readers(scene) == {"User:anna", "User:kept"})
@@ -234,7 +234,7 @@ def test_leader_that_wakes_revokes_nothing(scene: AclScene) -> None:
         woken = time.monotonic()
         until(lambda: time.monotonic() - woken > LOOKS_APART + 3, what="rounds enough")
         assert readers(scene) == {"User:anna", "User:kept"}
-        assert len(scene.told("AclDeleted")) == 1
+        assert len(scene.events_of_kind("AclDeleted")) == 1
         assert rows(scene)["User:anna"].phase == "owned"
         assert leaders(scene) <= claims + 2, "the group may give it its work back, but it does not fight for it"
 

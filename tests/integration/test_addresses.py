@@ -22,7 +22,7 @@ AIOKAFKA = {"client_id": "test", "request_timeout_ms": 10_000}
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[Broker]:
     """It tells clients an address whose name does not exist."""
-    quorum = Quorum.of(1)
+    quorum = Quorum.with_nodes(1)
     broker = Broker("elsewhere", quorum=quorum)
     broker._properties["advertised.listeners"] = f"PLAINTEXT://nowhere.invalid:{broker.port}"
     with broker:

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat
-from tests.support.broker_pairs import WITHIN, Brokers, created_again, told, until
+from tests.support.broker_pairs import WITHIN, Brokers, created_again, numbered_records, until
 from tests.support.clusters import (
     Record,
     add_partitions,
@@ -114,9 +114,9 @@ def configs_of(bootstrap: str, topic: str) -> dict[str, str]:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_records_of_each_codec(scene: Scene, codec: str) -> None:
     topic = scene.topic(codec, partitions=2)
-    produce(scene.flow.source, topic, told(600, partitions=2), codec=codec, settings={"linger.ms": "50"})
-    produce(scene.flow.source, topic, told(20, 600, 2), codec=codec, settings={"batch.num.messages": "1"})
-    produce_transaction(scene.flow.source, topic, told(40, 700, 2), codec=codec)
+    produce(scene.flow.source, topic, numbered_records(600, partitions=2), codec=codec, settings={"linger.ms": "50"})
+    produce(scene.flow.source, topic, numbered_records(20, 600, 2), codec=codec, settings={"batch.num.messages": "1"})
+    produce_transaction(scene.flow.source, topic, numbered_records(40, 700, 2), codec=codec)
     found = scene.flow.wait_copied(topic, within=WITHIN)
     assert len(found) == 660
     rows = scene.flow.wait_written_down(topic, within=WITHIN)
@@ -129,7 +129,7 @@ def test_records_of_formats_that_only_old_brokers_write(scene: Scene, version: s
     if not scene.versions[0].startswith("2.8"):
         pytest.skip("no broker since 3.0 writes them")
     topic = scene.topic("old", configs={"message.format.version": version})
-    plain = [Record(key=r.key, value=r.value, timestamp_ms=r.timestamp_ms) for r in told(300)]
+    plain = [Record(key=r.key, value=r.value, timestamp_ms=r.timestamp_ms) for r in numbered_records(300)]
     produce(scene.flow.source, topic, plain, codec=codec, settings={"linger.ms": "50"})
     found = scene.flow.wait_copied(topic, within=WITHIN)
     assert [(r.key, r.value) for r in found] == [(r.key, r.value) for r in plain]
@@ -166,7 +166,7 @@ def test_configs_that_the_target_does_not_know_fail_alone(scene: Scene) -> None:
     until(lambda: configs_of(scene.flow.target, remote).items() >= changed.items(), what="configs follow")
     assert len(scene.flow.events("ConfigRefused", topic)) == bool(unknown)  # once, not in each round
     assert scene.flow.events("TopicFailed", topic) == []
-    produce(scene.flow.source, topic, told(50))
+    produce(scene.flow.source, topic, numbered_records(50))
     scene.flow.wait_copied(topic, within=WITHIN)
 
 
@@ -185,21 +185,21 @@ def test_a_config_unknown_to_the_target_that_is_set_later_fails_alone(scene: Sce
 
 def test_partitions_added_on_each_broker_version_are_copied(scene: Scene) -> None:
     topic = scene.topic("grows")
-    produce(scene.flow.source, topic, told(50))
+    produce(scene.flow.source, topic, numbered_records(50))
     scene.flow.wait_copied(topic, within=WITHIN)
     add_partitions(scene.flow.source, topic, 3)
     scene.flow.wait_mirrored(topic, partitions=3, within=WITHIN)
-    produce(scene.flow.source, topic, told(90, 100, 3))
+    produce(scene.flow.source, topic, numbered_records(90, 100, 3))
     assert len(scene.flow.wait_copied(topic, within=WITHIN)) == 140
 
 
 def test_recreated_topic_is_known_by_its_id(scene: Scene) -> None:
     topic = scene.topic("again")
-    produce(scene.flow.source, topic, told(50))
+    produce(scene.flow.source, topic, numbered_records(50))
     scene.flow.wait_copied(topic, within=WITHIN)
     scene.flow.wait_written_down(topic, within=WITHIN)
     created_again(scene.flow.source, topic)
-    produce(scene.flow.source, topic, told(80, 1000))
+    produce(scene.flow.source, topic, numbered_records(80, 1000))
     gap = scene.flow.wait_event("GapFound", f"{topic}-0", within=WITHIN)
     assert gap.detail["case"] == "source-recreated"
     scene.flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
@@ -210,7 +210,7 @@ def test_recreated_topic_is_known_by_its_id(scene: Scene) -> None:
 
 def test_groups_are_translated(scene: Scene) -> None:
     topic, group = scene.topic("group"), unique_name(f"{scene.mark}-group")
-    produce(scene.flow.source, topic, told(300))
+    produce(scene.flow.source, topic, numbered_records(300))
     scene.flow.wait_copied(topic, within=WITHIN)
     commit_offset(scene.flow.source, group, topic, 0, 300)
     remote = scene.flow.remote(topic)
@@ -267,8 +267,8 @@ def test_records_and_progress_in_one_transaction(pair: tuple[str, str], brokers:
     with Mirror.one_flow(tmp_path, mark, (source, source), (target, target), *lines) as mirror:
         flow = mirror.flow
         topic = create_topic(source, f"{mark}-orders", partitions=2)
-        produce(source, topic, told(400, partitions=2), codec="lz4")
-        produce_transaction(source, topic, told(40, 1000, 2), commit=False)
+        produce(source, topic, numbered_records(400, partitions=2), codec="lz4")
+        produce_transaction(source, topic, numbered_records(40, 1000, 2), commit=False)
         flow.wait_copied(topic, isolation="read_committed", within=WITHIN)
         with Traffic(source, topic, partitions=2) as traffic:
             traffic.wait_for_more(500, within=WITHIN)

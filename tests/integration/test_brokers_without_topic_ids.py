@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.broker_pairs import WITHIN, Brokers, created_again, told, until
+from tests.support.broker_pairs import WITHIN, Brokers, created_again, numbered_records, until
 from tests.support.clusters import (
     create_topic,
     produce,
@@ -54,11 +54,11 @@ def test_records_from_a_source_without_topic_ids(without_ids: Mirror) -> None:
 def test_without_ids_a_topic_created_again_and_shorter_shows_as_truncated(without_ids: Mirror) -> None:
     flow = without_ids.flow
     topic = create_topic(flow.source, f"{flow.flow.source[1:]}-shorter")
-    produce(flow.source, topic, told(50))
+    produce(flow.source, topic, numbered_records(50))
     flow.wait_copied(topic, within=WITHIN)
     flow.wait_written_down(topic, within=WITHIN)
     created_again(flow.source, topic)
-    produce(flow.source, topic, told(10, 1000))
+    produce(flow.source, topic, numbered_records(10, 1000))
     gap = flow.wait_event("GapFound", f"{topic}-0", within=WITHIN)
     assert gap.detail["case"] == "source-truncated"
     flow.wait_event("PartitionHalted", f"{topic}-0", within=WITHIN)
@@ -68,13 +68,13 @@ def test_recreated_longer_topic_without_ids_is_taken_as_the_same(without_ids: Mi
     """What no id tells, nobody sees: as much of the new log as the old one had is not copied."""
     flow = without_ids.flow
     topic = create_topic(flow.source, f"{flow.flow.source[1:]}-longer")
-    produce(flow.source, topic, told(50))
+    produce(flow.source, topic, numbered_records(50))
     flow.wait_copied(topic, within=WITHIN)
     flow.wait_written_down(topic, within=WITHIN)
     without_ids.kill_data_plane()
     created_again(flow.source, topic)
-    produce(flow.source, topic, told(80, 1000))
+    produce(flow.source, topic, numbered_records(80, 1000))
     without_ids.data_plane.start()
-    wanted = [*told(50), *told(80, 1000)[50:]]
+    wanted = [*numbered_records(50), *numbered_records(80, 1000)[50:]]
     until(lambda: [r.value for r in flow.copy_of(topic)] == [r.value for r in wanted], what="the end of the new log")
     assert flow.events("GapFound", topic) == []

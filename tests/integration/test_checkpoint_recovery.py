@@ -214,10 +214,10 @@ def test_mm2_082_179_180_checkpoint_service_stays_small(scene: Scene) -> None:
         assert psutil.Process(process.pid).memory_info().rss < 120 * 2**20
         page = wait_for_all_declared(process, "checkpoint", within=WITHIN)
         assert page["lockstep_checkpoints_emitted_total"] == [({"flow": str(scene.flow)}, 2)]
-        of = {"source": scene.source, "target": scene.target, "group": scene.group, "topic": scene.remote}
+        common = {"source": scene.source, "target": scene.target, "group": scene.group, "topic": scene.remote}
         for suffix in ("", "_min", "_max", "_avg"):
             by_partition = page[f"kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms{suffix}"]
-            assert [labels for labels, _ in by_partition] == [{**of, "partition": n} for n in "01"]
+            assert [labels for labels, _ in by_partition] == [{**common, "partition": n} for n in "01"]
             assert all(0 <= latency < 1000 * WITHIN for _, latency in by_partition)
 
 

@@ -185,11 +185,11 @@ class Struck:
             assert located == self.copied(), located
             return located
 
-        stands = self.until(all_say_so, what=f"all of it is {word}, and says where")
+        ends_at = self.until(all_say_so, what=f"all of it is {word}, and says where")
         if word == "stopped":
             self.until(self.no_slot_runs, what="every slot has ended")
         time.sleep(STAYS_S)
-        assert self.copied() == stands, f"nothing is copied while it is {word}"
+        assert self.copied() == ends_at, f"nothing is copied while it is {word}"
 
     def no_slot_runs(self) -> bool | None:
         assert (started := [row.slot for row in self.flow.rows(SlotStatus) if row.phase == "started"]) == [], started
@@ -225,9 +225,13 @@ class Struck:
     def listed(self, said: str) -> Mapping[int, int]:
         """Of our topic; heartbeats that another test left on the source are mirrored too."""
         entries = [(one["partition"], one["offset"]) for one in json.loads(said)["offsets"]]
-        others = {of["topic"] for of, _ in entries} - {self.topic}
+        others = {source_partition["topic"] for source_partition, _ in entries} - {self.topic}
         assert all(topic.endswith("heartbeats") for topic in others), said
-        return {of["partition"]: offset["offset"] for of, offset in entries if of["topic"] == self.topic}
+        return {
+            source_partition["partition"]: offset["offset"]
+            for source_partition, offset in entries
+            if source_partition["topic"] == self.topic
+        }
 
     # -- rounds --------------------------------------------------------------------------------------------------------
 
@@ -285,14 +289,14 @@ class Struck:
             assert said == others | {number: (offset, word, False) for number, offset in altered.items()}, said
             return copied
 
-        stands = self.until(all_say_so, what=f"{altered} is {word}")
+        ends_at = self.until(all_say_so, what=f"{altered} is {word}")
         self.until(self.no_slot_runs, what="every slot has ended")
-        told = {number: offset for number, offset in {**stands, **altered}.items() if offset >= 0}
-        assert self.listed(self.ask("offsets list")) == told
+        listed_offsets = {number: offset for number, offset in {**ends_at, **altered}.items() if offset >= 0}
+        assert self.listed(self.ask("offsets list")) == listed_offsets
         theirs = self.flow.mm2_progress(self.topic)
-        assert [theirs.get(number) for number in altered] == [told.get(number) for number in altered], theirs
+        assert [theirs.get(number) for number in altered] == [listed_offsets.get(number) for number in altered], theirs
         time.sleep(STAYS_S)
-        assert self.copied() == stands, "nothing is copied while it is stopped"
+        assert self.copied() == ends_at, "nothing is copied while it is stopped"
         for number, end in self.ends().items():
             if number in altered:
                 self.stretches[number].append(Stretch(end, altered[number] + 1))

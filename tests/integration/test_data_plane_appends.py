@@ -40,8 +40,10 @@ def test_foreign_records_in_between_are_named_and_the_copy_continues(there: Mirr
     found = read_topic(there.target, remote)
     assert [r.value for r in found if not (r.value or b"").startswith(b"theirs")] == [r.value for r in sent]
     wait_until(lambda: len(there.events("ForeignWrite", remote)) == 2, within=SOON, every=0.1)
-    told = [(e.subject, e.detail["records"], e.detail["before"]) for e in there.events("ForeignWrite", remote)]
-    assert told == [(f"{remote}-0", 3, 23), (f"{remote}-0", 1, 44)]
+    foreign_writes = [
+        (e.subject, e.detail["records"], e.detail["before"]) for e in there.events("ForeignWrite", remote)
+    ]
+    assert foreign_writes == [(f"{remote}-0", 3, 23), (f"{remote}-0", 1, 44)]
     there.wait_written_down(topic)
     upstream = {r.same_as()[:2]: r.offset or 0 for r in read_topic(there.source, topic)}
     copied = [(upstream[r.same_as()[:2]], r.offset or 0, 1) for r in found if r.same_as()[:2] in upstream]

@@ -177,24 +177,26 @@ async def test_broker_gets_leader_epochs_and_refuses_a_later_or_diverged_one(
 ) -> None:
     topic = create_topic(broker_a.bootstrap)
     produce(broker_a.bootstrap, topic, [Record(value=b"1")])
-    async with reading(broker_a.bootstrap, topic, monkeypatch) as told:
-        leader = told.cluster.require_leader((topic, 0))
+    async with reading(broker_a.bootstrap, topic, monkeypatch) as reader:
+        leader = reader.cluster.require_leader((topic, 0))
         assert leader.epoch >= 0
         partition = copying(topic)
-        told.fetcher.attach(partition)
-        await eventually(lambda: told.said()[-1:] == [{}], within=20)
-        said = [(part.current_leader_epoch, part.last_fetched_epoch) for each in told.said() for part in each.values()]
+        reader.fetcher.attach(partition)
+        await eventually(lambda: reader.said()[-1:] == [{}], within=20)
+        said = [
+            (part.current_leader_epoch, part.last_fetched_epoch) for each in reader.said() for part in each.values()
+        ]
         assert said == [(leader.epoch, -1), (leader.epoch, leader.epoch)], "and the record itself bears it"
-        told.cluster._leaders[topic, 0] = replace(leader, epoch=leader.epoch + 1)
-        told.fetcher.attach(partition)
-        await eventually(partial(_is_code, told.codes, UNKNOWN_LEADER_EPOCH), within=20)
-        told.cluster._leaders[topic, 0] = leader
+        reader.cluster._leaders[topic, 0] = replace(leader, epoch=leader.epoch + 1)
+        reader.fetcher.attach(partition)
+        await eventually(partial(_is_code, reader.codes, UNKNOWN_LEADER_EPOCH), within=20)
+        reader.cluster._leaders[topic, 0] = leader
         partition.step(Received(0, leader.epoch + 1))  # as if another leader had given us what this one never had
-        told.fetcher.attach(partition)
-        await eventually(partial(_is_code, told.codes, OFFSET_OUT_OF_RANGE), within=20)
+        reader.fetcher.attach(partition)
+        await eventually(partial(_is_code, reader.codes, OFFSET_OUT_OF_RANGE), within=20)
         partition.step(Received(5, leader.epoch))  # and more of it than this log holds
-        told.fetcher.attach(partition)
-        await eventually(partial(_is_code, told.codes, DIVERGED), within=20)
+        reader.fetcher.attach(partition)
+        await eventually(partial(_is_code, reader.codes, DIVERGED), within=20)
 
 
 async def test_fetch_held_by_the_broker_for_its_wait_does_not_time_out(
@@ -268,9 +270,9 @@ async def test_connections_closed_as_idle_are_opened_again_silently() -> None:
         offsets: list[int] = []
 
         def answered(batches: Sequence[AnsweredBatch]) -> None:
-            for of, sent, answer in batches:
+            for machine, sent, answer in batches:
                 assert isinstance(answer, ProduceAnswer), answer
-                of.step(Acked(sent, answer.base_offset, now_ms()))
+                machine.step(Acked(sent, answer.base_offset, now_ms()))
 
         def fetched(delivery: Delivery) -> None:
             offsets.extend(each.base_offset for each in delivery.batches)

@@ -112,8 +112,10 @@ def test_spark_asks_for_a_pod_for_each_slots_core(tmp_path: Path) -> None:
     (container,) = pod["spec"]["containers"]
     assert container["image"] == conf["kubernetes.container.image"]
     assert container["resources"]["requests"]["cpu"] == "2"
-    told = {one["name"]: one.get("value", "") for one in container["env"]}
-    assert "@127.0.0.1:" in told["SPARK_DRIVER_URL"], "spark.driver.host, not the address that the driver is bound to"
+    variables = {one["name"]: one.get("value", "") for one in container["env"]}
+    assert "@127.0.0.1:" in variables["SPARK_DRIVER_URL"], (
+        "spark.driver.host, not the address that the driver is bound to"
+    )
     assert container["resources"]["limits"]["memory"] == f"{512 + 2 * 512}Mi", "the JVM, and Python for two slots"
     assert pod["spec"]["serviceAccountName"] == "lockstep-executor"
     assert pod["spec"]["nodeSelector"]["disk"] == "none"

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep_protocol.rows.state_rows import PartitionProgress, Restarts, SlotStatus
 from tests.conftest import Pair
-from tests.integration.test_data_plane_topics import TAKES, holders, numbered, small_target
+from tests.integration.test_data_plane_topics import MAX_MESSAGE_BYTES, holders, numbered, small_target
 from tests.support.clusters import create_topic, produce, read_topic, set_configs, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
@@ -49,10 +49,10 @@ def test_paused_topic_drains_and_resumes_at_the_next_record(there: MirroredFlow)
     with Traffic(there.source, topic, partitions=2, rate=300):
         wait_until(lambda: len(there.progress(topic)) == 2, within=90, every=0.25)
         assert there.ask("pause", f"topic:{topic}").detail["wanted"] == "paused"
-        stands = wait_phase(there, topic, "paused", 2)
+        paused_at = wait_phase(there, topic, "paused", 2)
         there.ask("resume", f"topic:{topic}")
         there.ask("pause", f"partition:{topic}-1")
-        wait_until(lambda: there.progress(topic)[0].upstream > stands[0].upstream + 100, within=60, every=0.1)
+        wait_until(lambda: there.progress(topic)[0].upstream > paused_at[0].upstream + 100, within=60, every=0.1)
         assert there.progress(topic)[1].phase == "paused"
         assert there.compared(topic).missing, "what was produced meanwhile waits"
         there.ask("resume", f"partition:{topic}-1")
@@ -62,11 +62,14 @@ def test_paused_topic_drains_and_resumes_at_the_next_record(there: MirroredFlow)
 
 def test_restart_resumes_a_halted_partition_after_its_cause_is_removed(there: MirroredFlow) -> None:
     topic = small_target(there, "restarted")
-    produce(there.source, topic, [*numbered(5), *numbered(1, size=2 * TAKES), *numbered(5, stem=b"after")])
+    produce(there.source, topic, [*numbered(5), *numbered(1, size=2 * MAX_MESSAGE_BYTES), *numbered(5, stem=b"after")])
     there.wait_event("PartitionHalted", f"{topic}-0")
-    set_configs(there.target, there.remote(topic), {"max.message.bytes": str(10 * TAKES)})
+    set_configs(there.target, there.remote(topic), {"max.message.bytes": str(10 * MAX_MESSAGE_BYTES)})
     there.ask("refresh", SOURCE)
-    wait_until(lambda: ("max.message.bytes", str(10 * TAKES)) in there.wait_mirrored(topic).target_configs, within=60)
+    wait_until(
+        lambda: ("max.message.bytes", str(10 * MAX_MESSAGE_BYTES)) in there.wait_mirrored(topic).target_configs,
+        within=60,
+    )
     there.ask("restart", f"partition:{topic}-0")
     there.wait_copied(topic)
     assert there.progress(topic)[0].phase == "copying"
@@ -155,9 +158,9 @@ def test_a_slot_that_fails_too_often_waits_for_a_restart(pair: Pair, tmp_path: P
             mirror.kill_data_plane()
             mirror.data_plane.start()
             mirror.data_plane.hear("spark ready")
-            stands = flow.progress(topic)[0].upstream
+            paused_at = flow.progress(topic)[0].upstream
             assert flow.ask("restart", "slot:0").kind == "Restarted"
-            wait_until(lambda: flow.progress(topic)[0].upstream > stands, within=60, every=0.25)
+            wait_until(lambda: flow.progress(topic)[0].upstream > paused_at, within=60, every=0.25)
             assert [row.phase for row in flow.rows(Restarts)] == ["running"]
         flow.wait_copied(topic)
 

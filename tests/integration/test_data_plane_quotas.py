@@ -99,10 +99,10 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     partition = copying(topic)
 
     def answered(batches: Sequence[AnsweredBatch]) -> None:
-        for of, sent, answer in batches:
+        for machine, sent, answer in batches:
             answers.append(answer)
             assert isinstance(answer, ProduceAnswer)
-            of.step(Acked(sent, answer.base_offset, now_ms()))
+            machine.step(Acked(sent, answer.base_offset, now_ms()))
 
     sender = Sender(cluster, answered)
     large = [batch([record(n, b"x" * RECORD_BYTES, timestamp=now_ms())]) for n in range(RECORDS)]

@@ -11,7 +11,7 @@ from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 from tests.support.traffic import Traffic
 
-TAKES = 20_000  # bytes: max.message.bytes of the small targets
+MAX_MESSAGE_BYTES = 20_000  # bytes: max.message.bytes of the small targets
 
 
 def numbered(count: int, *, partition: int = 0, size: int = 20, stem: bytes = b"r") -> list[Record]:
@@ -24,7 +24,9 @@ def numbered(count: int, *, partition: int = 0, size: int = 20, stem: bytes = b"
 def small_target(there: MirroredFlow, stem: str, partitions: int = 1) -> str:
     """A source topic whose remote topic takes batches of `TAKES` bytes only."""
     topic = unique_name(f"there-{stem}")
-    create_topic(there.target, there.remote(topic), partitions=partitions, configs={"max.message.bytes": str(TAKES)})
+    create_topic(
+        there.target, there.remote(topic), partitions=partitions, configs={"max.message.bytes": str(MAX_MESSAGE_BYTES)}
+    )
     create_topic(there.source, topic, partitions=partitions)
     return topic
 
@@ -93,12 +95,12 @@ def test_batches_larger_than_the_target_limit_are_split(there: MirroredFlow) -> 
 def test_record_larger_than_the_target_limit_halts_its_partition_only(there: MirroredFlow) -> None:
     topic = small_target(there, "too-large", partitions=2)
     alone = {"linger.ms": "0", "batch.num.messages": "1"}
-    records = [*numbered(7), *numbered(1, size=2 * TAKES), *numbered(7, stem=b"after")]
+    records = [*numbered(7), *numbered(1, size=2 * MAX_MESSAGE_BYTES), *numbered(7, stem=b"after")]
     produce(there.source, topic, records, settings=alone)
     produce(there.source, topic, numbered(300, partition=1))
     event = there.wait_event("PartitionHalted", f"{topic}-0")
     assert "offset 7 " in event.detail["reason"]
-    assert str(TAKES) in event.detail["reason"]
+    assert str(MAX_MESSAGE_BYTES) in event.detail["reason"]
     assert event.detail["upstream"] == 6
 
     def others_went_on() -> bool:

@@ -91,9 +91,9 @@ def test_groups_keep_their_offsets(broker_a: Broker, topic_name: str) -> None:
 
 
 def test_acls_can_be_created_and_listed(broker_a: Broker, topic_name: str) -> None:
-    on, who = (ResourceType.TOPIC, topic_name, ResourcePatternType.LITERAL), ("User:reader", "*")
-    acl = AclBinding(*on, *who, AclOperation.READ, AclPermissionType.ALLOW)
-    mine = AclBindingFilter(*on, *who, AclOperation.ANY, AclPermissionType.ANY)
+    on, principal_and_host = (ResourceType.TOPIC, topic_name, ResourcePatternType.LITERAL), ("User:reader", "*")
+    acl = AclBinding(*on, *principal_and_host, AclOperation.READ, AclPermissionType.ALLOW)
+    mine = AclBindingFilter(*on, *principal_and_host, AclOperation.ANY, AclPermissionType.ANY)
     client = clusters.admin(broker_a.bootstrap)
     client.create_acls([acl])[acl].result(10)
     assert wait_until(lambda: client.describe_acls(mine).result(10)) == [acl]

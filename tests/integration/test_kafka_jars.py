@@ -75,10 +75,10 @@ def test_a_listed_jar_is_fetched_once(repository: Repository) -> None:
 
 def test_a_failed_download_is_tried_again(repository: Repository) -> None:
     repository.failures = 3
-    told: list[str] = []
-    kafka_jars.fetch(told.append, repository.kafka)
+    lines_printed: list[str] = []
+    kafka_jars.fetch(lines_printed.append, repository.kafka)
     assert Path(kafka_jars.classpath(repository.kafka)).exists()
-    assert any("again in" in line for line in told)
+    assert any("again in" in line for line in lines_printed)
 
 
 def test_a_jar_that_cannot_be_had_is_named(repository: Repository) -> None:

@@ -85,11 +85,11 @@ class Place:
         wanted = {r.partition: r.offset or 0 for r in read_topic(self.a, self.topic)}
         ends = end_offsets(self.a, self.topic)
 
-        def stands() -> bool:
+        def is_at_the_end() -> bool:
             found = {p: committed_offset(self.a, self.group, self.topic, p or 0) or 0 for p in wanted}
             return all(last < found[p] <= ends[p or 0] for p, last in wanted.items())
 
-        until(stands, what="the group stands at the end")
+        until(is_at_the_end, what="the group stands at the end")
 
     def check_each_once_and_in_order(self) -> list[Record]:
         """Of each partition of the source, what lies in one partition of the target keeps its order."""

@@ -200,8 +200,8 @@ def test_row_that_never_comes_halts_for_a_decision(there: MirroredFlow) -> None:
     wait_until(lambda: there.progress(halts)[0].phase == "halted", within=SOON, every=0.25)
     assert there.progress(halts)[0].case == "in-doubt"
     assert end_offsets(there.target, there.remote(halts))[0] == HELD
-    told = there.wait_event("ResumedWithDoubt", f"{goes_on}-0", within=SOON)
-    assert (told.detail["begin"], told.detail["again"]) == (0, [0, THERE - 1])
+    event = there.wait_event("ResumedWithDoubt", f"{goes_on}-0", within=SOON)
+    assert (event.detail["begin"], event.detail["again"]) == (0, [0, THERE - 1])
     there.wait_written_down(goes_on)
     twice = [r.value for r in numbered(HELD) + numbered(THERE)]
     assert [r.value for r in read_topic(there.target, there.remote(goes_on))] == twice

@@ -117,8 +117,8 @@ def test_partitions_behind_markers_of_a_flow_with_several_origins_go_on(pair: Pa
         topic = create_topic(flow.source, unique_name(mark))
         produce(flow.source, topic, numbered(THERE))
         row = replace(left_behind_a_marker(flow, topic), left_epoch=-1)
-        for told in (row, replace(origin, producer_id=row.producer_id)):
-            produce(flow.target, state_topic(flow.flow), [Record(*told.encode(), partition=0)])
+        for marker in (row, replace(origin, producer_id=row.producer_id)):
+            produce(flow.target, state_topic(flow.flow), [Record(*marker.encode(), partition=0)])
         mirror.data_plane.start()
         flow.wait_holds(topic, numbered(THERE), within=SOON)
         untroubled(flow, topic)

@@ -327,7 +327,7 @@ async def test_an_unreachable_cluster_is_named_with_address_and_reason() -> None
 
 async def test_acls_are_deleted_one_by_one_and_absent_ones_are_no_trouble(broker_b: Broker, topic_name: str) -> None:
     admin = Admin("B", conf(broker_b))
-    ann, bob = (AclBinding(topic_name, f"User:{who}", operation="READ", permission="ALLOW") for who in ("ann", "bob"))
+    ann, bob = (AclBinding(topic_name, f"User:{user}", operation="READ", permission="ALLOW") for user in ("ann", "bob"))
     await admin.create_acls([ann, bob])
     outcome = await admin.delete_acls([ann, replace(bob, principal="User:eve")])
     assert (len(outcome.done), outcome.troubles()) == (2, {})

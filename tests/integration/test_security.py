@@ -141,7 +141,7 @@ def as_long(source: str, topic: str, target: str, copy: str) -> bool:
     return ends(target, copy) == ends(source, topic)
 
 
-def stands(bootstrap: str, group: str, topic: str, at: int) -> bool:
+def is_committed_at(bootstrap: str, group: str, topic: str, at: int) -> bool:
     return committed_offset(bootstrap, group, topic, 0) == at
 
 
@@ -169,7 +169,7 @@ def test_mirror_both_ways_is_the_same_under_any_login(tmp_path: Path, sides: Sid
         scene.wait_copied()
         for source, topic, target, copy in scene.topics():
             assert compare(read_topic(source, topic), read_topic(target, copy)).equal
-            wait_until(partial(stands, target, group, copy, 300), within=WITHIN, what="the group")
+            wait_until(partial(is_committed_at, target, group, copy, 300), within=WITHIN, what="the group")
     for _, topic, target, copy in scene.topics():
         alias = copy.removesuffix(f".{topic}")
         assert ends(target, "heartbeats") > 0

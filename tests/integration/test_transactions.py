@@ -69,10 +69,12 @@ def test_records_and_progress_are_committed_together(exactly: Mirror) -> None:
     for partition in rows:
         there = [r.offset or 0 for r in read_topic(flow.source, topic) if r.partition == partition]
         data = commits(read_batches(flow.target, flow.remote(topic), partition))
-        told = commits(progress_batches(flow, topic, partition))
-        assert [who for who, _ in data] == [who for who, _ in told], "appended by one producer, committed as one"
+        committed_rows = commits(progress_batches(flow, topic, partition))
+        assert [producer for producer, _ in data] == [producer for producer, _ in committed_rows], (
+            "appended by one producer, committed as one"
+        )
         visible = 0
-        for (_, batches), (_, (named,)) in zip(data, told, strict=True):
+        for (_, batches), (_, (named,)) in zip(data, committed_rows, strict=True):
             visible += sum(batch.record_count for batch in batches)
             (record,) = decoded(named.data)
             upstream = json.loads(record.value or b"")["offset"]
@@ -98,15 +100,15 @@ def commits(batches: list[Batch]) -> list[tuple[tuple[int, int], list[Batch]]]:
     under_way: defaultdict[tuple[int, int], list[Batch]] = defaultdict(list)
     found: list[tuple[tuple[int, int], list[Batch]]] = []
     for batch in batches:
-        who = (batch.producer_id, batch.producer_epoch)
+        producer = (batch.producer_id, batch.producer_epoch)
         if not batch.attributes & CONTROL:
             assert batch.attributes & TRANSACTIONAL, f"{batch} is outside of any transaction"
-            under_way[who].append(batch)
+            under_way[producer].append(batch)
             continue
         (marker,) = decoded(batch.data)
-        ended = under_way.pop(who, [])
+        ended = under_way.pop(producer, [])
         if ended and marker.key is not None and marker.key[-1] == COMMIT:
-            found.append((who, ended))
+            found.append((producer, ended))
     assert not any(under_way.values()), "each has ended"
     return found
 
@@ -193,8 +195,8 @@ def test_refused_records_are_quarantined_once_and_others_committed_once(exactly:
     kept = quarantined(flow, topic)
     assert [(r.key, r.value) for r in kept] == [(r.key, r.value) for r in (LATE, large, LATE)]
     assert [dict(r.headers)["lockstep.offset"] for r in kept] == [b"5", b"11", b"17"]
-    told = {"lockstep.timestamp": b"4000000000000", "lockstep.content": b"record", "own": b"1"}
-    assert told.items() <= dict(kept[0].headers).items()
+    headers_kept = {"lockstep.timestamp": b"4000000000000", "lockstep.content": b"record", "own": b"1"}
+    assert headers_kept.items() <= dict(kept[0].headers).items()
     ranges = [event.detail["ranges"] for event in flow.events("BatchQuarantined", f"{topic}-0")]
     assert ranges == [[[5, 5]], [[11, 11]], [[17, 17]]]
     produce(flow.source, topic, numbered(3, first=15))

@@ -70,7 +70,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.failed and (found := getattr(item, "funcargs", {}).get("stage")) is not None:
         try:
-            report.sections.append(("the namespace", found.namespace.told()))
+            report.sections.append(("the namespace", found.namespace.describe()))
         except CommandFailed as failed:
             report.sections.append(("the namespace", str(failed)))
     return report

@@ -41,7 +41,7 @@ def pauses(stage: Stage, topic: str) -> Iterator[Pause]:
     """Looks at the copy of a topic four times a second."""
     pause, leaving = Pause(), threading.Event()
 
-    def look() -> None:
+    def measure() -> None:
         last, since = -1, time.monotonic()
         while not leaving.wait(0.25):
             now = copied(stage, topic)
@@ -49,7 +49,7 @@ def pauses(stage: Stage, topic: str) -> Iterator[Pause]:
                 last, since = now, time.monotonic()
             pause.longest = max(pause.longest, time.monotonic() - since)
 
-    thread = threading.Thread(target=look, name="pauses", daemon=True)
+    thread = threading.Thread(target=measure, name="pauses", daemon=True)
     thread.start()
     try:
         yield pause

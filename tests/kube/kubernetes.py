@@ -129,7 +129,7 @@ class Namespace:
         found = self.kubectl("get", ",".join([KINDS, *known]), "--output", "name").split()
         return sorted(set(found) - WHAT_THERE_IS_ANYWAY)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Everything that helps to understand what went wrong: pods, events, the ends of the logs."""
         parts = [self.kubectl("get", "pods", "--output", "wide")]
         parts.append(self.kubectl("get", "events", "--sort-by=.lastTimestamp")[-6000:])

@@ -255,14 +255,14 @@ def test_pod_names_the_secret_it_waits_for(stage: Stage) -> None:
     values["spec"]["clusters"][0]["authentication"] = {"type": "plain", "username": "u", "passwordSecret": secret}
     stage.namespace.install("install", "waiting", values, wait=False)
 
-    def told() -> bool:
+    def names_the_secret() -> bool:
         events = stage.namespace.get("events")
         about = [one["message"] for one in events if one["involvedObject"]["name"].startswith("waiting")]
         assert any('secret "not-there" not found' in message for message in about), about[-5:]
         return True
 
     try:
-        wait_until(told, within=60, every=1, what="the pods' events name the secret")
+        wait_until(names_the_secret, within=60, every=1, what="the pods' events name the secret")
     finally:
         stage.namespace.helm("uninstall", "waiting", "--wait")
         wait_until(lambda: stage.namespace.left() == [], within=60, every=0.5, what="nothing left")

@@ -160,7 +160,7 @@ class AclScene:
         return until(lambda: (row := self.row()) and row.phase == phase and row, what=phase)
 
     def added(self) -> list[Event]:
-        return self.told("AclAdded")
+        return self.events_of_kind("AclAdded")
 
-    def told(self, kind: str) -> list[Event]:
+    def events_of_kind(self, kind: str) -> list[Event]:
         return events(self.b.bootstrap, self.flow, kind)

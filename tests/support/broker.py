@@ -61,7 +61,7 @@ class Quorum:
     controllers: Mapping[int, int]
 
     @classmethod
-    def of(cls, nodes: int) -> Self:
+    def with_nodes(cls, nodes: int) -> Self:
         """A new cluster of so many nodes, numbered from 1."""
         return cls(_kafka_uuid(), {node: free_port() for node in range(1, nodes + 1)})
 
@@ -104,7 +104,7 @@ class Broker:
         self._host = host
         self.kafka = kafka
         self.node = node
-        self._quorum = quorum or Quorum.of(1)
+        self._quorum = quorum or Quorum.with_nodes(1)
         self.cluster_id = self._quorum.cluster_id
         self.folder = Path(tempfile.mkdtemp(prefix=f"lockstep-broker-{alias}-"))
         self.log = self.folder / "broker.log"

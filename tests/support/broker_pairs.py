@@ -45,7 +45,7 @@ class Brokers:
         return self._started[kind]
 
 
-def told(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
+def numbered_records(count: int, first: int = 0, partitions: int = 1) -> list[Record]:
     """Records with everything that one can have, keys and values that are missing among it."""
     return [
         Record(

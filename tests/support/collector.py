@@ -41,7 +41,7 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 right = self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf"
                 if right:
-                    collector._take(ExportTraceServiceRequest.FromString(body))
+                    collector._receive(ExportTraceServiceRequest.FromString(body))
                 self.send_response(200 if right else 404)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -70,12 +70,12 @@ class Collector:
         with self._lock:
             return list(self._resources)
 
-    def _take(self, request: ExportTraceServiceRequest) -> None:
+    def _receive(self, request: ExportTraceServiceRequest) -> None:
         with self._lock:
-            for of in request.resource_spans:
-                resource = _values(of.resource.attributes)
+            for group in request.resource_spans:
+                resource = _values(group.resource.attributes)
                 self._resources.append(resource)
-                for scope in of.scope_spans:
+                for scope in group.scope_spans:
                     self._spans += [_received(str(resource["service.name"]), span) for span in scope.spans]
 
 

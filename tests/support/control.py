@@ -41,8 +41,8 @@ def last_row(bootstrap: str, flow: Flow, key: str) -> Row | None:
 
 def events(bootstrap: str, flow: Flow, kind: str) -> list[Event]:
     """The flow's events of a kind, oldest first."""
-    told = [decode_event(one.value) for one in read_so_far(bootstrap, events_topic(flow)) if one.value is not None]
-    return [one for one in told if one.kind == kind]
+    decoded = [decode_event(one.value) for one in read_so_far(bootstrap, events_topic(flow)) if one.value is not None]
+    return [one for one in decoded if one.kind == kind]
 
 
 def source_offsets(records: Iterable[Record], connector: str = "") -> dict[tuple[str, int], int | None]:

@@ -221,9 +221,9 @@ def _ivy(dependencies: Sequence[str], into: Path, *, use_poms: bool, cache: Path
             text=True,
             check=False,
         )
-    told: list[str] = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
-    problems = [line for line in told if "ERROR" in line or "FAILED" in line or "xception" in line]
-    return (problems or told or ["Ivy said nothing"])[-1]
+    printed: list[str] = [line.strip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
+    problems = [line for line in printed if "ERROR" in line or "FAILED" in line or "xception" in line]
+    return (problems or printed or ["Ivy said nothing"])[-1]
 
 
 def _ivy_jar() -> str:

@@ -89,7 +89,7 @@ class Driver:
         self.collector.follow(partitions)
         self.say(Assignment(slot=slot, partitions=partitions))
 
-    def look(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
+    def observe(self, ends: dict[tuple[str, int], int | None], *, stuck: Any = (), resting: Any = ()) -> None:
         """The driver looks at the clusters: the source's logs end there (None: not answered), the target has all."""
         rows = {tp: self.state.get(PartitionProgress, tp[0], str(tp[1])) for tp in ends}
         seen = {tp: ObservedPartition(rows[tp], None if end is None else LogRange(0, end)) for tp, end in ends.items()}

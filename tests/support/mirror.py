@@ -173,8 +173,8 @@ class MirroredFlow:
         """The offsets that are listed of these topics, by partition."""
         found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         for entry in self.ask("offsets-list", SOURCE_CONNECTOR).detail["offsets"]:
-            of, offset = entry["partition"], entry["offset"]["offset"]
-            found.setdefault(of["topic"], {})[of["partition"]] = offset
+            source_partition, offset = entry["partition"], entry["offset"]["offset"]
+            found.setdefault(source_partition["topic"], {})[source_partition["partition"]] = offset
         return {topic: found[topic] for topic in topics}
 
     def _events(self) -> list[Event]:

@@ -60,7 +60,7 @@ class Copied:
     progress: PartitionProgress = FIRST
     log: list[StateRow] = field(default_factory=list)
     """Every row ever written, in order."""
-    told: list[Stretch] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
     """What holds in the present generation, in order."""
     runs: RunLog = field(init=False)
 
@@ -70,9 +70,9 @@ class Copied:
     def copies(self, slot_spans: Sequence[Stretch]) -> None:
         for up, down, count in slot_spans:
             self.runs.add_run(up, down, count)
-            self.told.append((up, down, count))
+            self.stretches.append((up, down, count))
             self.progress = replace(
-                self.progress, upstream=up + count - 1, downstream=down + count - 1, sequence=len(self.told)
+                self.progress, upstream=up + count - 1, downstream=down + count - 1, sequence=len(self.stretches)
             )
 
     def passes_over(self, records: int) -> None:
@@ -94,13 +94,13 @@ class Copied:
         """A new slot has what is written, and copies or counts again what lies behind the progress written."""
         row = next((row for row in reversed(self.log) if isinstance(row, PartitionProgress)), FIRST)
         rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
-        again, self.told, self.progress = self.told, [], row
+        again, self.stretches, self.progress = self.stretches, [], row
         self.runs = RunLog(self.lag_max).continued(row, rows)
         behind = [s for s in again if s[0] + s[2] - 1 > row.upstream]
-        self.told = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
+        self.stretches = [s for s in again if s[0] + s[2] - 1 <= row.upstream]
         for up, down, count in behind:
             known = max(0, row.upstream + 1 - up)
-            self.told += [(up, down, known)] if known else []
+            self.stretches += [(up, down, known)] if known else []
             self.copies([(up + known, down + known, count - known)])
 
     def begins_again(self, upstream: int, downstream: int, *, in_place: bool) -> None:
@@ -117,8 +117,8 @@ class Copied:
         self.log.append(as_it_lies(row))
         rows = [found for found in self.present().values() if isinstance(found, OffsetRuns)]
         self.runs = (self.runs if in_place else RunLog(self.lag_max)).continued(row, rows)
-        kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.told]
-        self.told = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]
+        kept = [(u, d, min(n, upstream - u, downstream - d)) for u, d, n in self.stretches]
+        self.stretches = [*(stretch for stretch in kept if stretch[2] > 0), (upstream, downstream, 0)]
         self.progress = row
 
     def _written_open_run(self) -> tuple[int, ...]:

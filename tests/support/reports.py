@@ -36,14 +36,14 @@ def reported(
         (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
     }
     source = {tp: LogRange(0, end) for tp, end in (ends or {}).items()}
-    told = LogOffsets(**{"source": source, "target": there, **logs})
+    log_offsets = LogOffsets(**{"source": source, "target": there, **logs})
     return build_report(
         FLOW,
         by_key,
         at_ms=NOW,
         replicas=replicas,
         unreadable=unreadable,
-        logs=told,
+        logs=log_offsets,
         limits=limits,
         members=members or {},
     )

@@ -147,11 +147,13 @@ class Scene:
         (ends,) = {one.not_valid_after_utc.timestamp() for one in load_pem_x509_certificates(certificate.read_bytes())}
         name = "lockstep_certificate_expires_timestamp_seconds"
 
-        def told() -> bool:
+        def all_pages_have_it() -> bool:
             pages = [read_page(text(f"{at}/metrics")) for at in self.addresses().values()]
             return all(values(page, name, use="keystore") == [ends, ends] for page in pages)
 
-        wait_until(told, within=TAKEN_UP_WITHIN, every=0.5, what="every page tells when the certificate ends")
+        wait_until(
+            all_pages_have_it, within=TAKEN_UP_WITHIN, every=0.5, what="every page tells when the certificate ends"
+        )
 
     def check_copies(self) -> None:
         """Nothing is lost, nothing is doubled, the order is kept."""

@@ -108,8 +108,8 @@ class ServiceProcess:
         """How its flows stand and the end of its log, as a person would read it; of one whose pages do not answer,
         where its threads stand."""
         state = self._standing() if self.running else f"ended with {self.ended}"
-        told = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
-        return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *told])
+        shown = [" ".join(str(value) for value in list(line.values())[:6])[:250] for line in self.lines()[-lines:]]
+        return "\n".join([f"{self.module} (pid {self.pid}) {state}:", *shown])
 
     def _standing(self) -> str:
         try:
@@ -117,8 +117,9 @@ class ServiceProcess:
         except (OSError, NeverHappened) as gone:
             os.kill(self.pid, signal.SIGQUIT)
             return f"runs and does not answer: {gone}"
-        told = ("ready", "standing", "leader", "troubles")
-        return "; ".join(["runs", *(f"{flow}: {[of.get(key) for key in told]}" for flow, of in flows.items())])
+        shown = ("ready", "standing", "leader", "troubles")
+        shown_of = (f"{flow}: {[flow_status.get(key) for key in shown]}" for flow, flow_status in flows.items())
+        return "; ".join(["runs", *shown_of])
 
     # -- its pages -----------------------------------------------------------------------------------------------------
 

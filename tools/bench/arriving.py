@@ -106,14 +106,14 @@ def _two_minutes(
     """The longest gaps of a reader there in the minute before ``add`` is called, and from then on."""
     with reading(reads, topic, course.partitions) as read, ThreadPoolExecutor(1) as beside:
         arrived: list[list[float]] = [[] for _ in range(course.partitions)]
-        _take(read.consumer, arrived, time.monotonic() + WARM_UP_S, check)
+        _read_arrivals(read.consumer, arrived, time.monotonic() + WARM_UP_S, check)
         for each in arrived:
             each.clear()
         began = time.monotonic()
-        _take(read.consumer, arrived, began + MINUTE_S, check)
+        _read_arrivals(read.consumer, arrived, began + MINUTE_S, check)
         added = time.monotonic()
         adding = beside.submit(add)
-        _take(read.consumer, arrived, added + MINUTE_S, check)
+        _read_arrivals(read.consumer, arrived, added + MINUTE_S, check)
         ended = time.monotonic()
         duration_s = adding.result() - added
     return {**gaps(arrived, began, added, ended), "all_mirrored_s": duration_s}
@@ -152,7 +152,7 @@ def _wait_mirrored(
         raise SystemEnded(f"nothing of {topic} was copied within {within_s:.0f} s") from never
 
 
-def _take(consumer: Any, arrived: Sequence[list[float]], until: float, check: Callable[[], None]) -> None:
+def _read_arrivals(consumer: Any, arrived: Sequence[list[float]], until: float, check: Callable[[], None]) -> None:
     checked = time.monotonic()
     while (now := time.monotonic()) < until:
         message = consumer.poll(min(0.1, until - now))

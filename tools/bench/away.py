@@ -83,7 +83,9 @@ def _measured(stage: Stage, system: System) -> Readings:
                 began = time.monotonic()
                 _copied(run, a, b, topics)
                 values |= {f"{name}_cpu_share": shares[0][1], f"{name}_copies_after_s": time.monotonic() - began}
-                notes.append(f"{name}: " + ", ".join(f"{who} {share:.1%}" for who, share in shares) + " of a core")
+                notes.append(
+                    f"{name}: " + ", ".join(f"{process} {share:.1%}" for process, share in shares) + " of a core"
+                )
     return Readings(values=values, notes=notes, log=log.name)
 
 

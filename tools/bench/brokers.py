@@ -30,7 +30,7 @@ REPLICAS, IN_SYNC = 3, 2
 def two_clusters(source_afar: Distance, target_afar: Distance) -> Iterator[Clusters]:
     """Two clusters of one broker each, also to be reached from a distance; their data is removed at the end."""
     with two_brokers(source_afar, target_afar) as pair:
-        yield _of(*pair)
+        yield _clusters_of(*pair)
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def two_brokers(
         yield source, target
 
 
-def _of(source: Broker, target: Broker) -> Clusters:
+def _clusters_of(source: Broker, target: Broker) -> Clusters:
     return Clusters(source.bootstrap, target.bootstrap, (source.pid, target.pid))
 
 
@@ -54,7 +54,7 @@ def _of(source: Broker, target: Broker) -> Clusters:
 def three_brokers() -> Iterator[str]:
     """The bootstrap addresses of a cluster of three brokers, where every topic has three replicas of which two must
     have what was acknowledged; its data is removed at the end. Raises BrokerDied, NeverHappened."""
-    quorum = Quorum.of(REPLICAS)
+    quorum = Quorum.with_nodes(REPLICAS)
     settings = {**BROKER_SETTINGS, "default.replication.factor": str(REPLICAS), "min.insync.replicas": str(IN_SYNC)}
     brokers = [
         Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=BROKER_JVM, quorum=quorum, node=node)
@@ -78,4 +78,4 @@ def tls_clusters() -> Iterator[tuple[Clusters, Mapping[str, str]]]:
         ]
         lines = {f"{each.alias}.{key}": value for each in pair for key, value in each.properties("TLS").items()}
         with secured.tokens, started(*pair):
-            yield _of(*pair), lines
+            yield _clusters_of(*pair), lines

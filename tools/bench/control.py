@@ -217,8 +217,8 @@ def _rounds(service: ServiceProcess, work: str) -> float:
         lines = service.page("/metrics")[1].splitlines()
     except TimeoutError:
         return 0.0  # it is too busy to answer
-    told = [line for line in lines if line.startswith("lockstep_rounds_total{") and f'"{work}"' in line]
-    return sum(float(line.rpartition(" ")[2]) for line in told)
+    samples = [line for line in lines if line.startswith("lockstep_rounds_total{") and f'"{work}"' in line]
+    return sum(float(line.rpartition(" ")[2]) for line in samples)
 
 
 def _cpu(service: ServiceProcess) -> float:

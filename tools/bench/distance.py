@@ -75,11 +75,11 @@ def _connect(client: socket.socket, to: tuple[str, int], delay_s: float) -> None
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for origin, destination in ((client, broker), (broker, client)):
         under_way: queue.Queue[tuple[float, bytes]] = queue.Queue(UNDER_WAY)
-        threading.Thread(target=_take, args=(origin, under_way, delay_s), daemon=True).start()
+        threading.Thread(target=_read, args=(origin, under_way, delay_s), daemon=True).start()
         threading.Thread(target=_hand_on, args=(under_way, destination), daemon=True).start()
 
 
-def _take(origin: socket.socket, under_way: queue.Queue[tuple[float, bytes]], delay_s: float) -> None:
+def _read(origin: socket.socket, under_way: queue.Queue[tuple[float, bytes]], delay_s: float) -> None:
     chunk = b"?"
     while chunk:
         try:

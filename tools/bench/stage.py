@@ -108,8 +108,8 @@ class Stage:
         for system in self.systems if systems is None else systems:
             before()
             file, log = self.work / f"{part}-{system.name}.properties", logs / f"{part}-{system.name}.log"
-            told = {**system.settings(codec), **settings}
-            file.write_text(properties(self.clusters.source, self.clusters.target, topic, told))
+            settings_of_run = {**system.settings(codec), **settings}
+            file.write_text(properties(self.clusters.source, self.clusters.target, topic, settings_of_run))
             found[system.name] = self.attempt(part, system.name, log.name, partial(measure, system, file, log))
         return found
 

@@ -108,9 +108,9 @@ def _warm(work: Workload, system: System, file: Path, log: Path) -> None:
         work.clusters.begin_anew([work.topic])
 
 
-def _until(run: SystemRun, look: Callable[[], int | None], within_s: float, otherwise: str) -> int:
+def _until(run: SystemRun, read_offset: Callable[[], int | None], within_s: float, otherwise: str) -> int:
     sampled = 0.0
-    while (found := look()) is None:
+    while (found := read_offset()) is None:
         run.check()
         if run.elapsed() > within_s:
             raise SystemEnded(f"{otherwise} within {within_s:.0f} s")

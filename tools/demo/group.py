@@ -51,13 +51,13 @@ class GroupReader:
         try:
             self._consumer.subscribe([self.topic])
             while not self._stopping.is_set():
-                self._take(self._consumer.consume(100, timeout=0.2))
+                self._add_messages(self._consumer.consume(100, timeout=0.2))
         except KafkaException as exc:
             self._failure = exc
         finally:
             self._consumer.close()
 
-    def _take(self, messages: list[Message]) -> None:
+    def _add_messages(self, messages: list[Message]) -> None:
         for message in messages:
             if (error := message.error()) is not None:
                 if error.fatal():

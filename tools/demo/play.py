@@ -95,7 +95,7 @@ class Play:
         self._log_options = ["--log-level", "debug", "--log-format", "json"] if timed else []
         self._ends = ExitStack()
         self._phase = "starting"
-        self._stands: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
+        self._last_synced: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
         self._stands_since = 0.0
 
     def __enter__(self) -> Self:
@@ -207,15 +207,15 @@ class Play:
             began = time.monotonic()
             if self._lockstep.poll() is not None:
                 raise DemoFailed(f"lockstep run has ended with exit code {self._lockstep.returncode}")
-            self._look()
+            self._read_status()
             if condition():
                 return True
             if began >= deadline:
                 return False
             time.sleep(max(0.0, began + SNAPSHOT_EVERY_SECONDS - time.monotonic()))
 
-    def _look(self) -> None:
-        topics, flows = self._watch.look()
+    def _read_status(self) -> None:
+        topics, flows = self._watch.read_status()
         where = "B" if self._group.topic != READ else "A"
         group = f"group {GROUP}: {self._group.count:,} records read on {where} ({self._group.topic})"
         self._seen = Snapshot(self.times.now(), self._phase, group, topics, flows)
@@ -233,8 +233,8 @@ class Play:
         positions = asked[GROUP].result(10).topic_partitions or []
         synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
-        if (synced, checkpoints) != self._stands:
-            self._stands, self._stands_since = (synced, checkpoints), time.monotonic()
+        if (synced, checkpoints) != self._last_synced:
+            self._last_synced, self._stands_since = (synced, checkpoints), time.monotonic()
         if time.monotonic() - self._stands_since < SETTLED_AFTER_SECONDS:
             return False
         return all(p in checkpoints and synced.get(p, -1) >= checkpoints[p].downstream for p in on_a.committed)

@@ -41,7 +41,7 @@ class Watch:
         self._controls = {flow: _Control(flow, bootstrap[flow.target]) for flow in FLOWS}
         self._history: dict[tuple[Flow, str], deque[tuple[float, int]]] = {}
 
-    def look(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
+    def read_status(self) -> tuple[tuple[TopicLine, ...], tuple[FlowLine, ...]]:
         """The present state. Raises KafkaException when a cluster does not answer, ValueError for a malformed row."""
         now = time.monotonic()
         source_ends, target_ends = {}, {}

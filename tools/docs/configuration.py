@@ -35,7 +35,7 @@ def filled(page: str) -> str:
 def used(keys: Iterable[Key]) -> str:
     return _table(
         ("key", "takes", "default", "where", "meaning"),
-        ((_code(k.name), _takes(k), _default(k), _where(k.scopes), k.meaning) for k in keys),
+        ((_code(k.name), _accepted(k), _default(k), _where(k.scopes), k.meaning) for k in keys),
     )
 
 
@@ -83,14 +83,14 @@ def _default(key: Key) -> str:
     return _code(key.default) if key.default else "-"
 
 
-def _takes(key: Key) -> str:
+def _accepted(key: Key) -> str:
     if key.choices:
-        takes = ", ".join(map(_code, key.choices))
+        accepted = ", ".join(map(_code, key.choices))
     elif key.kind is Kind.INTEGER:
-        takes = _range(key)
+        accepted = _range(key)
     else:
-        takes = key.kind.value
-    return takes + ("; per topic" if key.per_topic else "")
+        accepted = key.kind.value
+    return accepted + ("; per topic" if key.per_topic else "")
 
 
 def _range(key: Key) -> str:

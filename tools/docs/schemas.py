@@ -145,9 +145,9 @@ def field_words(cls: type[Any]) -> Iterator[tuple[str, str]]:
     (found,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(found, ast.ClassDef)
     for field, below in zip(found.body, found.body[1:], strict=False):
-        told = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(told, str):
-            yield field.target.id, joined_text(told)
+        docstring = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and below.value.value
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(docstring, str):
+            yield field.target.id, joined_text(docstring)
 
 
 def joined_text(text: str) -> str:

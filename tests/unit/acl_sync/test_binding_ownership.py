@@ -49,14 +49,14 @@ def reviewed(
 
 
 def decided(
-    found: Review, looks: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
+    found: Review, history: RevocationHistory, now: float, *, limit: int = 10, shared: Sequence[str] = ()
 ) -> Deletions:
-    return deletions(found, looks, now, limit=limit, shared=shared, source="A", target="B")
+    return deletions(found, history, now, limit=limit, shared=shared, source="A", target="B")
 
 
 def after_two_looks(found: Review, *, limit: int = 10, shared: Sequence[str] = ()) -> Deletions:
-    looks = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
-    return decided(found, looks, LOOKS_APART, limit=limit, shared=shared)
+    history = RevocationHistory().then(7, 0.0, found.revoked).then(7, LOOKS_APART, found.revoked)
+    return decided(found, history, LOOKS_APART, limit=limit, shared=shared)
 
 
 class TestReview:
@@ -94,20 +94,20 @@ class TestLooks:
         assert decided(found, RevocationHistory().then(7, 100.0, found.revoked), 100.0) == Deletions()
 
     def test_revocation_seen_twice_at_once_deletes_nothing(self) -> None:
-        looks = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
-        assert not looks.settled(ours().binding, 100.1)
+        history = RevocationHistory().then(7, 100.0, [ours()]).then(7, 100.1, [ours()])
+        assert not history.settled(ours().binding, 100.1)
 
     def test_revocation_seen_twice_some_time_apart_is_due(self) -> None:
         assert after_two_looks(reviewed([ours()])).due == (ours(),)
 
     def test_revocation_history_begins_anew_when_the_binding_is_seen_again(self) -> None:
-        looks = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
-        assert not looks.settled(ours().binding, 20.0)
+        history = RevocationHistory().then(7, 0.0, [ours()]).then(7, 10.0, []).then(7, 20.0, [ours()])
+        assert not history.settled(ours().binding, 20.0)
 
     def test_revocation_history_begins_anew_in_another_term(self) -> None:
-        looks = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
-        assert not looks.settled(ours().binding, 20.0)
-        assert looks.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
+        history = RevocationHistory().then(7, 0.0, [ours()]).then(9, 20.0, [ours()])
+        assert not history.settled(ours().binding, 20.0)
+        assert history.then(9, 30.0, [ours()]).settled(ours().binding, 30.0)
 
 
 class TestDeletions:
@@ -124,8 +124,8 @@ class TestDeletions:
     def test_revocation_seen_once_counts_for_the_limit(self) -> None:
         """A source that is being emptied shall not be followed piece by piece."""
         many = [ours(f"orders-{n}") for n in range(11)]
-        looks = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
-        assert decided(reviewed(many), looks, 60.0).due == ()
+        history = RevocationHistory().then(7, 0.0, many[:5]).then(7, 60.0, many)
+        assert decided(reviewed(many), history, 60.0).due == ()
 
     def test_source_without_acls_is_named(self) -> None:
         found = after_two_looks(reviewed([ours()], []))
@@ -175,13 +175,13 @@ def test_only_own_unwanted_bindings_are_deleted(
 ) -> None:
     mine = {one.binding: one for one in owned}
     target = others | mine.keys()
-    now, looks = 0.0, RevocationHistory()
+    now, history = 0.0, RevocationHistory()
     refused: dict[AclBinding, list[tuple[int, float]]] = {}
     for source, wanted, term, passed in rounds:
         now += passed
         found = review(owned, source, target, wanted, resources)
-        looks = looks.then(term, now, found.revoked)
-        due = deletions(found, looks, now, limit=limit, shared=shared, source="A", target="B").due
+        history = history.then(term, now, found.revoked)
+        due = deletions(found, history, now, limit=limit, shared=shared, source="A", target="B").due
         for binding in mine:
             backed = any(origin in source for origin in mine[binding].origins()) or binding in wanted
             assert not (backed and mine[binding] in due)

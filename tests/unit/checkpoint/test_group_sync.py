@@ -71,13 +71,13 @@ class TestTwoLooks:
 
 class TestForwardsOnly:
     def test_a_group_at_or_beyond_its_checkpoint_is_not_rewound(self) -> None:
-        look = empty(101, 200)
-        sync = plan_group_sync(checkpoints(101, 51), look, look, TOPICS)
+        state = empty(101, 200)
+        sync = plan_group_sync(checkpoints(101, 51), state, state, TOPICS)
         assert sync == GroupSync(ahead=(Ahead(("A.orders", 1), 200, 51, AHEAD_ON_TARGET),))
 
     def test_each_partition_decides_for_itself(self) -> None:
-        look = empty(100, 200)
-        assert written(plan_group_sync(checkpoints(101, 51), look, look, TOPICS)) == {0: 101}
+        state = empty(100, 200)
+        assert written(plan_group_sync(checkpoints(101, 51), state, state, TOPICS)) == {0: 101}
 
     def test_mm2_052_a_partition_the_group_has_no_offset_for_is_written(self) -> None:
         assert written(plan_group_sync(checkpoints(5, 6), empty(5), empty(5), TOPICS)) == {1: 6}
@@ -112,8 +112,8 @@ class TestBeyondItsPlace:
 
     def test_follow_skips_a_group_that_moved_by_itself(self) -> None:
         for offsets in (901, 990):
-            look = empty(offsets)
-            sync = plan_group_sync(checkpoints(100), look, look, TOPICS, {P0: 900}, follow=True)
+            state = empty(offsets)
+            sync = plan_group_sync(checkpoints(100), state, state, TOPICS, {P0: 900}, follow=True)
             assert (sync.writes, sync.ahead[0].state) == ((), AHEAD_ON_TARGET)
 
     @pytest.mark.parametrize("before", [None, ACTIVE, empty(899)])
@@ -162,11 +162,11 @@ class TestAfterwards:
 
 OFFSETS = st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20) | st.none(), max_size=4)
 QUIET = st.just(ABSENT) | st.builds(TargetGroupState, st.just(GroupMembership.EMPTY), OFFSETS)
-LOOKS = QUIET | st.just(ACTIVE)
+STATES = QUIET | st.just(ACTIVE)
 CHECKPOINTS = st.lists(st.integers(0, 20), max_size=4).map(lambda offsets: checkpoints(*offsets))
 
 
-@given(CHECKPOINTS, LOOKS | st.none(), LOOKS)
+@given(CHECKPOINTS, STATES | st.none(), STATES)
 def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
     wanted: list[Checkpoint], before: TargetGroupState | None, now: TargetGroupState
 ) -> None:
@@ -180,26 +180,26 @@ def test_no_write_ever_rewinds_or_touches_a_group_that_moves(
 
 @given(CHECKPOINTS, QUIET, st.dictionaries(st.tuples(st.just("A.orders"), st.integers(0, 3)), st.integers(0, 20)))
 def test_each_partition_beyond_its_place_is_named_or_set_back(
-    wanted: list[Checkpoint], look: TargetGroupState, rewound: dict[TopicPartition, int]
+    wanted: list[Checkpoint], state: TargetGroupState, rewound: dict[TopicPartition, int]
 ) -> None:
     beyond = {
         (one.topic, one.partition)
         for one in wanted
-        if (look.offsets.get((one.topic, one.partition)) or 0) > one.downstream
+        if (state.offsets.get((one.topic, one.partition)) or 0) > one.downstream
     }
-    kept = plan_group_sync(wanted, look, look, TOPICS, rewound)
+    kept = plan_group_sync(wanted, state, state, TOPICS, rewound)
     assert {one.where for one in kept.ahead} == beyond
-    followed = plan_group_sync(wanted, look, look, TOPICS, rewound, follow=True)
+    followed = plan_group_sync(wanted, state, state, TOPICS, rewound, follow=True)
     back = {one.where for one in kept.ahead if one.state == REWOUND_ON_SOURCE}
     assert {one.where for one in followed.ahead} == beyond - back
     assert {(one.topic, one.partition) for one in followed.writes} & beyond == back
-    assert all((look.offsets[where] or 0) <= rewound[where] for where in back)
+    assert all((state.offsets[where] or 0) <= rewound[where] for where in back)
 
 
 @given(CHECKPOINTS, QUIET)
-def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], look: TargetGroupState) -> None:
-    first = plan_group_sync(wanted, look, look, TOPICS)
-    settled = with_writes(look, first.writes)
+def test_syncing_twice_writes_nothing_more(wanted: list[Checkpoint], state: TargetGroupState) -> None:
+    first = plan_group_sync(wanted, state, state, TOPICS)
+    settled = with_writes(state, first.writes)
     assert plan_group_sync(wanted, settled, settled, TOPICS).writes == ()
 
 

@@ -172,26 +172,26 @@ def logs(draw: st.DrawFn) -> list[Stretch]:
 @given(logs(), st.data())
 def test_group_position_is_exact_after_every_row(stretches: list[Stretch], data: st.DataObject) -> None:
     """Asked between the rows, now and then, so that maps go on from what was put together before."""
-    partition, places, told = Copied(), folded(TOPIC), 0
+    partition, places, rows_read = Copied(), folded(TOPIC), 0
     for stretch in stretches:
         partition.copies([stretch])
         if data.draw(st.booleans()):
             partition.dies_and_goes_on()
         partition.writes()
-        for row in partition.log[told:]:
+        for row in partition.log[rows_read:]:
             places.apply(row)
-        told = len(partition.log)
+        rows_read = len(partition.log)
         if data.draw(st.booleans()):
             at(places, 0)
-        true = exact_places(partition.told)
-        last = max(up + count for up, _, count in partition.told)
+        true = exact_places(partition.stretches)
+        last = max(up + count for up, _, count in partition.stretches)
         for position, place in true.items():
             found = at(places, position)
             assert isinstance(found, TranslatedOffset)
             assert found.at == place
             if position > last:
                 assert found.behind == position - last
-            elif any(up <= position <= up + count for up, _, count in partition.told):
+            elif any(up <= position <= up + count for up, _, count in partition.stretches):
                 assert found.exact
 
 

@@ -30,7 +30,7 @@ class Feed:
         if started:
             self.store.finish_reading()
 
-    def take(self, *syncs: OffsetSync) -> "Feed":
+    def receive(self, *syncs: OffsetSync) -> "Feed":
         for one in syncs:
             self.store.fold(self.at, one)
             self.at += 1
@@ -71,30 +71,30 @@ def assert_invariants(history: History) -> None:
 
 class TestTranslation:
     def test_mm2_153_group_past_a_sync_gets_its_downstream_offset_plus_one(self) -> None:
-        assert Feed().take(sync(100, 200)).at_offset(150) == 201
+        assert Feed().receive(sync(100, 200)).at_offset(150) == 201
 
     def test_mm2_153_group_at_a_sync_gets_its_downstream_offset(self) -> None:
-        assert Feed().take(sync(100, 200), sync(150, 251)).at_offset(150) == 251
+        assert Feed().receive(sync(100, 200), sync(150, 251)).at_offset(150) == 251
 
     def test_mm2_153_an_offset_below_every_sync_is_too_old(self) -> None:
-        assert Feed().take(sync(100, 200), sync(150, 251)).at_offset(5) == TOO_OLD
+        assert Feed().receive(sync(100, 200), sync(150, 251)).at_offset(5) == TOO_OLD
 
     def test_mm2_153_a_target_that_starts_over_is_followed(self) -> None:
-        assert Feed().take(sync(150, 251), sync(200, 10)).at_offset(200) == 10
+        assert Feed().receive(sync(150, 251), sync(200, 10)).at_offset(200) == 10
 
     def test_mm2_153_source_that_starts_over_clears_older_syncs(self) -> None:
-        feed = Feed().take(sync(100, 200), sync(200, 300), sync(20, 20))
+        feed = Feed().receive(sync(100, 200), sync(200, 300), sync(20, 20))
         assert feed.at_offset(20) == 20
         assert feed.at_offset(150) == 21
         assert feed.at_offset(19) == TOO_OLD
 
     def test_the_same_upstream_offset_again_keeps_the_history(self) -> None:
-        feed = Feed().take(sync(100, 200), sync(200, 300), sync(200, 310))
+        feed = Feed().receive(sync(100, 200), sync(200, 300), sync(200, 310))
         assert feed.at_offset(150) == 201
         assert feed.at_offset(200) == 310
 
     def test_mm2_154_store_translates_nothing_before_it_is_read_to_the_end(self) -> None:
-        feed = Feed(started=False).take(sync(100, 200))
+        feed = Feed(started=False).receive(sync(100, 200))
         assert feed.at_offset(100) is None
         feed.store.finish_reading()
         assert feed.at_offset(100) == 200
@@ -103,7 +103,7 @@ class TestTranslation:
         assert Feed().at_offset(100) is None
 
     def test_partitions_and_topics_do_not_mix(self) -> None:
-        feed = Feed().take(sync(100, 200), sync(100, 300, partition=1), sync(100, 400, topic="payments"))
+        feed = Feed().receive(sync(100, 200), sync(100, 300, partition=1), sync(100, 400, topic="payments"))
         assert feed.at_offset(100) == 200
         assert feed.store.translate_downstream(TOPIC, 1, UpstreamOffset(100)) == 300
         assert feed.store.translate_downstream("payments", 0, UpstreamOffset(100)) == 400
@@ -121,14 +121,14 @@ class TestGoldenVectors:
     def loaded(self, *, keep_only_newest: bool) -> Feed:
         feed = Feed(keep_only_newest=keep_only_newest, started=False)
         for upstream in range(0, 1001, GOLDEN_LAG):
-            feed.take(sync(upstream))
+            feed.receive(sync(upstream))
             assert_invariants(feed.history)
         feed.store.finish_reading()
         return feed
 
     def run_on(self, feed: Feed, start: int) -> None:
         for upstream in range(start, 10001, GOLDEN_LAG):
-            feed.take(sync(upstream))
+            feed.receive(sync(upstream))
             assert_invariants(feed.history)
 
     def test_mm2_156_without_checkpoints_only_the_newest_sync_is_kept(self) -> None:
@@ -148,7 +148,7 @@ class TestGoldenVectors:
     def test_mm2_156_157_an_upstream_rewind_forgets_all_of_it(self, *, keep_only_newest: bool) -> None:
         feed = self.loaded(keep_only_newest=keep_only_newest)
         self.run_on(feed, 1010)
-        feed.take(sync(1500, 11000))
+        feed.receive(sync(1500, 11000))
         assert feed.distinct == (1500,)
         assert [feed.at_offset(upstream) for upstream in (1499, 1500, 2000)] == [-1, 11000, 11001]
 
@@ -200,7 +200,7 @@ class TestPosition:
     """The fold skips by position in the log, never by content."""
 
     def test_a_sync_read_twice_changes_nothing(self) -> None:
-        feed = Feed().take(*(sync(upstream) for upstream in range(0, 500, 10)))
+        feed = Feed().receive(*(sync(upstream) for upstream in range(0, 500, 10)))
         before = feed.history
         for at in range(50):
             feed.store.fold(at, sync(at * 10))
@@ -208,7 +208,7 @@ class TestPosition:
         assert feed.store.position == 49
 
     def test_an_older_sync_at_a_new_position_is_a_rewind(self) -> None:
-        feed = Feed().take(sync(0), sync(10), sync(0))
+        feed = Feed().receive(sync(0), sync(10), sync(0))
         assert feed.distinct == (0,)
 
     def test_gaps_in_the_positions_are_the_compaction_and_nothing_else(self) -> None:
@@ -219,10 +219,10 @@ class TestPosition:
         assert store.translate_downstream(TOPIC, 0, UpstreamOffset(15)) == 11
 
     def test_an_earlier_history_does_not_change_under_its_reader(self) -> None:
-        feed = Feed().take(sync(0), sync(10))
+        feed = Feed().receive(sync(0), sync(10))
         held = feed.history
         copy = tuple(held)
-        feed.take(sync(20), sync(30))
+        feed.receive(sync(20), sync(30))
         assert held == copy
 
 
@@ -234,7 +234,7 @@ STEPS = st.lists(st.integers(0, 300), min_size=1, max_size=200)
 def test_invariants_hold_for_any_rising_offsets(offsets: list[int]) -> None:
     feed = Feed()
     for upstream in offsets:
-        feed.take(sync(upstream))
+        feed.receive(sync(upstream))
         assert feed.history[0].upstream == upstream
         assert feed.history[-1].upstream == offsets[0]
     assert_invariants(feed.history)
@@ -252,7 +252,7 @@ def test_translation_never_leads_beyond_the_truth(steps: list[int], data: st.Dat
         upstream += step + 1
         downstream += data.draw(st.integers(1, step + 1))
         truth[upstream] = downstream
-        feed.take(sync(upstream, downstream))
+        feed.receive(sync(upstream, downstream))
     for at, true in truth.items():
         found = feed.at_offset(at)
         assert found == TOO_OLD or (found is not None and found <= true)
@@ -261,7 +261,7 @@ def test_translation_never_leads_beyond_the_truth(steps: list[int], data: st.Dat
 
 @given(STEPS)
 def test_translation_rises_with_the_upstream_offset(steps: list[int]) -> None:
-    feed = Feed().take(*(sync(upstream, 2 * upstream) for upstream in running_sum(steps)))
+    feed = Feed().receive(*(sync(upstream, 2 * upstream) for upstream in running_sum(steps)))
     answers = [translate(feed.history, UpstreamOffset(at)) for at in range(0, sum(steps) + 10, 7)]
     assert answers == sorted(answers)
 
@@ -273,7 +273,7 @@ def test_a_lagging_group_is_never_re_read_more_than_four_times_its_lag(steps: li
     than 2^(i-2) before them (C); a gap between syncs comes on top.
     """
     offsets = list(running_sum(step + 1 for step in steps))
-    feed = Feed().take(*(sync(upstream) for upstream in offsets))
+    feed = Feed().receive(*(sync(upstream) for upstream in offsets))
     newest = offsets[-1]
     widest = max(step + 1 for step in steps)
     for at in offsets:

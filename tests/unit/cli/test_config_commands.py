@@ -99,11 +99,11 @@ class TestCheck:
         assert body["mistakes"][0]["file"] == str(file)
 
     def test_a_file_alone_needs_nothing_that_it_refers_to(self, file: Path) -> None:
-        told, alone = (
+        with_flow, alone = (
             CliRunner().invoke(main, ["config", "check", str(file), *more], env={"PASSWORD": None})
             for more in ([], ["--alone"])
         )
-        assert (told.exit_code, alone.exit_code) == (2, 0)
+        assert (with_flow.exit_code, alone.exit_code) == (2, 0)
         assert f"{file}:8: B.sasl.jaas.config: is not checked: it names what is elsewhere\n" in alone.stdout
         assert alone.stdout.endswith(f"{file} can be used as far as it shows alone: A->B enabled\n")
 

@@ -98,10 +98,10 @@ UNREAD = progress(1, 19, located=False)
 def test_a_row_that_the_target_was_not_asked_about_is_not_handed_back(
     rows: list[Row], replicas: int, words: str
 ) -> None:
-    look = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
-    assert words in not_drained(look)
-    (why,) = plan_hand_back(look).refusals
-    assert why == not_drained(look)
+    found = held(progress(0, 9), UNREAD, *rows, replicas=replicas)
+    assert words in not_drained(found)
+    (why,) = plan_hand_back(found).refusals
+    assert why == not_drained(found)
 
 
 def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> None:
@@ -121,9 +121,9 @@ def test_hand_back_without_copy_is_named_only_when_the_target_confirms_it() -> N
 def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
     row: PartitionProgress, about: MirroredTopic | None, words: str
 ) -> None:
-    look = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
-    assert not_drained(look) == ""
-    (why,) = plan_hand_back(look).refusals
+    found = held(progress(0, 9), row, DRAINED, STOPPED, *([] if about is None else [about]), replicas=1)
+    assert not_drained(found) == ""
+    (why,) = plan_hand_back(found).refusals
     assert "t-1 is not known" in why
     assert words in why
     assert "lockstep offsets alter" in why
@@ -133,9 +133,9 @@ def test_hand_back_with_an_unknown_end_is_refused_without_waiting(
 def test_hand_back_does_not_wait_for_a_failed_slot(subject: str) -> None:
     failed = Restarts(owner="data-plane", subject=subject, phase="failed", reason="no room", asked=("", ""))
     failed = replace(failed, asked=("",) if subject == "service" else ("", ""))
-    look = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
-    assert not_drained(look) == ""
-    (why,) = plan_hand_back(look).refusals
+    found = held(UNREAD, SlotStatus(slot=1, phase="started"), STOPPED, failed, replicas=1)
+    assert not_drained(found) == ""
+    (why,) = plan_hand_back(found).refusals
     what = "connector:MirrorSourceConnector" if subject == "service" else subject
     assert f"lockstep restart {what}" in why
     assert "(no room)" in why

@@ -232,8 +232,8 @@ def test_report_shows_notes_of_acls() -> None:
         "in-sync, 4 copied, 3 ours, 1 revoked and still there, 3 left out (1 too-wide, 2 write); 1 to take back"
         in shown(report)
     )
-    told = as_json(report, (), only_trouble=False)["acls"]
-    assert (told["owned"], told["revoked"], told["left_out_named"]) == (3, 1, (("TOPIC t", "too-wide"),))
+    acl_line = as_json(report, (), only_trouble=False)["acls"]
+    assert (acl_line["owned"], acl_line["revoked"], acl_line["left_out_named"]) == (3, 1, (("TOPIC t", "too-wide"),))
 
 
 def test_report_of_a_paused_partition_is_no_trouble() -> None:

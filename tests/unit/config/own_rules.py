@@ -80,7 +80,7 @@ class Refuses:
         raise RuntimeError("no licence")
 
 
-class Tells:
+class Recording:
     """What it was given gets into what it raises."""
 
     def configure(self, properties: Mapping[str, str]) -> None:

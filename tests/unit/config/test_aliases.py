@@ -88,12 +88,15 @@ def test_aliases_that_make_a_cycle_are_noted(load_text: LoadText, names: str) ->
 def test_names_that_no_end_is_seen_of_are_refused(mistakes_of: MistakesOf, lines: str) -> None:
     if "A1" in lines:
         whole = "A1.bootstrap.servers = a:1\nB2.bootstrap.servers = b:1\nA1->B2.enabled = true\nB2->A1.enabled = true\n"
-        told = mistakes_of(whole=whole + lines)
-        assert "give A1->B2 and B2->A1 a replication.policy.separator that is not empty" in told[0]
+        messages = mistakes_of(whole=whole + lines)
+        assert "give A1->B2 and B2->A1 a replication.policy.separator that is not empty" in messages[0]
     else:
-        told = mistakes_of(lines)
-        assert "source.cluster.alias and target.cluster.alias of its own, each cluster the same in all flows" in told[0]
-    assert "leads round: " in told[0]
+        messages = mistakes_of(lines)
+        assert (
+            "source.cluster.alias and target.cluster.alias of its own, each cluster the same in all flows"
+            in messages[0]
+        )
+    assert "leads round: " in messages[0]
 
 
 def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -> None:
@@ -117,15 +120,15 @@ def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -
     ],
 )
 def test_alias_that_is_no_legal_topic_name_is_refused(mistakes_of: MistakesOf, line: str, said: str) -> None:
-    (told,) = mistakes_of(line + "\n")
-    assert said in told
+    (messages,) = mistakes_of(line + "\n")
+    assert said in messages
 
 
 def test_alias_common_to_two_flows_must_not_share_offset_syncs(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     both = C + OLD_WAY + "A->B.enabled = true\nA->C.enabled = true\n"
-    told = mistakes_of(whole=both)
-    assert "lets A->B and A->C both write their offset syncs to mm2-offset-syncsinternal on A" in told[0]
-    assert "give A->C a target.cluster.alias of its own" in told[0]
+    messages = mistakes_of(whole=both)
+    assert "lets A->B and A->C both write their offset syncs to mm2-offset-syncsinternal on A" in messages[0]
+    assert "give A->C a target.cluster.alias of its own" in messages[0]
     apart = load_text(whole=both + "A->C.target.cluster.alias = C\n")
     assert apart.flow(Flow("A", "C")).offset_syncs_topic == "mm2-offset-syncsCinternal"
     assert load_text(whole=both + "A->B.topics = a.*\nA->C.topics = c.*\n")
@@ -133,8 +136,10 @@ def test_alias_common_to_two_flows_must_not_share_offset_syncs(mistakes_of: Mist
 
 
 def test_alias_common_to_two_sources_must_not_share_checkpoints(mistakes_of: MistakesOf) -> None:
-    told = mistakes_of(whole=C + "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = dc\n")
-    assert any("lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in one for one in told)
+    messages = mistakes_of(whole=C + "A->C.enabled = true\nB->C.enabled = true\nsource.cluster.alias = dc\n")
+    assert any(
+        "lets A->C and B->C both write their checkpoints to dc.checkpoints.internal on C" in one for one in messages
+    )
 
 
 # -- connectors and resources -----------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def end_of(certified: Certified) -> float:
     return certified.certificate.not_valid_after_utc.timestamp()
 
 
-def of(load_text: LoadText, lines: str) -> FlowSettings:
+def settings_from(load_text: LoadText, lines: str) -> FlowSettings:
     return load_text(lines).flow(Flow("A", "B"))
 
 
@@ -46,7 +46,7 @@ def test_each_cluster_and_use_has_its_own(load_text: LoadText, tmp_path: Path) -
     trusted, both = tmp_path / "first.pem", tmp_path / "both.pem"
     trusted.write_text(first.pem)
     both.write_text(first.pem + second.pem)
-    settings = of(load_text, tls("A", trusted, client.pem(tmp_path / "own.pem")) + tls("B", both))
+    settings = settings_from(load_text, tls("A", trusted, client.pem(tmp_path / "own.pem")) + tls("B", both))
     assert set(certificate_ends(settings)) == {
         CertificateEnds("A", TRUSTSTORE, (end_of(first.own),)),
         CertificateEnds("A", KEYSTORE, (end_of(client), end_of(first.own))),
@@ -58,7 +58,9 @@ def test_certificate_inside_the_file_has_its_end(load_text: LoadText) -> None:
     authority = Authority()
     pem = authority.pem.replace("\n", "\\n")
     lines = f"A.security.protocol = SSL\nA.ssl.truststore.type = PEM\nA.ssl.truststore.certificates = {pem}\n"
-    assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),)
+    assert certificate_ends(settings_from(load_text, lines)) == (
+        CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),
+    )
 
 
 def test_certificate_of_one_client_with_another_store_is_seen(load_text: LoadText, tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_certificate_of_one_client_with_another_store_is_seen(load_text: LoadTex
     soon = other.certify("soon", days=(-1, 1))
     (tmp_path / "b.pem").write_text(soon.certificate_pem)
     lines = tls("A", tmp_path / "a.pem") + f"A->B.source.consumer.ssl.truststore.location = {tmp_path / 'b.pem'}\n"
-    (ends,) = certificate_ends(of(load_text, lines))
+    (ends,) = certificate_ends(settings_from(load_text, lines))
     assert ends.at == tuple(sorted((end_of(soon), end_of(authority.own))))
 
 
@@ -80,13 +82,15 @@ def test_a_token_endpoints_authority_is_a_use_of_its_own(load_text: LoadText, tm
         f'oauth.client.secret="s" oauth.ssl.truststore.location="{tmp_path / "ca.pem"}" '
         'oauth.ssl.truststore.type="PEM";\n'
     )
-    assert certificate_ends(of(load_text, lines)) == (CertificateEnds("A", TOKEN_TRUSTSTORE, (end_of(authority.own),)),)
+    assert certificate_ends(settings_from(load_text, lines)) == (
+        CertificateEnds("A", TOKEN_TRUSTSTORE, (end_of(authority.own),)),
+    )
 
 
 def test_a_certificate_that_cannot_be_read_here_hides_no_other(load_text: LoadText, tmp_path: Path) -> None:
     authority = Authority()
     (tmp_path / "ca.pem").write_text(authority.pem)
-    settings = of(load_text, tls("A", tmp_path / "ca.pem"))
+    settings = settings_from(load_text, tls("A", tmp_path / "ca.pem"))
     odd = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     assert certificate_ends(_with_inline(settings, odd)) == (
         CertificateEnds("A", TRUSTSTORE, (end_of(authority.own),)),
@@ -103,13 +107,13 @@ def _with_inline(settings: FlowSettings, pem: str, *, alone: bool = False) -> Fl
 
 @pytest.mark.parametrize("lines", ["", "A.security.protocol = SSL\n"], ids=["no TLS", "the system's"])
 def test_certificate_ends_without_certificates_are_empty(load_text: LoadText, lines: str) -> None:
-    assert certificate_ends(of(load_text, lines)) == ()
+    assert certificate_ends(settings_from(load_text, lines)) == ()
 
 
 def test_a_store_that_has_gone_is_named(load_text: LoadText, tmp_path: Path) -> None:
     trusted = tmp_path / "ca.pem"
     trusted.write_text(Authority().pem)
-    settings = of(load_text, tls("A", trusted))
+    settings = settings_from(load_text, tls("A", trusted))
     trusted.unlink()
     with pytest.raises(OSError, match=r"ca\.pem"):
         certificate_ends(settings)

@@ -38,13 +38,13 @@ HEARTBEAT: dict[str, Any] = {"name": "mm2-hb", "config": config("Heartbeat", emi
 ALL = [SOURCE, CHECKPOINT, HEARTBEAT]
 
 
-def kafka_connector(name: str, of: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    left = {key: value for key, value in of.items() if key not in ("connector.class", "tasks.max")}
+def kafka_connector(name: str, connector_config: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    left = {key: value for key, value in connector_config.items() if key not in ("connector.class", "tasks.max")}
     return {
         "apiVersion": "kafka.strimzi.io/v1beta2",
         "kind": "KafkaConnector",
         "metadata": {"name": name, "labels": {"strimzi.io/cluster": "connect"}},
-        "spec": {"class": of["connector.class"], "config": left, **spec},
+        "spec": {"class": connector_config["connector.class"], "config": left, **spec},
     }
 
 
@@ -83,12 +83,12 @@ def loaded(tmp_path: Path) -> Loaded:
 
 @pytest.fixture
 def mistakes(loaded: Loaded) -> Callable[..., list[str]]:
-    def told(text: Any, name: str = "mirror.json", offsets: str = "connect-offsets") -> list[str]:
+    def read_connect(text: Any, name: str = "mirror.json", offsets: str = "connect-offsets") -> list[str]:
         with pytest.raises(ConfigurationError) as raised:
             loaded(text, name, offsets)
         return [f"{one.line} {one.key}: {one.message}" for one in raised.value.problems]
 
-    return told
+    return read_connect
 
 
 FORMS: dict[str, tuple[str, Any]] = {
@@ -315,8 +315,8 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_connector_mistake_is_named(mistakes: Callable[..., list[str]], case: str) -> None:
     given, said = WRONG[case]
-    told = mistakes(given)
-    assert any(said in one for one in told), told
+    read_connect = mistakes(given)
+    assert any(said in one for one in read_connect), read_connect
 
 
 def test_lines_are_those_of_the_file(mistakes: Callable[..., list[str]]) -> None:

@@ -154,20 +154,20 @@ def complaint(kind: Kind, folder: Path, files: dict[str, bytes]) -> str | None:
         for problem in exc.problems:
             if not problem.message or not str(problem).startswith(str(folder)):
                 return f"names no place: {problem}"
-        told = str(exc)
+        printed = str(exc)
     except Hangs:
         return f"no end within {LIMIT_S} s"
     except Exception:  # noqa: BLE001  # that none gets out is what is tested
         return traceback.format_exc(limit=-6)
     else:
         return None
-    if ENVIRONMENT["EU_PASSWORD"] in told:
+    if ENVIRONMENT["EU_PASSWORD"] in printed:
         return "tells a secret of a config provider"
     entries = [entry for data in files.values() for entry in read_properties(data, folder).entries]
     if any(SECRET in entry.key for entry in entries):
         return None  # a key is named, whatever it is called
     secrets = (entry.value for entry in entries if is_secret(entry.key))
-    return next((f"tells the secret {one!r}" for one in secrets if SECRET in one and SECRET in told), None)
+    return next((f"tells the secret {one!r}" for one in secrets if SECRET in one and SECRET in printed), None)
 
 
 def fuzz(kind: Kind, folder: Path, count: int) -> None:

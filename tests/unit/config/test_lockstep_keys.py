@@ -44,7 +44,7 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("lockstep.mm2.version = 2.8", "known from 3.0 to 4.4"),
         ("lockstep.mm2.version = newest", "write it as 4.3"),
@@ -57,10 +57,12 @@ def test_flows_may_have_different_versions(load_text: LoadText) -> None:
         ("lockstep.switch.max.lag.seconds = 0", "the least it may be is 1"),
     ],
 )
-def test_lockstep_key_with_a_bad_value_names_the_accepted_values(mistakes_of: MistakesOf, line: str, told: str) -> None:
+def test_lockstep_key_with_a_bad_value_names_the_accepted_values(
+    mistakes_of: MistakesOf, line: str, expected: str
+) -> None:
     (mistake,) = mistakes_of(line + "\n")
     assert mistake.startswith(f"5 {line.partition(' ')[0]}: ")
-    assert told in mistake
+    assert expected in mistake
 
 
 def test_a_first_copy_begins_at_a_time_of_its_topic(load_text: LoadText) -> None:
@@ -124,8 +126,8 @@ def test_groups_rewound_on_the_source_stay_unless_follow_is_set(load_text: LoadT
 @pytest.mark.parametrize("key", ["lockstep.fence", "A->B.lockstep.fence"])
 @pytest.mark.parametrize("more", ["", "exactly.once.source.support = enabled\n", "A->B.enabled = false\n"])
 def test_provenance_marker_is_refused_with_its_replacement(mistakes_of: MistakesOf, key: str, more: str) -> None:
-    (told,) = mistakes_of(f"{key} = Marker\n{more}")
-    assert told == (
+    (expected,) = mistakes_of(f"{key} = Marker\n{more}")
+    assert expected == (
         f"5 {key}: is 'Marker', which was removed: transactions cost 4 to 9 % and close the window that the marker "
         "only narrows. Set exactly.once.source.support=enabled instead (docs/guides/transactions.md), or remove this "
         "line"
@@ -135,8 +137,8 @@ def test_provenance_marker_is_refused_with_its_replacement(mistakes_of: Mistakes
 def test_fence_accepts_chain_only(load_text: LoadText, mistakes_of: MistakesOf) -> None:
     loaded = load_text("lockstep.fence = Chain\n")
     assert loaded.notes == loaded.unused == ()
-    (told,) = mistakes_of("lockstep.fence = lease\n")
-    assert told == "5 lockstep.fence: is 'lease': it takes chain"
+    (expected,) = mistakes_of("lockstep.fence = lease\n")
+    assert expected == "5 lockstep.fence: is 'lease': it takes chain"
 
 
 def test_progress_is_kept_under_a_connectors_name(load_text: LoadText) -> None:

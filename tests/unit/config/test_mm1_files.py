@@ -204,7 +204,7 @@ def test_mm1_flows_of_different_groups_have_separate_state(mm1: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("consumer", "producer", "options", "told"),
+    ("consumer", "producer", "options", "expected"),
     [
         ("group.id=g\n", PRODUCER, {}, "consumer.properties: bootstrap.servers: is empty: write HOST:PORT"),
         ("bootstrap.servers=a:1\n", PRODUCER, {}, "consumer.properties: group.id: is missing: name the consumer group"),
@@ -229,11 +229,11 @@ def test_mm1_flows_of_different_groups_have_separate_state(mm1: Folder) -> None:
     ],
 )
 def test_mm1_mistake_is_named_in_mm1_terms(
-    mm1: Folder, consumer: str, producer: str, options: dict[str, str], told: str
+    mm1: Folder, consumer: str, producer: str, options: dict[str, str], expected: str
 ) -> None:
     found = mm1.mistakes(consumer, producer, **{name.replace(".", "_"): value for name, value in options.items()})
     assert len(found) == 1, found
-    assert told in found[0]
+    assert expected in found[0]
 
 
 def test_mm1_mistakes_of_files_and_options_are_reported_together(mm1: Folder) -> None:
@@ -256,8 +256,8 @@ def test_mm1_options_without_effect_are_noted_and_it_starts(mm1: Folder) -> None
         PRODUCER
         + "producer.type=sync\npartitioner.class=org.apache.kafka.clients.producer.internals.DefaultPartitioner\n",
     )
-    told = {problem.key for problem in (*loaded.unused, *loaded.notes)}
-    assert told == {
+    expected = {problem.key for problem in (*loaded.unused, *loaded.notes)}
+    assert expected == {
         *("key.deserializer", "partition.assignment.strategy", "enable.auto.commit"),
         *("producer.type", "partitioner.class"),
     }

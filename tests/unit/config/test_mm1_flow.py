@@ -48,34 +48,36 @@ def test_partitions_by_key_go_in_transactions_and_leave_the_targets_counts(load_
 def test_key_partitioning_refuses_offset_translation_keys(
     mistakes_of: MistakesOf, load_text: LoadText, key: str
 ) -> None:
-    told = mistakes_of(BY_KEY + f"A->B.{key} = true\n")
-    assert [one for one in told if one.startswith(f"7 A->B.{key}: is true, but with lockstep.legacy.partitioning=key")]
+    messages = mistakes_of(BY_KEY + f"A->B.{key} = true\n")
+    assert [
+        one for one in messages if one.startswith(f"7 A->B.{key}: is true, but with lockstep.legacy.partitioning=key")
+    ]
     load_text(BY_KEY + f"A->B.{key} = false\n")
 
 
 def test_partitions_by_key_and_several_origins_exclude_each_other(mistakes_of: MistakesOf) -> None:
     lines = BY_KEY + "B->A.enabled = true\nB->A.lockstep.legacy.group = mm2\nA->B.lockstep.provenance = relay\n"
-    [told] = mistakes_of(lines)
-    assert "lockstep.legacy.partitioning=key: a transactional id cannot distinguish several origins" in told
-    assert "A->B.lockstep.legacy.partitioning=preserve" in told
+    [messages] = mistakes_of(lines)
+    assert "lockstep.legacy.partitioning=key: a transactional id cannot distinguish several origins" in messages
+    assert "A->B.lockstep.legacy.partitioning=preserve" in messages
 
 
 def test_renamed_topics_and_a_legacy_flow_exclude_each_other(mistakes_of: MistakesOf) -> None:
     policy = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
-    [told] = mistakes_of(f"A->B.lockstep.legacy.group = mm1\nA->B.replication.policy.class = {policy}\n")
-    assert "topics keep their names" in told
+    [messages] = mistakes_of(f"A->B.lockstep.legacy.group = mm1\nA->B.replication.policy.class = {policy}\n")
+    assert "topics keep their names" in messages
 
 
 def test_quarantine_and_ending_exclude_each_other(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     lines = "A->B.lockstep.legacy.group = mm1\nA->B.lockstep.on.refused = quarantine\n"
-    [told] = mistakes_of(lines)
-    assert "lockstep.legacy.abort.on.send.failure=false" in told
+    [messages] = mistakes_of(lines)
+    assert "lockstep.legacy.abort.on.send.failure=false" in messages
     load_text(lines + "A->B.lockstep.legacy.abort.on.send.failure = false\n")
 
 
 def test_legacy_group_of_two_flows_is_refused(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     lines = "clusters = A, B, C\nC.bootstrap.servers = c:1\nA->C.enabled = true\n"
     lines += "A->B.lockstep.legacy.group = mm1\nA->C.lockstep.legacy.group = "
-    told = mistakes_of(lines + "mm1\n")
-    assert any("give each a group of its own" in one for one in told), told
+    messages = mistakes_of(lines + "mm1\n")
+    assert any("give each a group of its own" in one for one in messages), messages
     load_text(lines + "mm1-c\n")

@@ -125,14 +125,14 @@ def test_the_producer_of_records_is_the_targets_worker(lines: str, value: str | 
 
 
 def test_the_override_prefix_is_no_property_of_the_other_producers() -> None:
-    of = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
-    assert {key: found.value for key, found in precedence.client(of, FLOW, "target", "producer").items()} == {
+    entries = layers("A->B.producer.override.linger.ms=1 A->B.producer.linger.ms=2")
+    assert {key: found.value for key, found in precedence.client(entries, FLOW, "target", "producer").items()} == {
         "linger.ms": "2"
     }
 
 
 def test_a_cluster_as_a_side_of_a_flow_keeps_its_own_lines_first() -> None:
-    of = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
-    side = precedence.connection(of, "A", FLOW)
+    entries = layers("A.ssl.key.password=c A->B.source.cluster.ssl.key.password=f A->B.source.cluster.ssl.provider=p")
+    side = precedence.connection(entries, "A", FLOW)
     assert (side["ssl.key.password"].value, side["ssl.provider"].value) == ("c", "p")
-    assert "ssl.provider" not in precedence.connection(of, "A")
+    assert "ssl.provider" not in precedence.connection(entries, "A")

@@ -50,7 +50,7 @@ def test_unknown_key_near_a_decisive_key_is_a_mistake(key: str, mistakes_of: Mis
 
 @pytest.mark.parametrize("key", [*WITHOUT_EFFECT, *MISTAKES])
 def test_the_file_decides_for_all_of_them_and_a_command_before_it(key: str, load_text: LoadText) -> None:
-    def told(says: str, asked: Mapping[str, str]) -> str:
+    def level(says: str, asked: Mapping[str, str]) -> str:
         try:
             loaded = load_text(f"{key} = 3\nlockstep.unknown.keys = {says}\n", environment=asked)
         except ConfigurationError as exc:
@@ -60,9 +60,9 @@ def test_the_file_decides_for_all_of_them_and_a_command_before_it(key: str, load
         assert [(one.line, one.key) for one in found] == [(5, key)]
         return word
 
-    assert (told("warn", {}), told("error", {})) == ("warn", "error")
-    assert told("warn", {UNKNOWN_VARIABLE: "error"}) == "error"
-    assert told("error", {UNKNOWN_VARIABLE: "warn"}) == "warn"
+    assert (level("warn", {}), level("error", {})) == ("warn", "error")
+    assert level("warn", {UNKNOWN_VARIABLE: "error"}) == "error"
+    assert level("error", {UNKNOWN_VARIABLE: "warn"}) == "warn"
 
 
 def test_unknown_keys_setting_refuses_another_value(mistakes_of: MistakesOf) -> None:

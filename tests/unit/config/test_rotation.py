@@ -25,7 +25,7 @@ def sasl(alias: str, password: str, user: str = "mirror") -> str:
     )
 
 
-def of(load_text: LoadText, lines: str) -> FlowSettings:
+def settings_from(load_text: LoadText, lines: str) -> FlowSettings:
     return load_text(lines).flow(A_TO_B)
 
 
@@ -100,8 +100,8 @@ def test_a_value_from_elsewhere_is_the_same_value(load_text: LoadText) -> None:
 
 
 def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: LoadText) -> None:
-    before = identities(of(load_text, sasl("A", "one") + sasl("B", "one")), {})
-    now = identities(of(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
+    before = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "one")), {})
+    now = identities(settings_from(load_text, sasl("A", "one") + sasl("B", "two") + "A->B.topics = other\n"), {})
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
@@ -109,13 +109,13 @@ def test_only_the_side_whose_credentials_changed_is_somebody_else(load_text: Loa
 def test_a_client_of_its_own_makes_the_side_somebody_else(load_text: LoadText) -> None:
     one = sasl("B", "one")
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="%s";\n'
-    before, now = (identities(of(load_text, one + own % password), {}) for password in ("1", "2"))
+    before, now = (identities(settings_from(load_text, one + own % password), {}) for password in ("1", "2"))
     assert before["source"] == now["source"]
     assert before["target"] != now["target"]
 
 
 def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: LoadText) -> None:
-    settings, key = of(load_text, ""), Path("/k.pem")
+    settings, key = settings_from(load_text, ""), Path("/k.pem")
     clients = replace(settings.clients, target_admin={"ssl.keystore.location": str(key)})
     settings = replace(settings, clients=clients)
     before, now = identities(settings, {key: "one"}), identities(settings, {key: "two", Path("/other"): "x"})
@@ -124,8 +124,8 @@ def test_a_file_with_another_content_makes_the_side_somebody_else(load_text: Loa
 
 
 def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: LoadText) -> None:
-    present = of(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
-    newer = of(
+    present = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + "A->B.topics = a\n")
+    newer = settings_from(
         load_text,
         (sasl("A", "two") + sasl("B", "two", user="other") + "A->B.topics = b\nB.client.id = new\n"),
     )
@@ -142,14 +142,14 @@ def test_only_credentials_are_taken_over_and_only_those_of_the_side(load_text: L
 
 
 def test_a_credential_that_is_gone_is_gone(load_text: LoadText) -> None:
-    present = of(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
-    newer = of(load_text, sasl("A", "one"))
+    present = settings_from(load_text, sasl("A", "one") + "A.sasl.login.retry.backoff.ms = 7\n")
+    newer = settings_from(load_text, sasl("A", "one"))
     assert "sasl.login.retry.backoff.ms" not in replace_credentials(present, newer, ["source"]).clients.source_admin
 
 
 def test_each_way_to_connect_to_a_side_is_there_once(load_text: LoadText) -> None:
     own = f'A->B.producer.override.sasl.jaas.config = {SCRAM} username="w" password="w";\n'
-    settings = of(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
+    settings = settings_from(load_text, sasl("A", "one") + sasl("B", "one") + own + "A.consumer.client.rack = r\n")
     assert [conf["sasl.username"] for conf in connections(settings, "source")] == ["mirror"]
     assert [conf["sasl.username"] for conf in connections(settings, "target")] == ["mirror", "w"]
 

@@ -225,8 +225,8 @@ def test_mirror_maker_1_of_0_18(resources: Resources) -> None:
     assert settings.clients.source_consumer["receive.buffer.bytes"] == "32768"
     assert settings.data_plane.compression_type == "gzip"
     assert settings.target.properties["ssl.keystore.type"] == "PEM"
-    told = {one.key for one in loaded.unused}
-    assert {"spec.consumer.config.max.poll.records", "spec.producer.config.batch.size", "spec.metrics"} <= told
+    unused_keys = {one.key for one in loaded.unused}
+    assert {"spec.consumer.config.max.poll.records", "spec.producer.config.batch.size", "spec.metrics"} <= unused_keys
 
 
 def test_the_properties_of_chapter_9(tmp_path: Path) -> None:

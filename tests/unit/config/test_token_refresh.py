@@ -52,12 +52,12 @@ def test_a_token_is_renewed_while_it_is_good(
 def test_librdkafka_asks_when_another_token_is_to_be_had(life: float, asked: float, chance: float) -> None:
     token = AccessToken("t", 0.0, life)
     now, due = asked * life, refresh_at(token, RULE, chance)
-    told = expiry_to_report(token, now, due)
-    asks = now + 0.8 * (told - now)
+    reported = expiry_to_report(token, now, due)
+    asks = now + 0.8 * (reported - now)
     if due > now:
         assert asks == pytest.approx(due)
     else:
-        assert told == life  # as it is, where nobody knows when there is another: a file, that is read each time
+        assert reported == life  # as it is, where nobody knows when there is another: a file, that is read each time
 
 
 def jwt(claims: object) -> str:

@@ -128,9 +128,9 @@ def test_the_opposite_is_never_proposed(name: str, never: str, scope: KeyLevel) 
 
 
 @given(st.sampled_from([(scope, name) for scope in KeyLevel for name in known_at(scope)]), st.data())
-def test_proposal_for_a_slip_is_known_in_its_scope(of: tuple[KeyLevel, str], data: st.DataObject) -> None:
+def test_proposal_for_a_slip_is_known_in_its_scope(level_and_key: tuple[KeyLevel, str], data: st.DataObject) -> None:
     """A slip of the pen: a letter missing, doubled, exchanged with the next one, or another word in place of one."""
-    scope, name = of
+    scope, name = level_and_key
     at = data.draw(st.integers(0, len(name) - 1))
     letter = data.draw(st.sampled_from("aeqxz.-"))
     slip = data.draw(

@@ -169,8 +169,8 @@ class TestSelections:
     def test_topic_pattern_that_matches_no_topic_is_noted(
         self, key: str, text: str, character: str, why: str, load_text: LoadText
     ) -> None:
-        told = [one.message for one in load_text(f"{key} = fine.*, {text}\n").notes if "no topic" in one.message]
-        (remark,) = told
+        remarks = [one.message for one in load_text(f"{key} = fine.*, {text}\n").notes if "no topic" in one.message]
+        (remark,) = remarks
         assert f"{'selects' if key.endswith('topics') else 'leaves out'} no topic: " in remark
         assert "has only letters, digits, '.', '_' and '-'" in remark
         assert f"this needs {character}" in remark

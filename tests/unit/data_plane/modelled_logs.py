@@ -55,7 +55,7 @@ class SourceLog:
     _scanned: list[Batch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[str, int]], begin: int = 0) -> "SourceLog":
+    def from_parts(cls, parts: Sequence[tuple[str, int]], begin: int = 0) -> "SourceLog":
         """`parts`: kind and number of records of each batch."""
         log = cls(end=begin)
         open_aborts: list[tuple[int, int]] = []
@@ -79,25 +79,25 @@ class SourceLog:
             self._put(_old_message_set(int(kind[4]), content, GZIP if "compressed" in kind else 0), count, content)
         elif kind.startswith("aborted"):
             first = self.end
-            self._put(_of(content, TRANSACTIONAL, producer_id), count, [])
+            self._put(_encoded(content, TRANSACTIONAL, producer_id), count, [])
             if kind == "aborted":
                 self._marker(producer_id, first)
             else:
                 open_aborts.append((producer_id, first))
         elif kind == "log append time":
-            raw = _of(content, LOG_APPEND_TIME, max_timestamp=90_000 + self.end)
+            raw = _encoded(content, LOG_APPEND_TIME, max_timestamp=90_000 + self.end)
             self._put(raw, count, [r._replace(timestamp=90_000 + self.end) for r in content])
         elif kind == "committed":
-            self._put(_of(content, TRANSACTIONAL, producer_id), count, content)
+            self._put(_encoded(content, TRANSACTIONAL, producer_id), count, content)
             self._marker(producer_id, None)
         elif kind in ("tiny", "passed on"):
             for one in content:
-                self._put(_of([one], producer_id=FROM_ELSEWHERE if kind == "passed on" else -1), 1, [one])
+                self._put(_encoded([one], producer_id=FROM_ELSEWHERE if kind == "passed on" else -1), 1, [one])
         elif kind == "came from the target":
-            self._put(_of(content, producer_id=FROM_THE_TARGET), count, [])
+            self._put(_encoded(content, producer_id=FROM_THE_TARGET), count, [])
         else:
             length = content[-1].offset - self.end + 1 + (2 if kind == "compacted to the end" else 0)
-            raw = _of(
+            raw = _encoded(
                 content,
                 DELETE_HORIZON if kind == "horizon" else 0,
                 codec={"compressed": LZ4, "large": ZSTD if count % 2 else 0}.get(kind, 0),
@@ -121,7 +121,7 @@ class SourceLog:
     def _marker(self, producer_id: int, aborts_from: int | None) -> None:
         if aborts_from is not None:
             self.aborted.append((producer_id, aborts_from, self.end))
-        self._put(_of([record(self.end)], CONTROL | TRANSACTIONAL, producer_id), 1, [])
+        self._put(_encoded([record(self.end)], CONTROL | TRANSACTIONAL, producer_id), 1, [])
 
     def cleaned(self, offsets: Set[int]) -> "SourceLog":
         """The log after its cleaner has removed the records at `offsets`. Batches stay, be they empty."""
@@ -141,7 +141,7 @@ class SourceLog:
         return tuple(found), [(p, first) for p, first, end in self.aborted if first <= last and end >= offset]
 
 
-def _of(
+def _encoded(
     content: Sequence[PlainRecord],
     attributes: int = 0,
     producer_id: int = -1,

@@ -312,13 +312,13 @@ class TestMerging:
             wanted.append(r)
             append_sequence.enqueue(as_outgoing(batch([r], codec=codec)))
             at += step
-        told = []
+        acknowledged = []
         while append_sequence.may_launch(FIVE):
             sent = append_sequence.launch(limit)
             assert sent.outgoing.count == 1 or sent.outgoing.size <= limit
             inside = decoded(bytes(sent.data))
-            told += [r._replace(offset=o) for r, o in zip(inside, sent.outgoing.offsets, strict=True)]
+            acknowledged += [r._replace(offset=o) for r, o in zip(inside, sent.outgoing.offsets, strict=True)]
             assert sent.outgoing.covers == sent.outgoing.offsets[-1]
-            append_sequence.on_ack(sent, len(told) - len(inside))
-        assert told == wanted
+            append_sequence.on_ack(sent, len(acknowledged) - len(inside))
+        assert acknowledged == wanted
         assert append_sequence.bytes_held == 0

@@ -157,7 +157,7 @@ class World:
 
 
 def run(made_of: list[tuple[str, int]], happens: list[tuple[str, int]], first_sequence: int = -1) -> World:
-    world = World(SourceLog.of(made_of), first_sequence)
+    world = World(SourceLog.from_parts(made_of), first_sequence)
     for what, choice in happens:
         world.happens(what, choice)
         world.check()
@@ -198,7 +198,7 @@ def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:
     """At whatever moment it is told, and whatever was killed or failed before. Nobody else has the partition."""
-    world = World(SourceLog.of(made_of))
+    world = World(SourceLog.from_parts(made_of))
     for what, choice in happens:
         if what not in ("zombie", "stray"):
             world.happens(what, choice)
@@ -218,7 +218,7 @@ def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
 
 @pytest.mark.parametrize("landed", range(5))
 def test_no_batch_lands_behind_a_refused_one_of_five_in_flight(landed: int) -> None:
-    world = World(SourceLog.of([("plain", 2)] * 12))
+    world = World(SourceLog.from_parts([("plain", 2)] * 12))
     slot = world.slots[0]
     for what in (*ROUTES["round"], *ROUTES["fetch"] * 2, *["send"] * 5):  # the first goes alone, and is answered
         world.step(what, 3)
@@ -253,7 +253,7 @@ def test_killed_at_any_point_and_resumed_from_any_row_written_before(
     made_of: list[tuple[str, int]], batches: int, killed: st.DataObject
 ) -> None:
     """One slot copies; of the rows it could have written, any one is what the next slot finds."""
-    world = World(SourceLog.of(made_of))
+    world = World(SourceLog.from_parts(made_of))
     rows = [world.row]
     for _ in range(batches):
         for what in ROUTES["round"]:
@@ -309,7 +309,7 @@ def test_records_deleted_after_their_copy_are_never_miscounted(
 ) -> None:
     """Counting would arrive too far on and leave records out: it arrives right, or the records themselves tell, or
     nobody can tell and somebody has to decide."""
-    world = World(SourceLog.of([("plain", count) for count in counts]))
+    world = World(SourceLog.from_parts([("plain", count) for count in counts]))
     for _ in range(appended):
         for what in ROUTES["round"]:
             world.step(what, 0)

@@ -275,15 +275,15 @@ async def test_no_answer_in_time_closes_the_connection() -> None:
 
 async def test_throttled_connection_pauses_for_the_time_in_the_answer() -> None:
     made, stream = connection()
-    told: list[float] = []
-    made.on_throttled = lambda seconds, _: told.append(seconds)
+    waits: list[float] = []
+    made.on_throttled = lambda seconds, _: waits.append(seconds)
     made.ask(describe("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=0))
-    assert (made.throttled_for, told) == (0, [])
+    assert (made.throttled_for, waits) == (0, [])
     made.ask(describe("a"))
     made._answered(producers_answer(made._requests[0][0], throttle_ms=50))
     assert 0 < made.throttled_for <= 0.05
-    assert told == [0.05]
+    assert waits == [0.05]
     asked = asyncio.create_task(made.call(describe("b")))
     await asyncio.sleep(0)
     assert len(stream.frames) == 2

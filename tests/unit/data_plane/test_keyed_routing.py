@@ -57,7 +57,7 @@ def check(source: SourceLog, target: Target, without: frozenset[int] = frozenset
 def test_each_record_is_committed_once_in_its_place_whatever_happens(
     made: list[tuple[str, int]], happened: list[tuple[str, int]], limits: TargetLimits
 ) -> None:
-    source, target = KeyedLog.of(made), Target(PARTITIONS)
+    source, target = KeyedLog.from_parts(made), Target(PARTITIONS)
     slot = KeyedSlot(source, target, limits)
     for step, choice in happened:
         if step == "crash":
@@ -76,7 +76,7 @@ def test_each_record_is_committed_once_in_its_place_whatever_happens(
 
 
 def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None:
-    source, target = KeyedLog.of([("plain", 5), ("plain", 5)]), Target(PARTITIONS)
+    source, target = KeyedLog.from_parts([("plain", 5), ("plain", 5)]), Target(PARTITIONS)
     slot = KeyedSlot(source, target, TargetLimits())
     slot.fetch(0)
     slot.open()
@@ -95,7 +95,7 @@ def test_keyed_partition_that_leaves_ends_its_round_and_drops_the_rest() -> None
 
 
 def test_keyed_partition_with_a_refused_record_commits_all_before_it_only() -> None:
-    source, target = KeyedLog.of([("plain", 5), ("plain", 5), ("plain", 4)]), Target(PARTITIONS)
+    source, target = KeyedLog.from_parts([("plain", 5), ("plain", 5), ("plain", 4)]), Target(PARTITIONS)
     refused = source.visible[7]
     target.refuses = frozenset({refused.value or b""})
     slot = KeyedSlot(source, target, TargetLimits())
@@ -115,7 +115,7 @@ def test_keyed_partition_with_a_refused_record_commits_all_before_it_only() -> N
 
 
 def test_a_record_too_large_is_met_in_the_same_way() -> None:
-    source, target = KeyedLog.of([("tiny", 6), ("large", 2), ("tiny", 2)]), Target(PARTITIONS)
+    source, target = KeyedLog.from_parts([("tiny", 6), ("large", 2), ("tiny", 2)]), Target(PARTITIONS)
     slot = KeyedSlot(source, target, TargetLimits(90))
     slot.finish()
     assert slot.partition.phase is Phase.DRAINING

@@ -22,7 +22,9 @@ def lag(estimator: LagEstimator, row: PartitionProgress | None, now: float) -> L
     return estimator.lag(TP, row, TOPIC, now=now, wall_ms=T + round(now * 1000))
 
 
-def look(estimator: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10) -> None:
+def observe_row(
+    estimator: LagEstimator, row: PartitionProgress | None, end: int | None, now: float, there: int = 10
+) -> None:
     estimator.observe({TP: ObservedPartition(row, None if end is None else LogRange(0, end), there)}, now)
 
 
@@ -38,7 +40,7 @@ def test_lag_without_end_offsets_is_that_of_the_slot_while_fresh() -> None:
 def test_lag_of_a_slot_that_died_up_to_date_counts_from_the_first_growth() -> None:
     estimator = LagEstimator()
     for now, end in ((100, 10), (110, 12), (120, 100)):
-        look(estimator, UP_TO_DATE, end, now)
+        observe_row(estimator, UP_TO_DATE, end, now)
     assert lag(estimator, UP_TO_DATE, 120) == Lag(90, 10)
     assert lag(estimator, UP_TO_DATE, 200) == Lag(90, 90)
 
@@ -46,32 +48,32 @@ def test_lag_of_a_slot_that_died_up_to_date_counts_from_the_first_growth() -> No
 def test_lag_reported_by_the_slot_is_not_reduced() -> None:
     estimator = LagEstimator()
     row = replace(UP_TO_DATE, source_end=60, lag_records=50, lag_ms=2_000)
-    look(estimator, row, 20, 100)
+    observe_row(estimator, row, 20, 100)
     assert lag(estimator, row, 110) == Lag(50, 112)
-    look(estimator, row, 200, 120)
+    observe_row(estimator, row, 200, 120)
     assert lag(estimator, row, 130) == Lag(190, 132)
 
 
 def test_lag_ends_when_the_copy_reaches_the_end_and_then_starts_anew() -> None:
     estimator = LagEstimator()
-    look(estimator, UP_TO_DATE, 20, 100)
+    observe_row(estimator, UP_TO_DATE, 20, 100)
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=20)
     assert lag(estimator, later, 180) == Lag(0, 0)
-    look(estimator, later, 20, 210, there=20)
+    observe_row(estimator, later, 20, 210, there=20)
     assert lag(estimator, later, 280) == Lag(0, 0)
-    look(estimator, later, 21, 310, there=20)
+    observe_row(estimator, later, 21, 310, there=20)
     assert lag(estimator, later, 320) == Lag(1, 10)
 
 
 def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
     estimator = LagEstimator()
-    look(estimator, UP_TO_DATE, 20, 100)
-    look(estimator, UP_TO_DATE, None, 110)
+    observe_row(estimator, UP_TO_DATE, 20, 100)
+    observe_row(estimator, UP_TO_DATE, None, 110)
     assert lag(estimator, UP_TO_DATE, 120) is None
-    look(estimator, UP_TO_DATE, 20, 130)
+    observe_row(estimator, UP_TO_DATE, 20, 130)
     assert lag(estimator, UP_TO_DATE, 140) == Lag(10, 40), "it was behind all the time"
     assert lag(estimator, UP_TO_DATE, 131 + CHECK_VALID_S) is None
-    look(estimator, UP_TO_DATE, 20, 300)
+    observe_row(estimator, UP_TO_DATE, 20, 300)
     estimator.lost()
     assert lag(estimator, UP_TO_DATE, 301) is None
 
@@ -79,7 +81,7 @@ def test_lag_is_unknown_without_an_answer_or_with_an_old_one() -> None:
 def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None:
     estimator = LagEstimator()
     estimator.on_row(UP_TO_DATE, 0)
-    look(estimator, UP_TO_DATE, 10, 5)
+    observe_row(estimator, UP_TO_DATE, 10, 5)
     estimator.lost()
     again = replace(UP_TO_DATE, at_ms=T + 9_000, latency_ms=7)
     estimator.on_row(again, 9)
@@ -92,7 +94,7 @@ def test_lag_with_an_unreachable_source_is_not_renewed_by_an_equal_row() -> None
 
 def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     estimator = LagEstimator()
-    look(estimator, UP_TO_DATE, 10, 100)
+    observe_row(estimator, UP_TO_DATE, 10, 100)
     estimator.asks(110)
     assert lag(estimator, UP_TO_DATE, 110 + FRESH_S) == Lag(0, 0)
     assert lag(estimator, UP_TO_DATE, 111 + FRESH_S) is None, "the source may have got more, and nobody can tell"
@@ -100,20 +102,20 @@ def test_lag_keeps_the_last_end_offset_while_the_next_is_requested() -> None:
     later = replace(UP_TO_DATE, upstream=19, downstream=19, source_end=25, lag_records=5)
     estimator.on_row(later, 122)
     assert lag(estimator, later, 123) == Lag(5, 123.0), "its slot goes on"
-    look(estimator, later, 30, 124, there=20)
+    observe_row(estimator, later, 30, 124, there=20)
     assert lag(estimator, later, 125) == Lag(10, 125.0)
     estimator.asks(134)
     estimator.lost()
-    look(estimator, later, 31, 144, there=20)
+    observe_row(estimator, later, 31, 144, there=20)
     assert lag(estimator, later, 144 + CHECK_VALID_S) is not None, "nothing is asked any more"
 
 
 def test_lag_of_a_partition_not_begun_is_all_records_of_the_source() -> None:
     estimator = LagEstimator()
     assert lag(estimator, None, 0) is None
-    look(estimator, None, 200_000, 10)
+    observe_row(estimator, None, 200_000, 10)
     assert lag(estimator, None, 15) == Lag(200_000, 5)
-    look(estimator, None, 0, 20)
+    observe_row(estimator, None, 0, 20)
     assert lag(estimator, None, 25) == Lag(0, 0)
 
 
@@ -122,7 +124,7 @@ def test_lag_ignores_a_row_of_another_topic_id() -> None:
     row = replace(UP_TO_DATE, source_topic_id="before", lag_records=5)
     estimator.on_row(row, 0)
     assert lag(estimator, row, 1) is None
-    look(estimator, row, 4, 2)
+    observe_row(estimator, row, 4, 2)
     assert lag(estimator, row, 3) is not None
     assert lag(estimator, row, 3).records == 4  # type: ignore[union-attr]  # the line above
 
@@ -133,14 +135,14 @@ def test_lag_of_a_halted_partition_with_unknown_position_is_unknown(case: str) -
     row = replace(UP_TO_DATE, phase="halted", case=case)
     estimator.on_row(row, 0)
     assert lag(estimator, row, 1) is None
-    look(estimator, row, 100, 2)
+    observe_row(estimator, row, 100, 2)
     assert lag(estimator, row, 3) is None
 
 
 def test_a_target_that_has_lost_what_it_had_leaves_it_unknown_at_once() -> None:
     estimator = LagEstimator()
     estimator.on_row(UP_TO_DATE, 0)
-    look(estimator, UP_TO_DATE, 10, 1, there=9)
+    observe_row(estimator, UP_TO_DATE, 10, 1, there=9)
     assert lag(estimator, UP_TO_DATE, 2) is None
     estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 10), None)}, 3)
     assert lag(estimator, UP_TO_DATE, 4) is None, "it did not answer"
@@ -155,7 +157,7 @@ def test_lag_is_the_source_end_minus_the_copy_after_every_read(steps: list[tuple
         upstream = min(row.upstream + copied, end - 1)
         said = end if written % 2 else max(row.source_end, upstream + 1)
         row = replace(row, upstream=upstream, downstream=upstream, source_end=said, lag_records=said - 1 - upstream)
-        look(estimator, row, end, 5.0 * now, there=upstream + 1)
+        observe_row(estimator, row, end, 5.0 * now, there=upstream + 1)
         found = lag(estimator, row, 5.0 * now + 4)
         assert found is not None
         assert found.records == end - 1 - row.upstream

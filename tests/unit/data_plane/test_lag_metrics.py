@@ -15,7 +15,7 @@ TASK = {"connector": '"A->B.MirrorSourceConnector"', "task": "0"}
 class TestLag:
     def test_metrics_lag_seconds_grows_while_a_slot_is_silent(self) -> None:
         driver = copying(upstream=9, source_end=13, lag_records=3, lag_ms=1500)
-        driver.look({("t", 0): 13})
+        driver.observe({("t", 0): 13})
         driver.now += 10_000
         assert driver.value("lockstep_lag_seconds", partition="0") == 11.5
         driver.say(row(upstream=12, source_end=13))
@@ -27,14 +27,14 @@ class TestLag:
         driver.assign(("t", 0), ("t", 1))
         assert "lockstep_lag_records" not in driver.page(), "nobody knows yet"
         assert driver.value("lockstep_lag_unknown_partitions") == 2
-        driver.look({("t", 0): 120_000, ("t", 1): None})
+        driver.observe({("t", 0): 120_000, ("t", 1): None})
         assert driver.value("lockstep_lag_records") == 120_000
         assert driver.value("lockstep_lag_unknown_partitions") == 1
         assert driver.value("lockstep_partition_states", state="not-begun") == 2
 
     def test_a_source_that_does_not_answer_leaves_it_unknown(self) -> None:
         driver = copying(upstream=9)
-        driver.look({("t", 0): 10, ("t", 1): 5})
+        driver.observe({("t", 0): 10, ("t", 1): 5})
         assert driver.value("lockstep_lag_records", partition="0") == 0
         driver.now += 20_000
         driver.collector.estimator.lost()
@@ -47,7 +47,7 @@ class TestLag:
         driver = copying(upstream=9)
         driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=1, missing=1))
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
-        driver.look({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
+        driver.observe({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
         lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}
         assert lags == {("t", "0"): 0, ("t", "1"): 5, ("u", "0"): 7}
 
@@ -65,20 +65,20 @@ class TestLag:
 
     def test_metrics_lag_of_a_halted_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(phase="halted", case="refused", upstream=9, lag_records=1)
-        driver.look({("t", 0): 100})
+        driver.observe({("t", 0): 100})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
 
     def test_metrics_lag_of_a_stuck_partition_goes_up_to_the_source_end(self) -> None:
         driver = copying(upstream=9, lag_records=0)
-        driver.look({("t", 0): 100}, stuck=[("t", 0)])
+        driver.observe({("t", 0): 100}, stuck=[("t", 0)])
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_stuck") == 1
 
     def test_metrics_lag_of_a_dead_slot_counts_from_the_first_growth(self) -> None:
         driver = copying(upstream=9, lag_records=0)
         driver.now += 3_600_000
-        driver.look({("t", 0): 100})
+        driver.observe({("t", 0): 100})
         driver.now += 10_000
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("kafka_consumer_fetch_manager_records_lag", topic="t", partition="0") == 90
@@ -88,7 +88,7 @@ class TestLag:
 
     def test_metrics_end_offsets_read_before_another_driver_led_are_dropped(self) -> None:
         driver = copying(upstream=9)
-        driver.look({("t", 0): 100})
+        driver.observe({("t", 0): 100})
         driver.collector.reset()
         driver.assign(("t", 0))
         driver.now += 11_000
@@ -96,7 +96,7 @@ class TestLag:
 
     def test_metrics_of_a_paused_partition_have_lag_and_are_not_stuck(self) -> None:
         driver = copying(phase="paused", upstream=9, lag_records=1)
-        driver.look({("t", 0): 100}, resting={("t", 0)})
+        driver.observe({("t", 0): 100}, resting={("t", 0)})
         assert driver.value("lockstep_lag_records") == 90
         assert driver.value("lockstep_partition_paused") == 1
         assert driver.value("lockstep_partition_stuck") == driver.value("lockstep_partition_halted") == 0

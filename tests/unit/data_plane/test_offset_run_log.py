@@ -22,7 +22,7 @@ shapes = st.lists(
 )
 
 
-def of(*shapes: Shape) -> Iterator[Stretch]:
+def stretches_of(*shapes: Shape) -> Iterator[Stretch]:
     up = down = 0
     for times, count, passed_over, foreign in shapes:
         for _ in range(times):
@@ -81,7 +81,7 @@ class TestOpenAndEnd:
 
     def test_a_row_is_due_until_it_is_written_and_not_before_it_changes(self) -> None:
         log = begun()
-        for stretch in of((3, 1, 1, 0)):
+        for stretch in stretches_of((3, 1, 1, 0)):
             log.add_run(*stretch)
         first = log.due()
         assert first == log.due() != []
@@ -94,7 +94,7 @@ class TestOpenAndEnd:
 
 def test_chunks_fill_one_after_the_other() -> None:
     log = begun()
-    for stretch in of((CHUNK * 2 + 1, 1, 1, 0)):
+    for stretch in stretches_of((CHUNK * 2 + 1, 1, 1, 0)):
         log.add_run(*stretch)
     assert [(row.chunk, row.edition, len(row.runs)) for row in rows(log)] == [(0, 0, CHUNK), (1, 0, CHUNK)]
     log.add_run(5000, 5000, 1)
@@ -103,7 +103,7 @@ def test_chunks_fill_one_after_the_other() -> None:
 
 def test_run_log_with_full_chunks_thins_and_writes_thinned_chunks_first() -> None:
     partition = Copied(lag_max=5)
-    partition.copies(list(of((CHUNK * RING + 1, 1, 1, 0))))
+    partition.copies(list(stretches_of((CHUNK * RING + 1, 1, 1, 0))))
     partition.writes()
     assert {row.chunk for row in partition.present().values() if isinstance(row, OffsetRuns)} == set(range(RING))
     partition.copies([(20_000, 20_000, 1), (20_002, 20_001, 1)])
@@ -122,7 +122,7 @@ def test_thinned_runs_keep_to_the_bound(
     of_shapes: list[Shape], lag_max: int, deaths: int, data: st.DataObject | None
 ) -> None:
     """Whatever dies in between: never too far, the newest exact, and before them as near as is promised."""
-    slot_spans = list(of(*of_shapes))
+    slot_spans = list(stretches_of(*of_shapes))
     partition = Copied(lag_max=lag_max)
     for part in range(deaths + 1):
         size = len(slot_spans) // (deaths + 1) + 1
@@ -180,7 +180,7 @@ def test_thinning_always_makes_room(fraction: int, lag_max: int) -> None:
 
 def test_small_holes_are_made_first() -> None:
     """Where holes of up to offset.lag.max are enough, none is larger, however old."""
-    runs = [Run(*stretch) for stretch in of((2048, 10, 1, 0))]
+    runs = [Run(*stretch) for stretch in stretches_of((2048, 10, 1, 0))]
     kept = thinned(runs, Run(10**9, 10**9, 1), 10**9 + 1, 100)
     assert {b.downstream - a.downstream_end for a, b in pairwise(kept)} <= {100, 0}
     assert len(kept) == 2048 // 11 + 2, "ten are left out after each"
@@ -188,7 +188,7 @@ def test_small_holes_are_made_first() -> None:
 
 def test_run_log_of_two_slots_at_once_is_kept_by_the_next() -> None:
     """Each is right; their chunks overlap in the topic, the next slot groups them anew."""
-    slot_spans = list(of((700, 3, 1, 0)))
+    slot_spans = list(stretches_of((700, 3, 1, 0)))
     both = [Copied(), Copied()]
     both[0].copies(slot_spans[:600])
     both[1].runs.add_run(*slot_spans[300])  # it was told of nothing before

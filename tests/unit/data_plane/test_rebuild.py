@@ -45,7 +45,7 @@ def record_lists(draw: st.DrawFn) -> list[PlainRecord]:
     return found
 
 
-def told(outgoing_batches: Sequence[OutgoingBatch]) -> list[PlainRecord]:
+def plain_records(outgoing_batches: Sequence[OutgoingBatch]) -> list[PlainRecord]:
     """What the outgoing batches say: each record at the upstream offset that its outgoing batch gives it."""
     found = []
     for outgoing in outgoing_batches:
@@ -72,7 +72,7 @@ def test_rebuilt_batch_is_read_as_its_source_from_the_position(
     position = data.draw(st.integers(content[0].offset - 1, last + 1), label="position")
     outgoing_batches = rebuild(source, position, TargetLimits())
     wanted = [r for r in content if r.offset >= position]
-    assert told(outgoing_batches) == wanted
+    assert plain_records(outgoing_batches) == wanted
     assert len(outgoing_batches) == (1 if wanted else 0)
     for outgoing in outgoing_batches:
         assert codec_of(outgoing) == codec
@@ -96,7 +96,7 @@ def test_rebuilt_batch_reads_back_the_written_records(content: list[PlainRecord]
 def test_rebuilt_batch_under_log_append_time_has_the_consumers_timestamps() -> None:
     source = batch(records(10, 3), attributes=LOG_APPEND_TIME, max_timestamp=77_000)
     (outgoing,) = rebuild(source, 10, TargetLimits())
-    assert [r.timestamp for r in told([outgoing])] == [77_000] * 3
+    assert [r.timestamp for r in plain_records([outgoing])] == [77_000] * 3
     assert (outgoing.base_timestamp, outgoing.max_timestamp) == (77_000, 77_000)
 
 
@@ -104,13 +104,13 @@ def test_rebuilt_batch_under_log_append_time_has_the_consumers_timestamps() -> N
 def test_a_first_record_without_a_time_keeps_it_when_a_later_one_has_one(codec: int) -> None:
     content = [record(0, timestamp=-1), record(1, timestamp=5000), record(3, timestamp=-1)]
     outgoing_batches = rebuild(batch(content, codec=codec), 0, TargetLimits())
-    assert told(outgoing_batches) == content
+    assert plain_records(outgoing_batches) == content
     assert outgoing_batches[0].max_timestamp == 5000
 
 
 def test_a_tombstone_and_an_empty_value_stay_apart() -> None:
     content = [record(0, None, key=b""), record(1, b"", key=None), record(3, None, headers=[("h", None), ("h", b"")])]
-    assert told(rebuild(batch(content), 0, TargetLimits())) == content
+    assert plain_records(rebuild(batch(content), 0, TargetLimits())) == content
 
 
 @given(content=record_lists(), limit=st.integers(61, 400), ends_later=st.integers(0, 3))
@@ -120,12 +120,12 @@ def test_a_split_obeys_the_limit_keeps_the_order_and_covers_everything(
     source = batch(content, last_offset=content[-1].offset + ends_later)
     alone = {r.offset: len(build([r], 0, 10**6, 0)[0].data) for r in content}
     if max(alone.values()) > limit:
-        with pytest.raises(RecordTooLarge) as told_of:
+        with pytest.raises(RecordTooLarge) as raised:
             rebuild(source, 0, TargetLimits(limit))
-        assert alone[told_of.value.record.offset] > limit
+        assert alone[raised.value.record.offset] > limit
         return
     outgoing_batches = rebuild(source, 0, TargetLimits(limit))
-    assert told(outgoing_batches) == content
+    assert plain_records(outgoing_batches) == content
     assert all(outgoing.size <= limit for outgoing in outgoing_batches)
     assert [p.covers for p in outgoing_batches[:-1]] == [p.offsets[-1] for p in outgoing_batches[:-1]]
     assert outgoing_batches[-1].covers == source.last_offset
@@ -141,9 +141,9 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
     content = [*records(20, 2), record(22, bytes(500)), *records(23, 2)]
     with pytest.raises(
         RecordTooLarge, match=r"the record at offset 22 needs a batch of 5\d\d bytes.* takes 300 "
-    ) as told_of:
+    ) as raised:
         rebuild(batch(content), 0, TargetLimits(300))
-    assert told_of.value.record.offset == 22
+    assert raised.value.record.offset == 22
 
 
 @pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))
@@ -151,7 +151,7 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
 def test_an_explicit_codec_goes_to_uncompressed_batches_only(had: int, asked: int) -> None:
     (outgoing,) = rebuild(batch(records(0, 5), codec=had), 0, TargetLimits(codec=asked))
     assert codec_of(outgoing) == (had or asked)
-    assert told([outgoing]) == records(0, 5)
+    assert plain_records([outgoing]) == records(0, 5)
 
 
 def old(magic: int, codec: int, first: int, count: int) -> bytes:
@@ -177,7 +177,7 @@ def test_an_old_message_set_becomes_new_batches(magic: int, codec: int, position
         record(100 + i, b"v%d" % i, key=None if i == 1 else b"k%d" % i, timestamp=50 + i if magic else -1)
         for i in range(4)
     ]
-    assert told(outgoing_batches) == [r for r in wanted if r.offset >= position]
+    assert plain_records(outgoing_batches) == [r for r in wanted if r.offset >= position]
     assert outgoing_batches[-1].covers == 103
 
 

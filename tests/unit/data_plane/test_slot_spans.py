@@ -35,10 +35,10 @@ def test_a_stretch_is_what_was_copied_since_the_last_one() -> None:
     slot = Slot()
     slot.after(1.25, 300)
     slot.after(1, 40)
-    who = {"flow": "A->B", "service": "data-plane", "slot": 1, "run": "run", "partitions": 2, "held_bytes": 5}
+    common = {"flow": "A->B", "service": "data-plane", "slot": 1, "run": "run", "partitions": 2, "held_bytes": 5}
     assert slot.kept.spans == [
-        ("data-plane copy", 10 * S, int(11.25 * S), "", {**who, "records": 300, "bytes": 3000}),
-        ("data-plane copy", int(11.25 * S), int(12.25 * S), "", {**who, "records": 40, "bytes": 400}),
+        ("data-plane copy", 10 * S, int(11.25 * S), "", {**common, "records": 300, "bytes": 3000}),
+        ("data-plane copy", int(11.25 * S), int(12.25 * S), "", {**common, "records": 40, "bytes": 400}),
     ]
 
 

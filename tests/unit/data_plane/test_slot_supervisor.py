@@ -18,7 +18,7 @@ STATUS = SlotStatus(slot=0, phase="started", run="a", at_ms=1)
 LONG_AGO = -1e9
 
 
-def told(
+def problems(
     health: SlotHealth, said: SlotStatus | None, begin: float, end: float, *, troubled_at: float = LONG_AGO
 ) -> list[tuple[float, SlotProblem]]:
     """What it tells at each second of a stretch of time in which nothing new is heard."""
@@ -28,21 +28,21 @@ def told(
 
 def test_silent_slot_is_late_once() -> None:
     health = SlotHealth(0.0)
-    assert told(health, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
+    assert problems(health, None, 0, 1_000) == [(STARTS_WITHIN_S + 1, SlotProblem.LATE)]
     assert health.late
 
 
 def test_slot_started_in_time_is_frozen_when_it_falls_silent() -> None:
     health = SlotHealth(0.0)
-    assert told(health, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
+    assert problems(health, STATUS, 5, 1_000) == [(5 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert health.silent_s == FROZEN_AFTER_S + 1
 
 
 def test_slot_started_late_is_frozen_when_it_falls_silent() -> None:
     health = SlotHealth(0.0)
-    told(health, None, 0, 30)
+    problems(health, None, 0, 30)
     assert health.late
-    assert told(health, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
+    assert problems(health, STATUS, 30, 200) == [(30 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
     assert not health.late
     assert health.started_at == 30.0
 
@@ -54,7 +54,9 @@ def test_slot_with_regular_status_has_no_problem() -> None:
 
 
 def test_silence_counts_from_when_the_target_was_back() -> None:
-    assert told(SlotHealth(0.0), STATUS, 0, 200, troubled_at=100.0) == [(100 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)]
+    assert problems(SlotHealth(0.0), STATUS, 0, 200, troubled_at=100.0) == [
+        (100 + FROZEN_AFTER_S + 1, SlotProblem.FROZEN)
+    ]
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["looked at all the time", "not looked at for a while"])
@@ -83,7 +85,7 @@ def test_slot_that_lost_its_executor_waits_again() -> None:
 def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
     health = SlotHealth(0.0)
     if late:
-        told(health, None, 0, 30)
+        problems(health, None, 0, 30)
     found = [health.check_ending(100.0, float(now)) for now in range(100, 200)]
     assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
     assert [each for each in found if each] == [SlotProblem.UNDRAINED]

@@ -96,10 +96,10 @@ def test_the_file_may_say_more_and_the_same_but_nothing_else() -> None:
 
 def test_submitted_secret_that_conflicts_is_not_shown() -> None:
     file = SparkSettings(conf={"spark.authenticate.secret": "a1"})
-    with pytest.raises(InvalidSubmission) as told:
+    with pytest.raises(InvalidSubmission) as raised:
         join_conf(file, submission(spark_authenticate_secret="b2"))
-    assert "a1" not in str(told.value)
-    assert "b2" not in str(told.value)
+    assert "a1" not in str(raised.value)
+    assert "b2" not in str(raised.value)
 
 
 def test_submitted_pinned_key_is_refused() -> None:

@@ -20,7 +20,7 @@ def at_its_end() -> Driver:
     driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1))
     driver.assign(("t", 0))
     driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
-    driver.look({("t", 0): 10})
+    driver.observe({("t", 0): 10})
     return driver
 
 
@@ -72,12 +72,12 @@ def test_heartbeats_that_fail_do_not_make_the_flow_unready() -> None:
 
 def test_partition_behind_the_limit_of_the_file_is_counted_as_lag() -> None:
     driver = at_its_end()
-    driver.look({("t", 0): 30})
+    driver.observe({("t", 0): 30})
     assert blocking(driver) == {}, "it is behind for no time yet"
     for _ in range(3):
         driver.now += 5_000
         driver.say(SlotStatus(slot=0, phase="started", run="r1"))
-    driver.look({("t", 0): 30})
+    driver.observe({("t", 0): 30})
     assert blocking(driver) == {"lag": 1}
     driver.settings.switch_limits = replace(driver.settings.switch_limits, max_lag_ms=15_000)
     assert blocking(driver) == {}
@@ -106,7 +106,7 @@ def test_source_that_does_not_answer_is_the_only_reason() -> None:
     driver.say(SlotStatus(slot=0, phase="started", run="r1"))
     assert blocking(driver) == {"source-unreachable": 1}
     driver.rounds.troubles.over(TROUBLE)
-    driver.look({("t", 0): 10})
+    driver.observe({("t", 0): 10})
     assert blocking(driver) == {}
 
 

@@ -174,10 +174,10 @@ def _parameter(one: click.Parameter, context: click.Context) -> str:
         "multiple": about["multiple"],
         "hidden": about.get("hidden"),
     }
-    told = "".join(
+    joined = "".join(
         f" {key}={_shown(value)}" for key, value in facts.items() if value is not None and value is not False
     )
-    return f"{', '.join([*one.opts, *one.secondary_opts])}{told}"
+    return f"{', '.join([*one.opts, *one.secondary_opts])}{joined}"
 
 
 PAUSED = {"kind": "Paused", "detail": {"scope": "flow", "wanted": "paused"}}
@@ -250,8 +250,8 @@ def logs() -> Iterator[str]:
             for message in set(call.args[0] if call.args else ()) - sources.NO_MESSAGES:
                 found.setdefault(message, set()).update({*call.keywords, *call.keys})
     for message, keys in sorted(found.items()):
-        told = " ".join(sorted(keys - {"level", "extra", "exc_info"}))
-        yield f"{message}: {told}".rstrip(": ")
+        joined = " ".join(sorted(keys - {"level", "extra", "exc_info"}))
+        yield f"{message}: {joined}".rstrip(": ")
 
 
 def spans() -> Iterator[str]:

@@ -24,16 +24,16 @@ def test_chart_schema_top_level_keys_are_closed_unless_another_kind() -> None:
 
 def test_each_kind_in_each_version_has_its_fields_and_no_others() -> None:
     schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    told = {
+    definitions = {
         (one["if"]["properties"]["kind"]["const"], version): one["then"]["properties"]["spec"]["$ref"].split("/")[-1]
         for one in schema["allOf"]
         if "apiVersion" in one["if"]["properties"]
         for version in one["if"]["properties"]["apiVersion"]["enum"]
     }
-    assert set(told) == {(kind, version) for kind, versions in API_VERSIONS.items() for version in versions}
-    for name in told.values():
+    assert set(definitions) == {(kind, version) for kind, versions in API_VERSIONS.items() for version in versions}
+    for name in definitions.values():
         assert schema["$defs"][name]["additionalProperties"] is False
-    fields = schema["$defs"][told["KafkaMirrorMaker2", "kafka.strimzi.io/v1"]]["properties"]
+    fields = schema["$defs"][definitions["KafkaMirrorMaker2", "kafka.strimzi.io/v1"]]["properties"]
     assert "target" in fields
     assert "connectCluster" not in fields
 

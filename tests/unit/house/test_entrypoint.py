@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 ENTRYPOINT = Path(__file__).resolve().parents[3] / "deploy" / "images" / "data-plane-entrypoint"
-TOLD = ("LOCKSTEP_SPARK_PROPERTIES", "SPARK_DRIVER_BIND_ADDRESS")
+PASSED_ON = ("LOCKSTEP_SPARK_PROPERTIES", "SPARK_DRIVER_BIND_ADDRESS")
 STAND_IN = f"""#!/usr/bin/env python3
 import json, os, sys
-json.dump([sys.argv[1:], {{name: os.environ[name] for name in {TOLD!r} if name in os.environ}}], sys.stdout)
+json.dump([sys.argv[1:], {{name: os.environ[name] for name in {PASSED_ON!r} if name in os.environ}}], sys.stdout)
 """
 
 
@@ -38,9 +38,9 @@ def test_the_service_gets_its_arguments(path: str) -> None:
 
 def test_a_submitted_driver_is_the_service_with_the_submitters_file(path: str) -> None:
     given = ("driver", "--properties-file", "/opt/spark/conf/spark.properties", "--class", "a.b.PythonRunner")
-    arguments, told = started(path, *given, "local:///x", "--flow", "A->B", SPARK_DRIVER_BIND_ADDRESS="10.0.0.9")
+    arguments, passed_on = started(path, *given, "local:///x", "--flow", "A->B", SPARK_DRIVER_BIND_ADDRESS="10.0.0.9")
     assert arguments == ["--flow", "A->B"]
-    assert told == {
+    assert passed_on == {
         "LOCKSTEP_SPARK_PROPERTIES": "/opt/spark/conf/spark.properties",
         "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.9",
     }

@@ -97,5 +97,5 @@ def test_service_page_has_its_own_and_the_common_metrics() -> None:
 
 
 def test_each_case_is_explained() -> None:
-    told = (PAGE.parent / "no-silent-loss.md").read_text()
-    assert [case.value for case in GapCase if f"`{case.value}`" not in told] == []
+    page_text = (PAGE.parent / "no-silent-loss.md").read_text()
+    assert [case.value for case in GapCase if f"`{case.value}`" not in page_text] == []

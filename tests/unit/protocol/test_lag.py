@@ -117,13 +117,13 @@ def test_lag_of_a_copy_without_trouble_is_exact(start: int, copied: int, missing
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
-def test_lag_after_a_kill_is_exact_or_unknown(start: int, told: int, more: int, missing: int) -> None:
+def test_lag_after_a_kill_is_exact_or_unknown(start: int, reported: int, more: int, missing: int) -> None:
     """The row says less than the target's log has, and nobody writes another one."""
-    row = replace(ROW, upstream=start + told - 1, downstream=told - 1)
-    source = LogRange(start, start + told + more + missing)
-    assert behind(row, TOPIC, source, told + more, silent=True) == (None if more else missing)
+    row = replace(ROW, upstream=start + reported - 1, downstream=reported - 1)
+    source = LogRange(start, start + reported + more + missing)
+    assert behind(row, TOPIC, source, reported + more, silent=True) == (None if more else missing)
     rests = replace(row, phase="stopped", located=True)
-    assert behind(rests, TOPIC, source, told + more, silent=True) == more + missing, "it was looked at"
+    assert behind(rests, TOPIC, source, reported + more, silent=True) == more + missing, "it was looked at"
 
 
 @pytest.mark.parametrize(

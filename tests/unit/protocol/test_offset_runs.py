@@ -160,7 +160,7 @@ def test_runs_of_a_new_generation_replace_invalid_ones(
     partition.begins_again(*begin, in_place=in_place)
     partition.copies(after)
     partition.writes()
-    places = exact_places(partition.told)
+    places = exact_places(partition.stretches)
     assert {p: t.downstream for p, t in translated(read(partition.log), places) if t is not None} == places
 
     new = [row for row in partition.log if row not in before]
@@ -184,7 +184,7 @@ def test_killed_after_a_new_generation_began(stretches: list[Stretch], data: st.
     partition.dies_and_goes_on()
     partition.copies(after[half:])
     partition.writes()
-    never_too_far(read(partition.log), exact_places(partition.told))
+    never_too_far(read(partition.log), exact_places(partition.stretches))
     new = exact_places(after)
     assert {p: t.downstream for p, t in translated(read(partition.log), new) if t is not None} == new
 

@@ -39,7 +39,7 @@ class Desk:
             return "CommandRefused", str(refused), {}
         return answer.kind, "", answer.detail
 
-    def takes(self, verb: str, subject: str = "", *, service: str = "", partition: int = 0) -> bool:
+    def accepts(self, verb: str, subject: str = "", *, service: str = "", partition: int = 0) -> bool:
         command = Command(id=f"{verb} {subject} {service} {partition}", verb=verb, subject=subject, service=service)
         key, value = command.encode()
         before = self.desk._inbox.qsize()
@@ -58,18 +58,18 @@ class Desk:
 )
 def test_command_handler_accepts_verbs_of_its_service(tmp_path: Path, service: str, taken: set[str]) -> None:
     desk = Desk(tmp_path, service)
-    assert {verb for verb in ("pause", "offsets-list", "refresh", "dance") if desk.takes(verb, SOURCE)} == taken
+    assert {verb for verb in ("pause", "offsets-list", "refresh", "dance") if desk.accepts(verb, SOURCE)} == taken
 
 
 def test_command_handler_accepts_any_verb_sent_to_its_service(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "heartbeat")
-    assert desk.takes("pause", "topic:orders", service="heartbeat")
-    assert not desk.takes("pause", "flow", service="checkpoint")
+    assert desk.accepts("pause", "topic:orders", service="heartbeat")
+    assert not desk.accepts("pause", "flow", service="checkpoint")
 
 
 def test_command_about_a_group_is_for_the_service_that_divides_groups(tmp_path: Path) -> None:
-    assert not Desk(tmp_path, "topic-sync").takes("pause", "group:g", partition=3)
-    assert Desk(tmp_path, "checkpoint", divided=True).takes("pause", "group:g", partition=3)
+    assert not Desk(tmp_path, "topic-sync").accepts("pause", "group:g", partition=3)
+    assert Desk(tmp_path, "checkpoint", divided=True).accepts("pause", "group:g", partition=3)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Flows:
         self.tried += passwords
         return "" if passwords <= self.known else f"cluster {alias} does not know us ({len(self.tried)})"
 
-    async def looks(self, times: int = 3) -> None:
+    async def run_checks(self, times: int = 3) -> None:
         for _ in range(times):
             await self.rotation.check()
 
@@ -85,7 +85,7 @@ def flows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flows:
 
 
 async def test_rotation_without_a_change_does_nothing(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
-    await flows.looks(5)
+    await flows.run_checks(5)
     assert (flows.renewed, flows.tried, caplog.messages) == ([], [], [])
     assert flows.rotation.status() == {
         "credentials_renewed_ms": 0,
@@ -96,11 +96,11 @@ async def test_rotation_without_a_change_does_nothing(flows: Flows, caplog: pyte
 
 async def test_accepted_password_is_renewed_after_two_equal_reads(flows: Flows) -> None:
     flows.known |= {"b2"}
-    await flows.looks()
+    await flows.run_checks()
     flows.passwords("a1", "b2")
-    await flows.looks(1)
+    await flows.run_checks(1)
     assert flows.renewed == []
-    await flows.looks()
+    await flows.run_checks()
     assert len(flows.renewed) == 1
     assert flows.uses == ["a1", "b2"]
     assert flows.rotation.status()["credentials_renewed_ms"] > 0
@@ -110,14 +110,14 @@ async def test_password_not_accepted_yet_waits_while_the_former_one_is_used(
     flows: Flows, caplog: pytest.LogCaptureFixture
 ) -> None:
     flows.passwords("a1", "b2")
-    await flows.looks(6)
+    await flows.run_checks(6)
     assert flows.renewed == []
     assert caplog.messages == ["credentials not taken up"]
     (why,) = flows.rotation.status()["not_taken_up"]
     assert why.startswith("cluster B does not know us")  # each time in other words, and said once
     flows.known |= {"b2"}
     flows.rotation._not_before = 0.0
-    await flows.looks(1)
+    await flows.run_checks(1)
     assert flows.uses == ["a1", "b2"]
     assert flows.rotation.status()["not_taken_up"] == []
 
@@ -125,20 +125,20 @@ async def test_password_not_accepted_yet_waits_while_the_former_one_is_used(
 async def test_each_cluster_is_taken_up_by_itself(flows: Flows) -> None:
     flows.known |= {"a2"}
     flows.passwords("a2", "b2")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a2", "b1"]
     flows.known |= {"b2"}
     flows.rotation._not_before = 0.0
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a2", "b2"]
     assert len(flows.renewed) == 2
 
 
 async def test_password_changed_back_before_its_renewal_is_forgotten(flows: Flows) -> None:
     flows.passwords("a1", "b2")
-    await flows.looks()
+    await flows.run_checks()
     flows.passwords("a1", "b1")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.renewed == []
     assert flows.rotation.status()["not_taken_up"] == []
 
@@ -148,17 +148,17 @@ async def test_change_that_needs_a_restart_is_logged_once_and_renewals_continue(
 ) -> None:
     flows.known |= {"b2"}
     flows.lines("A->B.topics = other\ntasks.max = 7\n")
-    await flows.looks(5)
+    await flows.run_checks(5)
     assert caplog.messages == ["restart needed"]
     assert "A->B.topics, tasks.max changed in" in caplog.records[0].__dict__["text"]
     assert flows.rotation.status()["restart_needed_for"] == ["A->B.topics", "tasks.max"]
     assert flows.renewed == []
     flows.passwords("a1", "b2")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a1", "b2"]
     assert flows.renewed[0].topics.matches("anything")  # not taken up
     flows.lines("")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.rotation.status()["restart_needed_for"] == []
 
 
@@ -166,10 +166,10 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     flows: Flows, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flows.lines("topcs = x\nA->B.topics = [\n")
-    await flows.looks(4)
+    await flows.run_checks(4)
     assert caplog.messages == []
     monkeypatch.setattr(rotation, "SAY_AFTER_S", 0.0)
-    await flows.looks(4)
+    await flows.run_checks(4)
     assert caplog.messages == ["changed configuration not taken up"]
     said = caplog.records[0].__dict__["text"]
     assert "topcs" in said
@@ -177,7 +177,7 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
     assert len(flows.rotation.status()["not_taken_up"]) == 1
     flows.lines("")
     caplog.set_level(logging.INFO)
-    await flows.looks(4)
+    await flows.run_checks(4)
     assert caplog.messages[1:] == ["changed configuration can be read again"]
     assert flows.renewed == []
     assert flows.rotation.status()["not_taken_up"] == []
@@ -186,10 +186,10 @@ async def test_broken_file_changes_nothing_and_is_logged_once_if_it_stays(
 async def test_a_file_that_is_away_for_a_moment_is_waited_for(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
     flows.known |= {"b2"}
     flows.secrets.unlink()
-    await flows.looks(4)
+    await flows.run_checks(4)
     assert caplog.messages == []
     flows.passwords("a1", "b2")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a1", "b2"]
 
 
@@ -198,20 +198,20 @@ async def test_rotation_watches_a_new_file_from_then_on(flows: Flows, tmp_path: 
     flows.secrets = tmp_path / "moved.properties"
     flows.passwords("a1", "b2")
     flows.lines("")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a1", "b2"]
     flows.passwords("a1", "b3")
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["a1", "b3"]
 
 
 async def test_rotation_log_lines_have_no_secret(flows: Flows, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     flows.passwords("hunter-a", "hunter-b")
-    await flows.looks()
+    await flows.run_checks()
     flows.known |= {"hunter-a", "hunter-b"}
     flows.rotation._not_before = 0.0
-    await flows.looks()
+    await flows.run_checks()
     assert flows.uses == ["hunter-a", "hunter-b"]
     said = "".join(str(record.__dict__) for record in caplog.records)
     assert "hunter" not in said + repr(flows.rotation.status())

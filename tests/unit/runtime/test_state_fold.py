@@ -167,7 +167,7 @@ def test_kinds_do_not_begin_like_one_another() -> None:
 ROWS = st.lists(
     st.one_of(
         st.builds(topic, st.sampled_from("ab"), st.integers(0, 6), partitions=st.integers(0, 3)),
-        st.builds(lambda who: Leader(service="topic-sync", instance=who), st.sampled_from(["one", "two"])),
+        st.builds(lambda replica: Leader(service="topic-sync", instance=replica), st.sampled_from(["one", "two"])),
     ),
     max_size=12,
 )
