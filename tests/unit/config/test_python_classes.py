@@ -192,7 +192,7 @@ class TestMistakes:
         assert "which has no should_replicate_topic" in mistake
 
     def test_python_class_error_shows_no_secret(self, mistakes_of: MistakesOf) -> None:
-        text = f"A.ssl.key.password = hunter2\nA->B.lockstep.topic.filter.class = {RULES}:Tells\n"
+        text = f"A.ssl.key.password = hunter2\nA->B.lockstep.topic.filter.class = {RULES}:Recording\n"
         (mistake,) = mistakes_of(text)
         assert "ValueError: cannot log in with ********" in mistake
 
