@@ -78,8 +78,9 @@ class Deployment:
         """Where each partition of the copy ends; None while the target cannot say."""
         return _ends(self.target_bootstrap, f"A.{topic}")
 
-    def goes_on(self, topic: str) -> None:
-        """Returns when every partition of the copy has grown from now on. Raises NeverHappened."""
+    def goes_on(self, topic: str) -> float:
+        """Returns when every partition of the copy has grown from now on: the seconds until then. Raises
+        NeverHappened."""
         began = time.monotonic()
         before = wait_until(lambda: self._alive(self.ends(topic)), within=GOES_ON_WITHIN, what=f"{topic} on the target")
 
@@ -88,7 +89,9 @@ class Deployment:
             return now is not None and all(now.get(each, 0) > end for each, end in before.items())
 
         wait_until(grown, within=GOES_ON_WITHIN, every=STEP_S, what=f"the copy of {topic} goes on")
-        self.longest_s = max(self.longest_s, time.monotonic() - began)
+        lasted = time.monotonic() - began
+        self.longest_s = max(self.longest_s, lasted)
+        return lasted
 
     def caught_up(self, topic: str) -> None:
         """Returns when the copy is at least as long as the source and has not grown for some seconds: what is late has

@@ -27,4 +27,4 @@ class Scene:
             victim.kill()
 
     def goes_on(self) -> None:
-        self.there.goes_on(self.topic)
+        self.say(f"went on after {self.there.goes_on(self.topic):.1f} s")
