@@ -66,7 +66,7 @@ def test_aiokafka_login_uses_send_and_has_the_session_lifetime() -> None:
         assert f"self.{name}" in inspect.getsource(AIOKafkaConnection)
 
 
-def test_aiokafka_gives_each_error_of_the_group_to_the_method_that_is_wrapped() -> None:
+def test_each_group_error_of_aiokafka_goes_through_the_wrapped_method() -> None:
     source = inspect.getsource(GroupCoordinator)
     assert source.count("await self._push_error_to_user(exc)") == 2  # of the coordination; of its other tasks
     assert "async def _push_error_to_user" not in source

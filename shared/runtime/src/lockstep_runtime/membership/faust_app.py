@@ -51,11 +51,11 @@ class Thread(driver.AIOKafkaConsumerThread):
     logger = _library_logger("thread")
 
     async def on_start(self) -> None:
-        """As Faust's; afterwards the app has every error for which aiokafka leaves the group alone.
+        """Start as Faust does. Then the app gets every error for which aiokafka leaves the group alone.
 
-        aiokafka gives such an error to whoever waits for records just then, and waits until it was raised there. Faust
-        reads the records behind aiokafka's back. If nothing waits at that moment, as before the first assignment, the
-        error is lost and the group has neither a heartbeat nor a new join again.
+        aiokafka raises such an error in the read that waits at that moment, and does nothing until then. Faust reads
+        the records by another way. If nothing waits, as before the first assignment, the error is lost. The member
+        sends no heartbeat and does not join again.
         """
         await super().on_start()
         app: Any = self.app
