@@ -194,6 +194,7 @@ def test_each_record_arrives_once_and_in_order_whatever_happens(
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0)])
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("appended", 0), ("cut", 0), ("leave", 0)])
 @example(made_of=[("plain", 5)] * 6, happens=[("ahead", 3), ("one refused for good", 0), ("crash", 0)])
+@example(made_of=[("plain", 1)], happens=[("ahead", 0), ("leave", 0)])
 def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
     made_of: list[tuple[str, int]], happens: list[tuple[str, int]]
 ) -> None:
@@ -202,7 +203,8 @@ def test_row_of_a_partition_at_rest_covers_all_records_of_the_target(
     for what, choice in happens:
         if what not in ("zombie", "stray"):
             world.happens(what, choice)
-    if world.slots[0].partition.phase is Phase.RELEASED:
+    if world.slots[0].partition.leaving:
+        world.slots[0].come_to_rest()
         world.happens("crash", 0)  # it left for another
     slot = world.slots[0]
     slot.come_to_rest()
