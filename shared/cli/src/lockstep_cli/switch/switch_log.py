@@ -39,6 +39,8 @@ class SwitchLog:
         self._follower: TopicFollower
         self._topic: ControlTopicLog
         self._switch: Switch | None = None
+        self._replaced: Switch | None = None
+        """The last switch as it was when our claim came."""
         self._claims: set[str] = set()
         """Commands that have written the row: the first row of each claims the switch."""
         self._holder = ""
@@ -94,6 +96,20 @@ class SwitchLog:
         await self.append(ours)
         return ours
 
+    async def claim(self, derive: Callable[[], Switch]) -> Switch:
+        """Take the last switch over under our name, as `derive` makes it of `switch`. Returns the row. Raises as
+        `append`, and what `derive` raises.
+
+        The command that has it may write until our row is appended, even that the switch is done. Our row would take
+        that back. So it is restored then, and `derive` is asked again.
+        """
+        read = self._switch
+        row = await self.write(derive())
+        if self._replaced is None or self._replaced == read:
+            return row
+        await self.write(self._replaced)
+        return await self.write(derive())
+
     def require_ours(self) -> None:
         """Raises TakenOver if another command has written the switch's row last."""
         row = self.switch
@@ -127,6 +143,8 @@ class SwitchLog:
     def _on_record(self) -> None:
         row = self._rows.fold.get(Switch, "current")
         if row is not None and (row.operator == self._holder or row.operator not in self._claims):
+            if row.operator == self.operator and row.operator not in self._claims:
+                self._replaced = self._switch
             self._claims.add(row.operator)
             self._holder, self._switch = row.operator, row
         self._came.set()

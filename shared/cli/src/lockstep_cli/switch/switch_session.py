@@ -83,9 +83,9 @@ class SwitchSession:
         if arguments.continue_ and last is not None and last.phase == "done":
             return await self._show_last()  # it had ended before its command was
         if arguments.continue_:
-            return await self._carry_out(continued(self._log, options))
+            return await self._continue()
         if arguments.abort:
-            return await self._end(await self._abort(aborted(self._log)))
+            return await self._end(await self._abort())
         plan = await self._plan()
         self._print(*plan_shown(plan, str(self._settings.flow)))
         if plan.refusals:
@@ -104,7 +104,7 @@ class SwitchSession:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
-        return await self._carry_out(plan.row)
+        return await self._carry_out(await self._log.write(plan.row))
 
     async def _plan(self) -> SwitchPlan:
         """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
@@ -124,15 +124,23 @@ class SwitchSession:
             await asyncio.sleep(CHECKS_AGAIN_S)
             await self._log.catch_up_now()
 
-    async def _carry_out(self, row: Switch) -> int:
-        began = await self._log.write(row)
+    async def _continue(self) -> int:
+        try:
+            began = await self._log.claim(lambda: continued(self._log, self._options))
+        except SwitchRefused:
+            if self._log.switch is not None and self._log.switch.phase == "done":
+                return await self._show_last()  # the other command came to the end meanwhile
+            raise
+        return await self._carry_out(began)
+
+    async def _carry_out(self, began: Switch) -> int:
         for step, state, *_ in began.steps:
             if state == "done":
                 self._on_step(Step(step))
         return await self._end(await self._switcher.run(began))
 
-    async def _abort(self, row: Switch) -> Switch:
-        return await self._switcher.abort(await self._log.write(row))
+    async def _abort(self) -> Switch:
+        return await self._switcher.abort(await self._log.claim(lambda: aborted(self._log)))
 
     async def _end(self, row: Switch) -> int:
         """Show what came of it, and write the evidence."""
