@@ -200,7 +200,7 @@ def test_the_old_way_to_keep_names(java: Any, tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_names_are_mm2s_in_whatever_combination(java: Any, tmp_path: Path) -> None:
     compared, refused = 0, 0
-    for number in range(40):
+    for number in range(20):
         dice = random.Random(f"aliases-{number}")
         lines = [
             f"{prefix}{key} = {dice.choice(values)}"

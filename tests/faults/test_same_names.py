@@ -24,7 +24,7 @@ from tests.support.mirror import Mirror, MirroredFlow
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-LASTS_S = float(os.environ.get("DURATION") or 120)
+LASTS_S = float(os.environ.get("DURATION") or 60)
 BRIEFLY_S = LASTS_S / 2  # for what differs from a pair in one thing
 PARTITIONS = 3
 RATE = 200  # a second, on each cluster
