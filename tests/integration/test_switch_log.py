@@ -62,7 +62,7 @@ async def test_claim_keeps_steps_that_were_done_before_it(logs: tuple[SwitchLog,
 
 
 @pytest.mark.parametrize("phase", ["running", "done"])
-async def test_claim_takes_back_no_row_that_came_just_before_it(
+async def test_claim_undoes_no_row_that_came_just_before_it(
     logs: tuple[SwitchLog, SwitchLog], monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     first, second = logs
