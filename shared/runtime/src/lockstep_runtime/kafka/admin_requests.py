@@ -99,7 +99,7 @@ def authorized_operations(described: Any) -> frozenset[str]:
     return frozenset(operation.name for operation in described.authorized_operations or ())
 
 
-async def result_of_future(future: Future[Any] | asyncio.Future[Any]) -> Any:
+async def _result(future: Future[Any]) -> Any:
     """Thousands are settled by one answer: only one that is not there yet is waited for in the loop."""
     return future.result() if future.done() else await asyncio.wrap_future(future)
 
@@ -174,7 +174,7 @@ class AdminRequests:
     async def _one(self, future: Any, operation: str, resource: str) -> Any:
         with self._step(operation, resource):
             try:
-                return await result_of_future(future)
+                return await _result(future)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
 
@@ -197,10 +197,10 @@ class AdminRequests:
         with self._step(operation, f"{len(futures)} of them"):
             # They are settled one after the other: waiting for each would wake the loop as often.
             with suppress(KafkaException):
-                await result_of_future(list(futures.values())[-1])
+                await _result(list(futures.values())[-1])
             for subject, future in futures.items():
                 try:
-                    outcome.done[key(subject)] = await result_of_future(future)
+                    outcome.done[key(subject)] = await _result(future)
                 except KafkaException as exc:
                     self._sort(outcome, key(subject), await self._trouble(exc.args[0], operation, resource(subject)))
         return outcome

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations, result_of_future
+from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.util.backoff import Backoff
 
@@ -30,33 +30,42 @@ NO_COORDINATOR_YET = {
     KafkaError.NOT_COORDINATOR,
 }
 
+Ask = Callable[[AdminClient, float], Mapping[str, Future[Any]]]
+"""Sends an idempotent request about a group. Gets the client, and the seconds for one attempt."""
+
 
 class GroupRequests(AdminRequests):
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
-    async def _ask_coordinator(self, group: str, ask: Callable[[AdminClient, float], Mapping[str, Future[Any]]]) -> Any:
+    async def _ask_coordinator(self, group: str, ask: Ask) -> Any:
         """What the group's coordinator answers. While there is none, it asks again, until the timeout of all requests.
-
-        `ask` gets the client and the seconds for one attempt. It has to be idempotent. Raises KafkaException.
-        """
+        Raises KafkaException."""
         deadline, backoff = time.monotonic() + self._timeout, Backoff(0.1, 1.0)
         while True:
             left = deadline - time.monotonic()
             futures = ask(await self._connected(), min(left, COORDINATOR_ANSWERS_S))
             try:
-                return await result_of_future(futures[group])
+                return await asyncio.wrap_future(futures[group])
             except KafkaException as exc:
                 wait = backoff.next()
                 if exc.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() + wait >= deadline:
                     raise
             await asyncio.sleep(wait)
 
-    def _begin(
-        self, group: str, ask: Callable[[AdminClient, float], Mapping[str, Future[Any]]]
-    ) -> Mapping[str, asyncio.Future[Any]]:
+    def _begin(self, group: str, ask: Ask) -> Mapping[str, asyncio.Future[Any]]:
         return {group: asyncio.ensure_future(self._ask_coordinator(group, ask))}
+
+    async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
+        """As the library describes it; with what we may do there if `operations`."""
+        futures = self._begin(
+            name,
+            lambda client, within: client.describe_consumer_groups(
+                [name], include_authorized_operations=operations, request_timeout=within
+            ),
+        )
+        return await self._many(futures, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, bound: asyncio.Semaphore) -> None:
         """Ask about single groups within this bound from now on; several connections may share one."""
@@ -82,10 +91,7 @@ class GroupRequests(AdminRequests):
 
     async def _describe_group(self, name: str) -> Outcome[GroupDescription]:
         async with self._groups:
-            futures = self._begin(
-                name, lambda client, within: client.describe_consumer_groups([name], request_timeout=within)
-            )
-            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+            outcome = await self._request_description(name)
         done = {
             name: GroupDescription(
                 name,
@@ -106,8 +112,7 @@ class GroupRequests(AdminRequests):
         """What we may do with each group, in Kafka's upper-case words, whether it exists or not."""
         whole: Outcome[frozenset[str]] = Outcome()
         for name in sorted(set(groups)):
-            futures = self._begin(name, partial(_describe_with_operations, name))
-            outcome = await self._many(futures, "describe", lambda name: f"group {name}", str)
+            outcome = await self._request_description(name, operations=True)
             done = {group: authorized_operations(described) for group, described in outcome.done.items()}
             whole.merge(Outcome(done, outcome.failed, outcome.denied))
         return whole
@@ -165,7 +170,3 @@ class GroupRequests(AdminRequests):
                 about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
         return outcome
-
-
-def _describe_with_operations(name: str, client: AdminClient, within: float) -> Mapping[str, Future[Any]]:
-    return client.describe_consumer_groups([name], include_authorized_operations=True, request_timeout=within)

@@ -51,23 +51,11 @@ class Thread(driver.AIOKafkaConsumerThread):
     logger = _library_logger("thread")
 
     async def on_start(self) -> None:
-        """Start as Faust does. Then the app gets every error for which aiokafka leaves the group alone.
-
-        aiokafka raises such an error in the read that waits at that moment, and does nothing until then. Faust reads
-        the records by another way. If nothing waits, as before the first assignment, the error is lost. The member
-        sends no heartbeat and does not join again.
-        """
+        """Start as Faust does, and give the app the member of the group, which has not joined yet."""
         await super().on_start()
         app: Any = self.app
         consumer: Any = self._consumer
-        coordinator = consumer._coordinator
-        push = coordinator._push_error_to_user
-
-        def push_and_report(error: BaseException) -> Any:
-            app.group_failed(error)
-            return push(error)
-
-        coordinator._push_error_to_user = push_and_report
+        app.listen(consumer._coordinator)
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
@@ -115,10 +103,10 @@ class Unmeasured(faust.Monitor):
 
 class App(faust.App):
     """A Faust app that writes nothing to disk: without tables its data folder would stay empty, wherever we were
-    started. `group_failed` is called in the consumer's thread with an error that ends the membership."""
+    started. `listen` gets aiokafka's member of the group before it joins, in the consumer's thread."""
 
     logger = _library_logger("app")
-    group_failed: Callable[[BaseException], None]
+    listen: Callable[[Any], None]
 
     def _create_directories(self) -> None:
         return
@@ -127,8 +115,8 @@ class App(faust.App):
         return Transport(self.conf.broker_consumer, self)
 
 
-def build_app(ctx: FlowContext, group_failed: Callable[[BaseException], None]) -> Any:
-    """A Faust app with our settings: nothing but one group member that follows one topic. `group_failed` as in App."""
+def build_app(ctx: FlowContext, listen: Callable[[Any], None]) -> Any:
+    """A Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
     app = App(
@@ -154,7 +142,7 @@ def build_app(ctx: FlowContext, group_failed: Callable[[BaseException], None]) -
         agent_supervisor=CrashingSupervisor,
         autodiscover=False,
     )
-    app.group_failed = group_failed
+    app.listen = listen
     return app
 
 

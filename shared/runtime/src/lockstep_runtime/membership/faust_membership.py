@@ -33,12 +33,11 @@ class FaustMembership:
 
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
-        self._app = build_app(runner.ctx, self._group_failed)
+        self._app = build_app(runner.ctx, self._listen)
         self._left = False
-        self._name_taken = False
-        self._group_error: BaseException | None = None
+        self._found: ClusterError | None = None
+        """What has ended the membership, if the consumer's thread was the first to see it."""
         self._over = asyncio.Event()
-        """Our name is taken, or the group has an error."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._app.on_partitions_assigned.connect(self._assigned)
         self._app.on_partitions_revoked.connect(self._revoked)
@@ -50,13 +49,15 @@ class FaustMembership:
     async def join(self) -> None:
         self._loop = asyncio.get_running_loop()
         try:
-            await done_within(self._app.start(), JOIN, unless=self._over)
+            await done_within(unless_set(self._over, self._app.start()), JOIN)
         except Exception as exc:  # every error of Faust's start means the same to us: no membership
-            raise self._trouble(self._group_error or exc) from exc
+            raise self._found or self._trouble(exc) from exc
+        if self._found is not None:
+            raise self._found
 
     async def ended(self) -> None:
         await unless_set(self._over, self._app.wait_until_stopped())
-        raise self._trouble(self._group_error or self._app.crash_reason)
+        raise self._found or self._trouble(self._app.crash_reason)
 
     async def leave(self) -> None:
         self._left = True
@@ -76,9 +77,12 @@ class FaustMembership:
             if type(reason).__name__ == f"{kind.capitalize()}AuthorizationFailedError":
                 remedy = ctx.target.access.remedy(kind, name, "Read")
                 return NotPermitted(ctx.target.alias, "READ", f"{kind} {name}", remedy)
-        if self._name_taken or "FencedInstance" in f"{type(reason).__name__}: {reason}":
-            return InstanceTaken(ctx.target.alias, self._app.conf.id, ctx.instance)
+        if "FencedInstance" in f"{type(reason).__name__}: {reason}":
+            return self._instance_taken()
         return GroupLost(ctx.target.alias, self._sentence(reason))
+
+    def _instance_taken(self) -> InstanceTaken:
+        return InstanceTaken(self._runner.ctx.target.alias, self._app.conf.id, self._runner.ctx.instance)
 
     def _sentence(self, reason: BaseException | None) -> str:
         group = self._app.conf.id
@@ -99,18 +103,14 @@ class FaustMembership:
             self._runner.received([record])
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
-        self._listen_to_heartbeats()
         self._runner.on_heartbeat(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
         await self._runner.revoked()
 
-    def _group_failed(self, error: BaseException) -> None:
-        self._group_error = self._group_error or error
-        self._end_from_thread()
-
-    def _end_from_thread(self) -> None:
+    def _end_from_thread(self, trouble: ClusterError) -> None:
+        self._found = self._found or trouble
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._over.set)
 
@@ -139,13 +139,15 @@ class FaustMembership:
         """The service in which Faust's consumer lives, or None before it has started."""
         return getattr(self._app.consumer, "_thread", None)
 
-    def _listen_to_heartbeats(self) -> None:
+    def _listen(self, coordinator: Any) -> None:
         """aiokafka does not report when its group last answered, nor that another member has taken its place. So its
-        heartbeat is wrapped (a contract test holds the names)."""
-        coordinator = self._coordinator()
-        if getattr(coordinator, "lockstep_hears", False):
-            return
-        beat = coordinator._do_heartbeat
+        heartbeat is wrapped (a contract test holds the names).
+
+        It raises an error of the group in the read that waits at that moment, and does nothing until then. Faust reads
+        the records by another way. If nothing waits, as before the first assignment, the error is lost. The member
+        sends no heartbeat and does not join again. So the method that gives the error away is wrapped too.
+        """
+        beat, push = coordinator._do_heartbeat, coordinator._push_error_to_user
 
         async def heard_beat() -> bool:
             asked = self._runner.ctx.clock.monotonic()
@@ -156,9 +158,12 @@ class FaustMembership:
                 # The session has not ended, so our place went to a member that joined under our instance's name. To
                 # join under it again would put that one out, which would put us out, and so on.
                 coordinator._group_instance_id = None
-                self._name_taken = True
-                self._end_from_thread()
+                self._end_from_thread(self._instance_taken())
             return answered
 
+        def heard_error(error: BaseException) -> Any:
+            self._end_from_thread(self._trouble(error))
+            return push(error)
+
         coordinator._do_heartbeat = heard_beat
-        coordinator.lockstep_hears = True
+        coordinator._push_error_to_user = heard_error

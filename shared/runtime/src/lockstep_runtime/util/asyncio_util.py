@@ -32,18 +32,16 @@ def share_kept_s(cost_s: float, share: float, *, soonest: float, latest: float) 
     return min(max(cost_s / share, soonest), latest)
 
 
-async def done_within(work: Coroutine[Any, Any, T], seconds: float, unless: asyncio.Event | None = None) -> T:
-    """What `work` returns or raises. Raises TimeoutError when so many seconds are over, or `unless` is set. Then it is
-    cancelled, but not awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same."""
+async def done_within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    """What `work` returns or raises. Raises TimeoutError when so many seconds are over. Then it is cancelled, but not
+    awaited, as `asyncio.wait_for` would, since what others wrote may continue all the same."""
     task = asyncio.ensure_future(work)
-    watching = set() if unless is None else {asyncio.ensure_future(unless.wait())}
     try:
-        await asyncio.wait({task, *watching}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+        if not done:
             raise TimeoutError(f"not done within {seconds:.0f} s")
         return task.result()
     finally:
-        await cancelled(watching)
         if not task.done():
             task.add_done_callback(error_retrieved)
             task.cancel()
