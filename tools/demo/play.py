@@ -96,7 +96,7 @@ class Play:
         self._ends = ExitStack()
         self._phase = "starting"
         self._last_synced: tuple[dict[int, int], dict[int, Checkpoint]] = ({}, {})
-        self._stands_since = 0.0
+        self._synced_since = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -234,8 +234,8 @@ class Play:
         synced = {at.partition: at.offset for at in positions if at.topic == remote(FLOWS[0], READ)}
         # The last checkpoint need not be of the last position: MM2 sends none that would translate to an earlier place.
         if (synced, checkpoints) != self._last_synced:
-            self._last_synced, self._stands_since = (synced, checkpoints), time.monotonic()
-        if time.monotonic() - self._stands_since < SETTLED_AFTER_SECONDS:
+            self._last_synced, self._synced_since = (synced, checkpoints), time.monotonic()
+        if time.monotonic() - self._synced_since < SETTLED_AFTER_SECONDS:
             return False
         return all(p in checkpoints and synced.get(p, -1) >= checkpoints[p].downstream for p in on_a.committed)
 

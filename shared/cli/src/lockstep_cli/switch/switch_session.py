@@ -79,9 +79,6 @@ class SwitchSession:
         arguments, options = self._arguments, self._options
         if arguments.status:
             return await self._show_last()
-        last = self._log.switch
-        if arguments.continue_ and last is not None and last.phase == "done":
-            return await self._show_last()  # it had ended before its command was
         if arguments.continue_:
             return await self._continue()
         if arguments.abort:
@@ -129,7 +126,7 @@ class SwitchSession:
             began = await self._log.claim(lambda: continued(self._log, self._options))
         except SwitchRefused:
             if self._log.switch is not None and self._log.switch.phase == "done":
-                return await self._show_last()  # the other command came to the end meanwhile
+                return await self._show_last()  # it had ended before its command did, or another one ended it
             raise
         return await self._carry_out(began)
 
