@@ -3,9 +3,14 @@
 import asyncio
 import contextlib
 from datetime import timedelta
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+import pytest
 
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
 from tests.support.proxy import Proxy
@@ -41,3 +46,50 @@ async def test_first_question_about_a_group_of_a_new_cluster_is_answered() -> No
         described = await asyncio.wait_for(admin.describe_groups(["g"]), 30.0)
         assert [one.state for one in described.done.values()] == ["DEAD"]
         assert await admin.group_offsets("g") == {}
+
+
+def ask_beside_a_restart(bootstrap: str, test: Connection) -> None:
+    """Asks about one group while its broker runs, is away and is back. Waits for the test before each of the three."""
+
+    async def ask() -> None:
+        admin = Admin("R", {"bootstrap.servers": bootstrap}, timedelta(seconds=COORDINATOR_ANSWERS_S + 2))
+        test.send(set((await admin.describe_groups(["g"])).done))
+        test.recv()
+        with pytest.raises(ClusterUnreachable):
+            await admin.describe_groups(["g"])
+        test.send(set())
+        test.recv()
+        async with asyncio.timeout(30):
+            while not (found := await _described(admin)):
+                pass
+        test.send(found)
+
+    asyncio.run(ask())
+
+
+async def _described(admin: Admin) -> set[str]:
+    with contextlib.suppress(ClusterUnreachable):
+        return set((await admin.describe_groups(["g"])).done)
+    return set()
+
+
+def test_question_given_up_while_its_coordinator_was_away_does_no_harm() -> None:
+    """librdkafka uses a request after its timeout when the coordinator comes back, and aborts the process. So a process
+    of its own asks here."""
+    broker = Broker("R")
+    test, child = get_context("spawn").Pipe()
+    with started(broker):
+        process = get_context("spawn").Process(target=ask_beside_a_restart, args=(broker.bootstrap, child), daemon=True)
+        process.start()
+        assert test.poll(60)
+        assert test.recv() == {"g"}
+        broker.stop()
+        test.send("away")
+        assert test.poll(60)
+        assert test.recv() == set()
+        broker.start()
+        test.send("back")
+        assert test.poll(60), "the process ended"
+        assert test.recv() == {"g"}
+        process.join(30)
+        assert process.exitcode == 0

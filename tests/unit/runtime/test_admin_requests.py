@@ -14,7 +14,6 @@ from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.kafka.admin_types import Outcome
-from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 
@@ -147,25 +146,33 @@ class Coordinated(Admin):
     def __init__(self, codes: Sequence[int], timeout_s: float) -> None:
         super().__init__("A", {"bootstrap.servers": "127.0.0.1:1"}, timedelta(seconds=timeout_s))
         self.codes = list(codes)
-        self.within: list[float] = []
+        self.clients: list[object] = []
 
-    def answer(self, _: object, within: float) -> dict[str, "Future[Any]"]:
-        self.within.append(within)
+    def answer(self, client: object) -> dict[str, "Future[Any]"]:
+        self.clients.append(client)
         future = Future[Any]()
-        if self.codes:
-            future.set_exception(KafkaException(KafkaError(self.codes.pop(0))))
-        else:
+        if not self.codes:
             future.set_result("done")
+        elif (code := self.codes.pop(0)) != NO_ANSWER:
+            future.set_exception(KafkaException(KafkaError(code)))
         return {"g": future}
 
 
+NO_ANSWER = 0
 NO_COORDINATOR = [KafkaError._TIMED_OUT, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR]
 
 
 def test_group_is_asked_about_again_while_it_has_no_coordinator() -> None:
     admin = Coordinated(NO_COORDINATOR, 60)
     assert asyncio.run(admin._ask_coordinator("g", admin.answer)) == "done"
-    assert admin.within == [COORDINATOR_ANSWERS_S] * 4
+    assert [client is admin._coordinating for client in admin.clients] == [True] * 4
+
+
+def test_group_is_asked_about_with_another_client_after_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 0.05)
+    admin = Coordinated([NO_ANSWER], 60)
+    assert asyncio.run(admin._ask_coordinator("g", admin.answer)) == "done"
+    assert [client is admin._coordinating for client in admin.clients] == [False, True]
 
 
 @pytest.mark.parametrize("code", [KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._TRANSPORT])
@@ -173,12 +180,12 @@ def test_other_errors_about_a_group_are_raised_at_once(code: int) -> None:
     admin = Coordinated([code], 60)
     with pytest.raises(KafkaException):
         asyncio.run(admin._ask_coordinator("g", admin.answer))
-    assert len(admin.within) == 1
+    assert len(admin.clients) == 1
 
 
-def test_group_without_a_coordinator_is_given_up_within_the_timeout() -> None:
-    admin = Coordinated([KafkaError.NOT_COORDINATOR] * 100, 0.5)
+@pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, NO_ANSWER])
+def test_group_without_a_coordinator_is_given_up_within_the_timeout(code: int) -> None:
+    admin = Coordinated([code] * 100, 0.5)
     with pytest.raises(KafkaException):
         asyncio.run(asyncio.wait_for(admin._ask_coordinator("g", admin.answer), 5))
-    assert len(admin.within) == 3  # after 0.1 and 0.3 s; the next one would be too late
-    assert max(admin.within) <= 0.5
+    assert len(admin.clients) == (1 if code == NO_ANSWER else 3)  # after 0.1 and 0.3 s; the next would be too late

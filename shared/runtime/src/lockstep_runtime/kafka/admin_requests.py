@@ -147,8 +147,16 @@ class AdminRequests:
         ClusterUnreachable where certificates do not serve, or there is no access token to log in with."""
         async with self._making:
             if self._client is None:
-                self._client = await asyncio.to_thread(create_client, AdminClient, self._conf, self.alias)
+                self._client = await self._make_client()
             return self._client
+
+    async def _make_client(self) -> AdminClient:
+        return await asyncio.to_thread(create_client, AdminClient, self._conf, self.alias)
+
+    def _poll(self) -> None:
+        """Lets error_cb hear what happened on the wire."""
+        if self._client is not None:
+            self._client.poll(0)
 
     def _give_up_client(self) -> None:
         """The next request makes another one. What is under way with this one ends by itself, within its timeout."""
@@ -184,8 +192,7 @@ class AdminRequests:
         with step(f"admin {operation}", cluster=self.alias, resource=resource):
             yield
         self._unanswered.answered()
-        if self._client is not None:
-            self._client.poll(0)  # what error_cb has to hear of one broker that is away would be kept for ever
+        self._poll()  # what error_cb has to hear of one broker that is away would be kept for ever
         self._complaints.clear()
 
     async def _many(
@@ -215,8 +222,7 @@ class AdminRequests:
             raise trouble  # no broker answered: there is nothing to say about single resources
 
     async def _trouble(self, error: KafkaError, operation: str, resource: str) -> ClusterError:
-        if self._client is not None:
-            self._client.poll(0)  # lets error_cb hear what happened on the wire
+        self._poll()
         if error.code() == KafkaError._UNSUPPORTED_FEATURE and (operation, resource) == REACH:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = error_verdict(error.code())

@@ -19,8 +19,13 @@ GROUPS_AT_ONCE = 16
 
 COORDINATOR_ANSWERS_S = 5.0
 """Seconds that one attempt takes at most. librdkafka asks three times, within half a second, which broker coordinates
-a group. If none does yet, it asks no more and the request ends with its timeout. On a new cluster none does: brokers
-create `__consumer_offsets` at the first question. Java's clients ask until their own timeout."""
+a group. If none does yet, it asks no more and the request waits. On a new cluster none does: brokers create
+`__consumer_offsets` at the first question. Java's clients ask until their own timeout."""
+
+LIBRARY_TIMEOUT_S = 3600.0
+"""librdkafka's own timeout of an attempt, which must not pass. A request that has timed out while it waits for a
+coordinator is freed. When a broker comes back, librdkafka uses it all the same, and aborts the process
+(docs/internals/kafka-wire.md §7). So an attempt is given up with its client, which ends all that waits in it."""
 
 NO_COORDINATOR_YET = {
     KafkaError._TIMED_OUT,
@@ -30,28 +35,61 @@ NO_COORDINATOR_YET = {
     KafkaError.NOT_COORDINATOR,
 }
 
-Ask = Callable[[AdminClient, float], Mapping[str, Future[Any]]]
-"""Sends an idempotent request about a group. Gets the client, and the seconds for one attempt."""
+Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
+"""Sends an idempotent request about a group."""
 
 
 class GroupRequests(AdminRequests):
+    _coordinating: AdminClient | None = None
+    """Asks coordinators and nothing else. It can be ended at once, because each wait for its answers has a limit."""
+
     @cached_property
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def renew(self, conf: Mapping[str, Any]) -> None:
+        await super().renew(conf)
+        if self._coordinating is not None:
+            await self._end_client(self._coordinating)
+
+    async def _coordinating_client(self) -> AdminClient:
+        async with self._making:
+            if self._coordinating is None:
+                self._coordinating = await self._make_client()
+            return self._coordinating
+
+    async def _end_client(self, client: AdminClient) -> None:
+        """Ends all that waits in it. Does nothing if another attempt has ended it."""
+        if client is self._coordinating:
+            self._coordinating = None
+            await asyncio.to_thread(client.__exit__, None, None, None)  # it waits for its threads
+
+    def _poll(self) -> None:
+        super()._poll()
+        if self._coordinating is not None:
+            self._coordinating.poll(0)
 
     async def _ask_coordinator(self, group: str, ask: Ask) -> Any:
         """What the group's coordinator answers. While there is none, it asks again, until the timeout of all requests.
         Raises KafkaException."""
         deadline, backoff = time.monotonic() + self._timeout, Backoff(0.1, 1.0)
         while True:
-            left = deadline - time.monotonic()
-            futures = ask(await self._connected(), min(left, COORDINATOR_ANSWERS_S))
-            try:
-                return await asyncio.wrap_future(futures[group])
-            except KafkaException as exc:
-                wait = backoff.next()
-                if exc.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() + wait >= deadline:
-                    raise
+            client = await self._coordinating_client()
+            answer = asyncio.wrap_future(ask(client)[group])
+            await asyncio.wait([answer], timeout=min(deadline - time.monotonic(), COORDINATOR_ANSWERS_S))
+            if not answer.done():
+                answer.add_done_callback(_retrieve)
+                await self._end_client(client)
+                error = KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}")
+            elif (failure := answer.exception()) is None:
+                return answer.result()
+            elif not isinstance(failure, KafkaException) or failure.args[0].code() not in NO_COORDINATOR_YET:
+                raise failure
+            else:
+                error = failure.args[0]
+            wait = backoff.next()
+            if time.monotonic() + wait >= deadline:
+                raise KafkaException(error)
             await asyncio.sleep(wait)
 
     def _begin(self, group: str, ask: Ask) -> Mapping[str, asyncio.Future[Any]]:
@@ -61,8 +99,8 @@ class GroupRequests(AdminRequests):
         """As the library describes it; with what we may do there if `operations`."""
         futures = self._begin(
             name,
-            lambda client, within: client.describe_consumer_groups(
-                [name], include_authorized_operations=operations, request_timeout=within
+            lambda client: client.describe_consumer_groups(
+                [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
             ),
         )
         return await self._many(futures, "describe", lambda name: f"group {name}", str)
@@ -132,8 +170,8 @@ class GroupRequests(AdminRequests):
         async with self._groups:
             futures = self._begin(
                 group,
-                lambda client, within: client.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group)], request_timeout=within
+                lambda client: client.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group)], request_timeout=LIBRARY_TIMEOUT_S
                 ),
             )
             answer = await self._one(futures[group], "list offsets of", f"group {group}")
@@ -154,8 +192,8 @@ class GroupRequests(AdminRequests):
         async with self._groups:
             futures = self._begin(
                 group,
-                lambda client, within: client.alter_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=within
+                lambda client: client.alter_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=LIBRARY_TIMEOUT_S
                 ),
             )
             answer = await self._one(futures[group], "alter offsets of", f"group {group}")
@@ -170,3 +208,9 @@ class GroupRequests(AdminRequests):
                 about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
         return outcome
+
+
+def _retrieve(answer: asyncio.Future[Any]) -> None:
+    """The wait for it is over. asyncio would log an error that comes now and is not retrieved."""
+    if not answer.cancelled():
+        answer.exception()
