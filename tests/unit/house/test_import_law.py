@@ -12,6 +12,7 @@ from tests.support.source_modules import source_modules
 
 WIRE = frozenset(f"lockstep_data_plane.wire.{module}" for module in ("cluster", "connection")) | {
     "lockstep_runtime.kafka.sasl_session",
+    "lockstep_runtime.kafka.group_coordinators",
     "lockstep_runtime.kafka.group_protocols",
     "lockstep_runtime.kafka.broker_session",
     "lockstep_runtime.kafka.log_sizes",

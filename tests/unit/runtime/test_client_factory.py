@@ -70,6 +70,6 @@ def test_create_client_raises_a_bad_setting_unchanged() -> None:
 async def test_an_admin_asks_with_its_new_settings() -> None:
     admin = Admin("B", NOWHERE)
     before = await admin._connected()
-    await admin.renew({**NOWHERE, "bootstrap.servers": "127.0.0.1:2"})
+    await admin.renew({**NOWHERE, "bootstrap.servers": "127.0.0.1:2"}, NOWHERE)
     assert admin.bootstrap == "127.0.0.1:2"
     assert await admin._connected() is not before

@@ -14,6 +14,7 @@ def source_client(settings: FlowSettings) -> Admin:
         settings.flow.source,
         client_settings.source_admin(settings),
         access=needed_access(settings, settings.flow.source),
+        properties=settings.clients.source_admin,
     )
 
 
@@ -22,6 +23,7 @@ def target_client(settings: FlowSettings) -> Admin:
         settings.flow.target,
         client_settings.target_admin(settings),
         access=needed_access(settings, settings.flow.target),
+        properties=settings.clients.target_admin,
     )
 
 
@@ -29,4 +31,5 @@ def connection_client(settings: FlowSettings, alias: str, properties: Mapping[st
     """Asks that cluster of the flow over a connection with these properties."""
     grants = needed_access(settings, alias).grants
     access = Access(properties, properties.get("bootstrap.servers", ""), grants)
-    return Admin(alias, client_settings.connection_admin(settings, properties), access=access)
+    conf = client_settings.connection_admin(settings, properties)
+    return Admin(alias, conf, access=access, properties=client_settings.connection_properties(properties))

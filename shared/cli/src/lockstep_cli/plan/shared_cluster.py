@@ -46,8 +46,7 @@ class SharedCluster(Admin):
     """A cluster as the plan of a file asks it: what it has answered counts for all flows of the file."""
 
     def __init__(self, alias: str, conf: Mapping[str, Any], properties: Mapping[str, str], access: Access) -> None:
-        super().__init__(alias, conf, access=access)
-        self._properties = properties
+        super().__init__(alias, conf, access=access, properties=properties)
         self._kept: dict[Hashable, Any] = {}
         self._configs: dict[TopicConfig, TopicConfig] = {}
 

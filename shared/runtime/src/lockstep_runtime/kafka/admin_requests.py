@@ -111,7 +111,10 @@ async def _close_client(former: list[AdminClient | None], after: float = 0.0) ->
 
 
 class AdminRequests:
-    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there. Safe for
+    """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there.
+
+    `conf` has librdkafka's settings, and `properties` the Java properties that they come from: aiokafka asks what
+    librdkafka cannot. Without `properties` it connects to the bootstrap servers without TLS and login. Safe for
     concurrent use within one event loop."""
 
     def __init__(
@@ -120,6 +123,7 @@ class AdminRequests:
         conf: Mapping[str, Any],
         timeout: timedelta = timedelta(seconds=60),
         access: Access = NO_ACCESS,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         self.alias = alias
         self.access = access
@@ -130,15 +134,16 @@ class AdminRequests:
         self._making = asyncio.Lock()
         self._unanswered = ClientReset()
         self._ending: set[asyncio.Task[None]] = set()
-        self._use(conf)
+        self._use(conf, properties)
 
-    def _use(self, conf: Mapping[str, Any]) -> None:
+    def _use(self, conf: Mapping[str, Any], properties: Mapping[str, str] | None) -> None:
         self.bootstrap = str(conf.get("bootstrap.servers", ""))
+        self._properties = {"bootstrap.servers": self.bootstrap} if properties is None else properties
         self._conf: dict[str, Any] = {**conf, **ASKING, "error_cb": self._complain}
 
-    async def renew(self, conf: Mapping[str, Any]) -> None:
+    async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         """Ask with these settings from now on. Nothing is to be under way."""
-        self._use(conf)
+        self._use(conf, properties)
         former, self._client = [self._client], None
         await _close_client(former)
 

@@ -2,17 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as CommittedPartition
 from confluent_kafka.admin import AdminClient
 
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_runtime.kafka.group_coordinators import GroupCoordinators
 from lockstep_runtime.util.backoff import Backoff
+
+T = TypeVar("T")
 
 GROUPS_AT_ONCE = 16
 """Requests about single groups in flight, unless `bound_groups` says otherwise: each group is asked about by itself."""
@@ -47,8 +52,14 @@ class GroupRequests(AdminRequests):
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
-    async def renew(self, conf: Mapping[str, Any]) -> None:
-        await super().renew(conf)
+    @cached_property
+    def _coordinators(self) -> GroupCoordinators:
+        attempt_s = min(self._timeout, COORDINATOR_ANSWERS_S)
+        return GroupCoordinators(self._properties, str(self._conf.get("client.id", "")), attempt_s)
+
+    async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+        await super().renew(conf, properties)
+        self.__dict__.pop("_coordinators", None)
         if self._coordinating is not None:
             await self._end_client(self._coordinating)
 
@@ -70,30 +81,32 @@ class GroupRequests(AdminRequests):
             self._coordinating.poll(0)
 
     async def _ask_coordinator(self, group: str, ask: Ask) -> Any:
-        """What the group's coordinator answers. While there is none, it asks again, until the timeout of all requests.
+        """What the group's coordinator answers to librdkafka."""
+        client = await self._coordinating_client()
+        answer = asyncio.wrap_future(ask(client)[group])
+        await asyncio.wait([answer], timeout=min(self._timeout, COORDINATOR_ANSWERS_S))
+        if answer.done():
+            return answer.result()
+        answer.add_done_callback(_retrieve)
+        await self._end_client(client)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
+
+    async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What the attempt returns. It is repeated while there is no coordinator, until the timeout of all requests.
         Raises KafkaException."""
         deadline, backoff = time.monotonic() + self._timeout, Backoff(0.1, 1.0)
         while True:
-            client = await self._coordinating_client()
-            answer = asyncio.wrap_future(ask(client)[group])
-            await asyncio.wait([answer], timeout=min(deadline - time.monotonic(), COORDINATOR_ANSWERS_S))
-            if not answer.done():
-                answer.add_done_callback(_retrieve)
-                await self._end_client(client)
-                error = KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}")
-            elif (failure := answer.exception()) is None:
-                return answer.result()
-            elif not isinstance(failure, KafkaException) or failure.args[0].code() not in NO_COORDINATOR_YET:
-                raise failure
-            else:
-                error = failure.args[0]
-            wait = backoff.next()
-            if time.monotonic() + wait >= deadline:
-                raise KafkaException(error)
+            try:
+                return await attempt()
+            except KafkaException as exc:
+                wait = backoff.next()
+                if exc.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() + wait >= deadline:
+                    raise
             await asyncio.sleep(wait)
 
     def _begin(self, group: str, ask: Ask) -> Mapping[str, asyncio.Future[Any]]:
-        return {group: asyncio.ensure_future(self._ask_coordinator(group, ask))}
+        asked = self._until_answered(lambda: self._ask_coordinator(group, ask))
+        return {group: asyncio.ensure_future(asked)}
 
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
         """As the library describes it; with what we may do there if `operations`."""
@@ -163,32 +176,25 @@ class GroupRequests(AdminRequests):
         )
         return sum(len(one.members) for one in found if one.id == group)
 
-    async def group_offsets(self, group: str) -> dict[tuple[str, int], GroupOffset]:
+    async def group_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """What the group has committed; partitions without a commit are absent, and so is everything of an unknown
         group.
         """
         async with self._groups:
-            futures = self._begin(
-                group,
-                lambda client: client.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group)], request_timeout=LIBRARY_TIMEOUT_S
-                ),
+            asked = self._until_answered(lambda: self._coordinators.fetch_offsets(group))
+            found: dict[TopicPartition, GroupOffset] = await self._one(
+                asyncio.ensure_future(asked), "list offsets of", f"group {group}"
             )
-            answer = await self._one(futures[group], "list offsets of", f"group {group}")
-        return {
-            (tp.topic, tp.partition): GroupOffset(tp.offset, tp.metadata or "")
-            for tp in answer.topic_partitions
-            if tp.error is None and tp.offset >= 0
-        }
+        return found
 
     async def alter_group_offsets(
-        self, group: str, offsets: Mapping[tuple[str, int], GroupOffset]
+        self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
     ) -> Outcome[GroupOffset]:
         """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
         if not offsets:
             return Outcome()
         # The metadata is copied only when it is given as keyword, and None is refused there.
-        wanted = [TopicPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
+        wanted = [CommittedPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
         async with self._groups:
             futures = self._begin(
                 group,

@@ -155,10 +155,12 @@ off."""
 def renew_sessions() -> None:
     """From now on the connections of aiokafka's own clients, and so Faust's, are these. They have no other way to be
     given another kind (a contract test holds the name)."""
-    aiokafka.client.create_conn = _opened
+    aiokafka.client.create_conn = open_session
 
 
-async def _opened(host: str, port: int, **settings: Any) -> SessionConnection:
+async def open_session(host: str, port: int, **settings: Any) -> SessionConnection:
+    """Connect and log in, after a pause if the address has just refused. `settings` are aiokafka's, as for
+    `create_conn`. Raises aiokafka's errors, OSError and TimeoutError."""
     connection = SessionConnection(host, port, **settings)
     connection.waits_s = WAITS_S
     await asyncio.sleep(_refusing.wait_s((host, port), time.monotonic()))

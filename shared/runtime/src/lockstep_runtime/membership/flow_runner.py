@@ -178,8 +178,9 @@ class FlowRunner:
             return
         ctx = self.ctx
         ctx.settings = settings
-        await ctx.source.renew(client_settings.source_admin(settings, ctx.service))
-        await ctx.target.renew(client_settings.target_admin(settings, ctx.service))
+        clients = settings.clients
+        await ctx.source.renew(client_settings.source_admin(settings, ctx.service), clients.source_admin)
+        await ctx.target.renew(client_settings.target_admin(settings, ctx.service), clients.target_admin)
         self._backoff.reset()
         if self._renewed is settings:  # else newer ones came in, and what failed on the way comes again
             self._renewed = None

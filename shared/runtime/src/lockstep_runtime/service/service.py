@@ -17,7 +17,6 @@ from typing import Any
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
-from lockstep_config.flow.model import Cluster
 from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
@@ -85,8 +84,8 @@ class Process:
                 service,
                 settings,
                 instance=place.instance,
-                source=_admin(settings, settings.source, client_settings.source_admin(settings, service)),
-                target=_admin(settings, settings.target, client_settings.target_admin(settings, service)),
+                source=_admin(settings, settings.flow.source, client_settings.source_admin(settings, service)),
+                target=_admin(settings, settings.flow.target, client_settings.target_admin(settings, service)),
                 leadership=Leadership(service, divided=definition.divided),
                 metrics=self.metrics,
                 clock=clock,
@@ -174,8 +173,10 @@ class Process:
         return CRASHED
 
 
-def _admin(settings: FlowSettings, cluster: Cluster, conf: Mapping[str, str]) -> Admin:
-    return Admin(cluster.alias, conf, settings.admin_timeout, needed_access(settings, cluster.alias))
+def _admin(settings: FlowSettings, alias: str, conf: Mapping[str, str]) -> Admin:
+    clients = settings.clients
+    properties = clients.source_admin if alias == settings.flow.source else clients.target_admin
+    return Admin(alias, conf, settings.admin_timeout, needed_access(settings, alias), properties)
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:

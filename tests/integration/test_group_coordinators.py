@@ -1,0 +1,92 @@
+"""The committed offsets of groups, while their coordinators change."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.util.errors import ClusterUnreachable
+from tests.support.broker import Broker, Quorum, started
+from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
+from tests.support.ports import free_port
+
+GROUPS = [f"group-{number}" for number in range(8)]
+"""Of the partitions of `__consumer_offsets` that the two brokers lead, each has some."""
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[tuple[Broker, Broker]]:
+    quorum = Quorum.with_nodes(2)
+    first, second = (Broker("N", quorum=quorum, node=node) for node in (1, 2))
+    with started(first, second):
+        wait_for_brokers(first.bootstrap, 2)
+        yield first, second
+
+
+@pytest.fixture(scope="module")
+def topic(two_nodes: tuple[Broker, Broker]) -> str:
+    """Its first question about offsets makes the brokers create `__consumer_offsets`."""
+    first, _ = two_nodes
+    admin = Admin("N", {"bootstrap.servers": first.bootstrap})
+    assert asyncio.run(admin.group_offsets("unknown")) == {}
+    name = create_topic(first.bootstrap, unique_name("topic"))
+    produce(first.bootstrap, name, [Record(b"k", b"v")] * 10)
+    for at, group in enumerate(GROUPS, start=1):
+        commit_offset(first.bootstrap, group, name, 0, at)
+    return name
+
+
+async def offsets(admin: Admin, topic: str) -> list[int]:
+    """What each group has committed, all asked at once."""
+    found = await asyncio.gather(*map(admin.group_offsets, GROUPS))
+    return [one[topic, 0].offset for one in found]
+
+
+EXPECTED = list(range(1, len(GROUPS) + 1))
+
+
+@pytest.mark.parametrize("node", [0, 1])
+async def test_broker_that_no_longer_coordinates_a_group_is_asked_no_more(
+    two_nodes: tuple[Broker, Broker], topic: str, node: int
+) -> None:
+    """It answers NOT_COORDINATOR, at which librdkafka ends the process."""
+    admin = Admin("N", {"bootstrap.servers": two_nodes[0].bootstrap})
+    assert await offsets(admin, topic) == EXPECTED
+    former = dict.fromkeys(GROUPS, ("127.0.0.1", two_nodes[node].port))
+    assert admin._coordinators._addresses != former
+    admin._coordinators._addresses.update(former)
+    assert await offsets(admin, topic) == EXPECTED
+    assert admin._coordinators._connections == {}
+
+
+async def test_coordinator_that_is_away_is_found_anew(two_nodes: tuple[Broker, Broker], topic: str) -> None:
+    admin = Admin("N", {"bootstrap.servers": f"127.0.0.1:{free_port()},{two_nodes[0].bootstrap}"})
+    admin._coordinators._addresses.update(dict.fromkeys(GROUPS, ("127.0.0.1", free_port())))
+    assert await offsets(admin, topic) == EXPECTED
+
+
+async def test_frozen_coordinator_is_named_and_asked_again(
+    two_nodes: tuple[Broker, Broker], topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 1.0)
+    first, second = two_nodes
+    admin = Admin("N", {"bootstrap.servers": first.bootstrap}, timedelta(seconds=2))
+    assert await offsets(admin, topic) == EXPECTED
+    try:
+        first.suspend()
+        second.suspend()
+        with pytest.raises(ClusterUnreachable, match="coordinator of group-0"):
+            await admin.group_offsets("group-0")
+    finally:
+        first.resume()
+        second.resume()
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                found = await offsets(admin, topic)
+                break
+            except ClusterUnreachable:
+                continue
+    assert found == EXPECTED
