@@ -1,6 +1,8 @@
 """What `make images` writes down for the builds: which packages go into which image, and how builders are called."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -68,3 +70,48 @@ def test_the_data_plane_has_a_base_of_its_own(images: ModuleType) -> None:
         "--build-arg",
         "BUILD_BASE=python",
     ]
+
+
+DOCUMENTED = """\
+'''A module.'''
+from __future__ import division
+
+
+class A:
+    '''A class.'''
+
+    async def f(self) -> None:
+        '''A method.'''
+
+
+def divide(a: int, b: int) -> float:
+    '''A function.'''
+    assert b, "by zero"
+    return a / b
+"""
+
+DESCRIBED = """\
+import module, traceback
+docstrings = module.__doc__, module.A.__doc__, module.A.f.__doc__, module.divide.__doc__
+try:
+    module.divide(1, 0)
+except AssertionError as error:
+    print(docstrings, error, traceback.extract_tb(error.__traceback__)[-1].lineno)
+"""
+
+
+def test_modules_of_the_images_have_no_docstrings_but_their_assertions(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(DOCUMENTED)
+    script = REPOSITORY / "deploy" / "images" / "compile_modules.py"
+    subprocess.run([sys.executable, script, "-q", "--invalidation-mode", "unchecked-hash", tmp_path], check=True)
+    described = subprocess.run(
+        [sys.executable, "-c", DESCRIBED], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert described.stdout == "(None, None, None, None) by zero 14\n"
+
+
+def test_file_of_another_python_is_named_and_left_out(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("print 'of Python 2'\n")
+    script = REPOSITORY / "deploy" / "images" / "compile_modules.py"
+    ended = subprocess.run([sys.executable, script, "-q", tmp_path], check=False, capture_output=True, text=True)
+    assert (ended.returncode, "SyntaxError" in ended.stdout) == (1, True)

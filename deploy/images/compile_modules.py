@@ -1,0 +1,37 @@
+"""`compileall` for the images: it leaves docstrings out of what it writes. Arguments: those of `python -m compileall`.
+
+A process holds what its modules hold. Without docstrings, and without the columns that `-X no_debug_ranges` leaves out,
+a control service takes 3 MiB less. `python -OO` would leave the assertions out too: they stay here.
+"""
+
+import ast
+import compileall
+import sys
+from importlib.machinery import SourceFileLoader
+from types import CodeType
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def remove_docstrings(tree: ast.Module) -> ast.Module:
+    """Take the docstring out of each module, class and function. Lines keep their numbers."""
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+            if not node.body and not isinstance(node, ast.Module):
+                node.body = [ast.copy_location(ast.Pass(), node)]
+    return tree
+
+
+def source_to_code(_loader: SourceFileLoader, data: bytes, path: str, *, _optimize: int = -1) -> CodeType:
+    """What `py_compile` asks a loader for. Raises SyntaxError for a file of another Python."""
+    code = compile(remove_docstrings(ast.parse(data, path)), path, "exec", dont_inherit=True, optimize=_optimize)
+    assert isinstance(code, CodeType)
+    return code
+
+
+# Here, not below: each worker of `-j` imports this module.
+SourceFileLoader.source_to_code = source_to_code
+
+if __name__ == "__main__":
+    sys.exit(not compileall.main())
