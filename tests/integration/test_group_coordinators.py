@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
@@ -59,6 +60,19 @@ async def test_broker_that_no_longer_coordinates_a_group_is_asked_no_more(
     admin._coordinators._addresses.update(former)
     assert await offsets(admin, topic) == EXPECTED
     assert admin._coordinators._connections == {}
+
+
+async def test_commit_reaches_the_broker_that_coordinates_its_group_now(
+    two_nodes: tuple[Broker, Broker], topic: str
+) -> None:
+    admin = Admin("N", {"bootstrap.servers": two_nodes[0].bootstrap})
+    for node in two_nodes:
+        admin._coordinators._addresses.update(dict.fromkeys(GROUPS, ("127.0.0.1", node.port)))
+        metadata = f"by way of {node.port}\0"
+        for group, at in zip(GROUPS, EXPECTED, strict=True):
+            wanted = {(topic, 0): GroupOffset(at, metadata)}
+            assert (await admin.alter_group_offsets(group, wanted)).done == {f"{topic}/0": wanted[topic, 0]}
+            assert await admin.group_offsets(group) == wanted
 
 
 async def test_coordinator_that_is_away_is_found_anew(two_nodes: tuple[Broker, Broker], topic: str) -> None:

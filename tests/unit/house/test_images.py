@@ -107,7 +107,7 @@ def test_modules_of_the_images_have_no_docstrings_but_their_assertions(tmp_path:
     described = subprocess.run(
         [sys.executable, "-c", DESCRIBED], cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    assert described.stdout == "(None, None, None, None) by zero 14\n"
+    assert described.stdout == "(None, ' ', None, None) by zero 14\n"
 
 
 def test_file_of_another_python_is_named_and_left_out(tmp_path: Path) -> None:

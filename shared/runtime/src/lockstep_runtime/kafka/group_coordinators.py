@@ -1,7 +1,8 @@
-"""The committed offsets of groups, as their coordinators know them. They are asked with aiokafka's connections.
+"""The committed offsets of groups: fetched from their coordinators and committed there, with aiokafka's connections.
 
-librdkafka's AdminClient ends the process if a coordinator refuses the question, as it does while groups move between
-brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7).
+librdkafka's AdminClient ends the process if a coordinator refuses to say them, as it does while groups move between
+brokers (librdkafka issue 5040; docs/internals/kafka-wire.md §7). It also cuts their metadata at the first null
+character, which some clients commit.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from typing import Any
 
 from aiokafka.conn import collect_hosts
 from aiokafka.errors import KafkaError as LibraryError
-from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.commit import OffsetCommitRequest, OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -24,6 +25,15 @@ Address = tuple[str, int]
 
 GROUP = 0
 """The kind of key in FindCoordinator."""
+
+NO_GENERATION = KEPT_AS_BROKERS_SAY = -1
+"""Of a commit from outside of the group, and with the retention that brokers have set."""
+
+COORDINATOR_MOVES = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
 
@@ -45,10 +55,46 @@ class GroupCoordinators:
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
         _TIMED_OUT if no coordinator answered."""
+        answer = await self._ask(group, OffsetFetchRequest(group, None))
+        if answer.error_code:
+            raise self._refusal(group, answer.error_code)
+        return {
+            (topic, partition): GroupOffset(offset, metadata or "")
+            for topic, partitions in answer.topics
+            for partition, offset, metadata, code in partitions
+            if not code and offset >= 0
+        }
+
+    async def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, GroupOffset]
+    ) -> dict[TopicPartition, KafkaError]:
+        """Commit for a group without members, in one attempt. Idempotent. Returns what brokers refused. Raises
+        KafkaException as `fetch_offsets`, also where the group has another coordinator."""
+        by_topic: dict[str, list[tuple[int, int, str]]] = {}
+        for (topic, partition), at in offsets.items():
+            by_topic.setdefault(topic, []).append((partition, at.offset, at.metadata))
+        answer = await self._ask(
+            group, OffsetCommitRequest(group, NO_GENERATION, "", KEPT_AS_BROKERS_SAY, [*by_topic.items()])
+        )
+        codes = {(topic, partition): code for topic, found in answer.topics for partition, code in found if code}
+        if moved := COORDINATOR_MOVES.intersection(codes.values()):
+            raise self._refusal(group, min(moved))
+        return {where: KafkaError(code) for where, code in codes.items()}
+
+    def _refusal(self, group: str, code: int) -> KafkaException:
+        if code in COORDINATOR_MOVES:
+            self._addresses.pop(group, None)
+        return KafkaException(KafkaError(code))
+
+    async def _ask(self, group: str, request: Any) -> Any:
+        """The coordinator's answer. Raises KafkaException, with _TIMED_OUT if there was none."""
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
-                answer = await self._ask(group)
+                if group not in self._addresses:
+                    self._addresses[group] = await self._find(group)
+                connection = await self._connection(self._addresses[group])
+                return await connection.send(request)
         except NO_ANSWER as exc:
             self._forget(group)
             why = str(exc) or f"no answer of the coordinator of {group}"
@@ -57,21 +103,6 @@ class GroupCoordinators:
             self._asking -= 1
             if not self._asking:
                 self._close(*self._connections)
-        if answer.error_code:
-            self._addresses.pop(group, None)
-            raise KafkaException(KafkaError(answer.error_code))
-        return {
-            (topic, partition): GroupOffset(offset, metadata or "")
-            for topic, partitions in answer.topics
-            for partition, offset, metadata, code in partitions
-            if not code and offset >= 0
-        }
-
-    async def _ask(self, group: str) -> Any:
-        if group not in self._addresses:
-            self._addresses[group] = await self._find(group)
-        connection = await self._connection(self._addresses[group])
-        return await connection.send(OffsetFetchRequest(group, None))
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")

@@ -7,14 +7,13 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as CommittedPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
-from lockstep_runtime.kafka.group_coordinators import GroupCoordinators
+from lockstep_runtime.kafka.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
 from lockstep_runtime.util.backoff import Backoff
 
 T = TypeVar("T")
@@ -32,13 +31,7 @@ LIBRARY_TIMEOUT_S = 3600.0
 coordinator is freed. When a broker comes back, librdkafka uses it all the same, and aborts the process
 (docs/internals/kafka-wire.md §7). So an attempt is given up with its client, which ends all that waits in it."""
 
-NO_COORDINATOR_YET = {
-    KafkaError._TIMED_OUT,
-    KafkaError._WAIT_COORD,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-}
+NO_COORDINATOR_YET = {KafkaError._TIMED_OUT, KafkaError._WAIT_COORD, *COORDINATOR_MOVES}
 
 Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
 """Sends an idempotent request about a group."""
@@ -193,26 +186,21 @@ class GroupRequests(AdminRequests):
         """Commit for a group, which the broker allows only while it has no members. Outcome keys: `topic/partition`."""
         if not offsets:
             return Outcome()
-        # The metadata is copied only when it is given as keyword, and None is refused there.
-        wanted = [CommittedPartition(t, p, offset=o.offset, metadata=o.metadata) for (t, p), o in offsets.items()]
         async with self._groups:
-            futures = self._begin(
-                group,
-                lambda client: client.alter_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=LIBRARY_TIMEOUT_S
-                ),
+            asked = self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
+            refused: dict[TopicPartition, KafkaError] = await self._one(
+                asyncio.ensure_future(asked), "alter offsets of", f"group {group}"
             )
-            answer = await self._one(futures[group], "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
-        for tp in answer.topic_partitions:
-            key = f"{tp.topic}/{tp.partition}"
-            if tp.error is None:
-                outcome.done[key] = offsets[tp.topic, tp.partition]
+        for (topic, partition), offset in offsets.items():
+            key = f"{topic}/{partition}"
+            if (error := refused.get((topic, partition))) is None:
+                outcome.done[key] = offset
             else:
                 # The group may be committed for, but not in this topic.
-                denied = tp.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-                about = f"topic {tp.topic}" if denied else f"group {group}, {key}"
-                self._sort(outcome, key, await self._trouble(tp.error, "alter offsets of", about))
+                denied = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+                about = f"topic {topic}" if denied else f"group {group}, {key}"
+                self._sort(outcome, key, await self._trouble(error, "alter offsets of", about))
         return outcome
 
 
