@@ -1,6 +1,7 @@
 """The committed offsets of groups, while their coordinators change."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.broker import Broker, Quorum, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name, wait_for_brokers
+from tests.support.eventually import eventually
 from tests.support.ports import free_port
 
 GROUPS = [f"group-{number}" for number in range(8)]
@@ -43,6 +45,12 @@ async def offsets(admin: Admin, topic: str) -> list[int]:
     """What each group has committed, all asked at once."""
     found = await asyncio.gather(*map(admin.group_offsets, GROUPS))
     return [one[topic, 0].offset for one in found]
+
+
+async def offsets_or_none(admin: Admin, topic: str) -> list[int] | None:
+    with contextlib.suppress(ClusterUnreachable):
+        return await offsets(admin, topic)
+    return None
 
 
 EXPECTED = list(range(1, len(GROUPS) + 1))
@@ -96,11 +104,5 @@ async def test_frozen_coordinator_is_named_and_asked_again(
     finally:
         first.resume()
         second.resume()
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                found = await offsets(admin, topic)
-                break
-            except ClusterUnreachable:
-                continue
+    found: list[int] = await eventually(lambda: offsets_or_none(admin, topic), within=30)
     assert found == EXPECTED

@@ -13,6 +13,7 @@ from lockstep_runtime.kafka.group_requests import COORDINATOR_ANSWERS_S
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 from tests.support.broker import Broker, started
 from tests.support.clusters import Record, commit_offset, create_topic, produce, unique_name
+from tests.support.eventually import eventually
 from tests.support.proxy import Proxy
 
 
@@ -59,10 +60,7 @@ def ask_beside_a_restart(bootstrap: str, test: Connection) -> None:
             await admin.describe_groups(["g"])
         test.send(set())
         test.recv()
-        async with asyncio.timeout(30):
-            while not (found := await _described(admin)):
-                pass
-        test.send(found)
+        test.send(await eventually(lambda: _described(admin), within=30))
 
     asyncio.run(ask())
 

@@ -127,15 +127,10 @@ class GroupCoordinators:
         return dict.fromkeys([*self._connections, *named])
 
     async def _connection(self, address: Address) -> SessionConnection:
+        """A caller that gets an error, or no answer over it, closes it."""
         if address not in self._connections:
             self._connections[address] = asyncio.create_task(self._open(address))
-        opening = self._connections[address]
-        try:
-            return await asyncio.shield(opening)
-        except NO_ANSWER:
-            if self._connections.get(address) is opening:
-                del self._connections[address]
-            raise
+        return await asyncio.shield(self._connections[address])
 
     async def _open(self, address: Address) -> SessionConnection:
         # It reads stores, and derives their keys.

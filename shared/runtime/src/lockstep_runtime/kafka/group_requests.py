@@ -14,6 +14,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin_requests import AdminRequests, authorized_operations
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
 from lockstep_runtime.kafka.group_coordinators import COORDINATOR_MOVES, GroupCoordinators
+from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.backoff import Backoff
 
 T = TypeVar("T")
@@ -45,10 +46,13 @@ class GroupRequests(AdminRequests):
     def _groups(self) -> asyncio.Semaphore:
         return asyncio.Semaphore(GROUPS_AT_ONCE)
 
+    @property
+    def _attempt_s(self) -> float:
+        return min(self._timeout, COORDINATOR_ANSWERS_S)
+
     @cached_property
     def _coordinators(self) -> GroupCoordinators:
-        attempt_s = min(self._timeout, COORDINATOR_ANSWERS_S)
-        return GroupCoordinators(self._properties, str(self._conf.get("client.id", "")), attempt_s)
+        return GroupCoordinators(self._properties, str(self._conf.get("client.id", "")), self._attempt_s)
 
     async def renew(self, conf: Mapping[str, Any], properties: Mapping[str, str]) -> None:
         await super().renew(conf, properties)
@@ -77,10 +81,10 @@ class GroupRequests(AdminRequests):
         """What the group's coordinator answers to librdkafka."""
         client = await self._coordinating_client()
         answer = asyncio.wrap_future(ask(client)[group])
-        await asyncio.wait([answer], timeout=min(self._timeout, COORDINATOR_ANSWERS_S))
+        await asyncio.wait([answer], timeout=self._attempt_s)
         if answer.done():
             return answer.result()
-        answer.add_done_callback(_retrieve)
+        answer.add_done_callback(error_retrieved)
         await self._end_client(client)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
@@ -97,19 +101,16 @@ class GroupRequests(AdminRequests):
                     raise
             await asyncio.sleep(wait)
 
-    def _begin(self, group: str, ask: Ask) -> Mapping[str, asyncio.Future[Any]]:
-        asked = self._until_answered(lambda: self._ask_coordinator(group, ask))
-        return {group: asyncio.ensure_future(asked)}
-
     async def _request_description(self, name: str, *, operations: bool = False) -> Outcome[Any]:
         """As the library describes it; with what we may do there if `operations`."""
-        futures = self._begin(
-            name,
-            lambda client: client.describe_consumer_groups(
+
+        def describe(client: AdminClient) -> Mapping[str, Future[Any]]:
+            return client.describe_consumer_groups(
                 [name], include_authorized_operations=operations, request_timeout=LIBRARY_TIMEOUT_S
-            ),
-        )
-        return await self._many(futures, "describe", lambda name: f"group {name}", str)
+            )
+
+        asked = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
+        return await self._many({name: asked}, "describe", lambda name: f"group {name}", str)
 
     def bound_groups(self, bound: asyncio.Semaphore) -> None:
         """Ask about single groups within this bound from now on; several connections may share one."""
@@ -174,10 +175,8 @@ class GroupRequests(AdminRequests):
         group.
         """
         async with self._groups:
-            asked = self._until_answered(lambda: self._coordinators.fetch_offsets(group))
-            found: dict[TopicPartition, GroupOffset] = await self._one(
-                asyncio.ensure_future(asked), "list offsets of", f"group {group}"
-            )
+            asked = asyncio.ensure_future(self._until_answered(lambda: self._coordinators.fetch_offsets(group)))
+            found: dict[TopicPartition, GroupOffset] = await self._one(asked, "list offsets of", f"group {group}")
         return found
 
     async def alter_group_offsets(
@@ -187,10 +186,10 @@ class GroupRequests(AdminRequests):
         if not offsets:
             return Outcome()
         async with self._groups:
-            asked = self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
-            refused: dict[TopicPartition, KafkaError] = await self._one(
-                asyncio.ensure_future(asked), "alter offsets of", f"group {group}"
+            asked = asyncio.ensure_future(
+                self._until_answered(lambda: self._coordinators.commit_offsets(group, offsets))
             )
+            refused: dict[TopicPartition, KafkaError] = await self._one(asked, "alter offsets of", f"group {group}")
         outcome: Outcome[GroupOffset] = Outcome()
         for (topic, partition), offset in offsets.items():
             key = f"{topic}/{partition}"
@@ -202,9 +201,3 @@ class GroupRequests(AdminRequests):
                 about = f"topic {topic}" if denied else f"group {group}, {key}"
                 self._sort(outcome, key, await self._trouble(error, "alter offsets of", about))
         return outcome
-
-
-def _retrieve(answer: asyncio.Future[Any]) -> None:
-    """The wait for it is over. asyncio would log an error that comes now and is not retrieved."""
-    if not answer.cancelled():
-        answer.exception()
