@@ -29,7 +29,7 @@ from tests.support.mm2 import ConnectWorker
 from tests.support.runs import LockstepRun
 from tests.support.services import two_cluster_file
 
-STRIKES = int(os.environ.get("LOCKSTEP_STRIKES", "4"))
+STRIKES = int(os.environ.get("LOCKSTEP_STRIKES", "3"))
 PARTITIONS = 4
 RATE = 1_500
 MORE = 2_000

@@ -21,7 +21,7 @@ from tests.support.mirror import Mirror, MirroredFlow
 PARTITIONS, KEYS = 4, 40
 RATE = 800.0
 TOMBSTONE_EACH = 37
-KILLS = 12
+KILLS = 9
 AWAY_S = 12.0
 """How long nobody copies at most: the source rolls its segments meanwhile, and cleans what the target has already."""
 BACK_WITHIN = 150.0
