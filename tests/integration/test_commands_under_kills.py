@@ -306,8 +306,7 @@ class Struck:
         while True:
             each = [self.stop, self.pause, self.resume, self.restart_connector, self.restart_slot]
             each += [self.restart_at_rest, self.offsets_list, self.offsets_alter, self.offsets_reset]
-            self.dice.shuffle(each)
-            yield from each
+            yield from self.dice.sample(each, len(each))
 
     def counted(self) -> Count:
         """Once all of the source is copied. What is altered or reset is copied again, or left out, as it was told."""

@@ -10,14 +10,12 @@ otherwise, the data lies in a temporary folder, and no process outlives us (`tes
 """
 
 import atexit
-import base64
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.support import kafka_jars
-from tests.support.broker_settings import JVM, LOCAL, LOGGING, LOGGING_BEFORE_4, SETTINGS, listening
+from tests.support.broker_settings import JVM, LOCAL, LOGGING, LOGGING_BEFORE_4, SETTINGS, kafka_uuid, listening
 from tests.support.eventually import NeverHappened, wait_until
 from tests.support.java import archive_name, find_java
 from tests.support.ports import free_port
@@ -63,7 +61,7 @@ class Quorum:
     @classmethod
     def with_nodes(cls, nodes: int) -> Self:
         """A new cluster of so many nodes, numbered from 1."""
-        return cls(_kafka_uuid(), {node: free_port() for node in range(1, nodes + 1)})
+        return cls(kafka_uuid(), {node: free_port() for node in range(1, nodes + 1)})
 
 
 class Broker:
@@ -213,7 +211,7 @@ class Broker:
             data.mkdir()
             shutil.copy(_features(self.kafka), data / "bootstrap.checkpoint")
             (data / "meta.properties").write_text(
-                f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node}\ndirectory.id={_kafka_uuid()}\n"
+                f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node}\ndirectory.id={kafka_uuid()}\n"
             )
 
     def _write_settings(self) -> None:
@@ -313,7 +311,7 @@ def _write_features(kafka: kafka_jars.Kafka) -> None:
             "listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n"
             f"log.dirs={folder}/data\n"
         )
-        tool = ["kafka.tools.StorageTool", "format", "-t", _kafka_uuid(), "-c", str(settings)]
+        tool = ["kafka.tools.StorageTool", "format", "-t", kafka_uuid(), "-c", str(settings)]
         subprocess.run(
             [find_java(), *JVM, "-cp", kafka_jars.classpath(kafka), *tool],
             check=True,
@@ -336,13 +334,6 @@ def _write_archive() -> None:
         unfinished.rename(finished)
     finally:
         warm.close()
-
-
-def _kafka_uuid() -> str:
-    """As Kafka makes them: none begins with a dash, which its tools would take for an option."""
-    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return made
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The settings of a test's broker: those of its JVM, of the node, of its logs and of its listeners."""
 
+import base64
+import uuid
 from collections.abc import Mapping
 
 LOCAL = "127.0.0.1"
@@ -58,3 +60,10 @@ def listening(listen: Mapping[str, int], advertise: Mapping[str, int], host: str
         "advertised.listeners": ",".join(f"{name}://{host or LOCAL}:{port}" for name, port in advertise.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listen),
     }
+
+
+def kafka_uuid() -> str:
+    """As Kafka makes them: none begins with a dash, which its tools would read as an option."""
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made

@@ -27,12 +27,12 @@ from lockstep_config.keys.lockstep_keys import (
     LEGACY_COMMIT_EVERY,
     LEGACY_PARTITIONING,
     CopySettings,
-    SwitchSettings,
-    VerifySettings,
 )
 from lockstep_config.keys.log_levels import LogLevels
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.spark_settings import SparkSettings
+from lockstep_config.keys.switch_keys import SwitchSettings
+from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic

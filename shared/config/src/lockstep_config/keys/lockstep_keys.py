@@ -1,13 +1,14 @@
 """Our own properties, `lockstep.*`: type, default, meaning, where each is allowed."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from lockstep_config.keys.key_types import TOP_ONLY, Key, Kind, flag, interval, replication
 from lockstep_config.keys.key_values import PerTopic, field_keys, keyed
 from lockstep_config.keys.log_levels import CLIENTS, LEVEL_KEY, LEVELS, LOGGING_FILE_KEY
 from lockstep_config.keys.python_classes import PYTHON_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_master
+from lockstep_config.keys.switch_keys import SwitchSettings
+from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.values import BadValue, choice, moment, version
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.versions import DEFAULT_VERSION
@@ -91,75 +92,6 @@ class CopySettings:
             minimum=1,
             meaning="most bytes a second that the flow copies, as stored in the log; PATTERN=BYTES: each such topic",
             per_topic=True,
-        )
-    )
-
-
-def _hook(name: str, when: str) -> Key:
-    return Key(
-        name=f"lockstep.switch.hook.{name}",
-        default="",
-        meaning=f"a command, or an address that begins with http, for switchover, failover and failback: runs {when}",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchSettings:
-    """What `lockstep.switch.*` says about a switch of clients to the target: a field for each key, with its type and
-    its default."""
-
-    max_lag: timedelta = keyed(
-        interval(
-            "lockstep.switch.max.lag.seconds",
-            "10",
-            "seconds that each partition may be behind while the flow is ready to switch",
-        )
-    )
-    hook_before: str = keyed(_hook("before", "before anything changes. If it fails, nothing is changed"))
-    hook_fence: str = keyed(
-        _hook("fence", "when the writers of the source are to stop. If it fails, nothing is changed")
-    )
-    hook_redirect: str = keyed(_hook("redirect", "when clients are to go to the target"))
-    hook_after: str = keyed(_hook("after", "at the end, also of an aborted switch"))
-    hook_timeout: timedelta = keyed(
-        interval("lockstep.switch.hook.timeout.seconds", "60", "seconds that each hook of a switch may take")
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifySettings:
-    """How copies are compared with their source (`docs/guides/verify.md`): a field for each key."""
-
-    enabled: bool = keyed(
-        flag("lockstep.verify.enabled", "false", "compare each copy with its source all the time, as it grows")
-    )
-    depth: str = keyed(
-        Key(
-            name="lockstep.verify.depth",
-            default="bytes",
-            choices=("count", "crc", "bytes", "record"),
-            meaning="how closely. count: the offset runs and ends. crc: the CRC of each batch. bytes: all of a batch "
-            "but what Lockstep changes. record: each record. Batches that are not equal are compared by record",
-        )
-    )
-    tasks_max: int = keyed(
-        Key(
-            name="lockstep.verify.tasks.max",
-            kind=Kind.INTEGER,
-            default="1",
-            minimum=1,
-            maximum=1000,
-            meaning="slots that compare, beside the slots that copy",
-        )
-    )
-    max_bytes_per_s: int = keyed(
-        Key(
-            name="lockstep.verify.max.bytes.per.second",
-            kind=Kind.INTEGER,
-            default="20000000",
-            minimum=1,
-            meaning="most bytes a second that each of these slots reads, of source and target together, while "
-            "lockstep.verify.enabled compares",
         )
     )
 

@@ -1,8 +1,9 @@
 """Rows of the state topic: what is so now (`architecture.md` §3).
 
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
-Here are those of the services that do not copy; the data plane's are in `data_plane_rows.py`. An import of
-this module makes all of them decodable.
+Here are those of the services that do not copy. The data plane's are in `data_plane_rows.py`, those about a
+verification in `verification_rows.py`, those of a switch in `switch_rows.py`. An import of this module makes all of
+them decodable.
 """
 
 import hashlib
@@ -16,12 +17,11 @@ from lockstep_protocol.rows.data_plane_rows import (
     PartitionProgress,
     SlotStatus,
     SourceEnds,
-    Verification,
-    VerifiedPartition,
     progress_by_partition,
 )
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
+from lockstep_protocol.rows.verification_rows import Verification, VerifiedPartition
 
 __all__ = [
     "GROUP_GONE",

@@ -1,0 +1,38 @@
+"""The properties `lockstep.switch.*`: how clients are switched to the target."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lockstep_config.keys.key_types import Key, interval
+from lockstep_config.keys.key_values import keyed
+
+
+def _hook(name: str, when: str) -> Key:
+    return Key(
+        name=f"lockstep.switch.hook.{name}",
+        default="",
+        meaning=f"a command, or an address that begins with http, for switchover, failover and failback: runs {when}",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchSettings:
+    """What `lockstep.switch.*` says about a switch of clients to the target: a field for each key, with its type and
+    its default."""
+
+    max_lag: timedelta = keyed(
+        interval(
+            "lockstep.switch.max.lag.seconds",
+            "10",
+            "seconds that each partition may be behind while the flow is ready to switch",
+        )
+    )
+    hook_before: str = keyed(_hook("before", "before anything changes. If it fails, nothing is changed"))
+    hook_fence: str = keyed(
+        _hook("fence", "when the writers of the source are to stop. If it fails, nothing is changed")
+    )
+    hook_redirect: str = keyed(_hook("redirect", "when clients are to go to the target"))
+    hook_after: str = keyed(_hook("after", "at the end, also of an aborted switch"))
+    hook_timeout: timedelta = keyed(
+        interval("lockstep.switch.hook.timeout.seconds", "60", "seconds that each hook of a switch may take")
+    )
