@@ -9,9 +9,8 @@ from crc32c import crc32c
 
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
-    CRC,
-    CRC_AT,
     CRC_FROM,
+    HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
@@ -28,11 +27,10 @@ KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
 tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
 
-BASE_OFFSET = b"\0\0\0\0\0\0\0\0"
-"""0, as a produced batch has it."""
-
-PRODUCER_AT = 43
-_PRODUCER = struct.Struct(">qhi")
+_BEFORE_CRC = struct.Struct(">qiibI")
+"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc."""
+_COVERED = struct.Struct(">hiqqqhii")
+"""The fields of the header that the CRC covers."""
 
 
 @dataclass(slots=True)
@@ -102,11 +100,11 @@ def stamp(
 ) -> StampedBatch:
     """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
     one), everything else untouched."""
-    whole = memoryview(batch)
-    header, records = bytearray(whole[:HEADER_SIZE]), whole[HEADER_SIZE:]
-    header[:8] = BASE_OFFSET
-    header[CRC_FROM] = 0  # the higher byte of the attributes
-    header[CRC_FROM + 1] = header[CRC_FROM + 1] & KEPT_ATTRIBUTES | (TRANSACTIONAL if transactional else 0)
-    _PRODUCER.pack_into(header, PRODUCER_AT, producer_id, producer_epoch, base_sequence)
-    CRC.pack_into(header, CRC_AT, crc32c(records, crc32c(header[CRC_FROM:])))
-    return StampedBatch(bytes(header), records)
+    _, length, leader_epoch, magic, _, kept, last, first_ms, largest_ms, _, _, _, count = HEADER.unpack_from(batch)
+    kept &= KEPT_ATTRIBUTES
+    if transactional:
+        kept |= TRANSACTIONAL
+    covered = _COVERED.pack(kept, last, first_ms, largest_ms, producer_id, producer_epoch, base_sequence, count)
+    records = memoryview(batch)[HEADER_SIZE:]
+    crc = crc32c(records, crc32c(covered))
+    return StampedBatch(_BEFORE_CRC.pack(0, length, leader_epoch, magic, crc) + covered, records)
