@@ -212,3 +212,15 @@ async def test_eventually_names_what_did_not_happen() -> None:
     assert await eventually(lambda: next(answers), every=0.001) == 3
     with pytest.raises(NeverHappened, match=r"not within 0.05 s: the moon \(last: False\)"):
         await eventually(lambda: False, within=0.05, every=0.01, what="the moon")
+
+
+def test_slow_condition_is_asked_less_often() -> None:
+    asked: list[float] = []
+
+    def slow() -> bool:
+        asked.append(time.monotonic())
+        time.sleep(0.05)
+        return len(asked) == 4
+
+    wait_until(slow, every=0.001)
+    assert all(after - before >= 0.15 for before, after in pairwise(asked))

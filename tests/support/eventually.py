@@ -9,6 +9,9 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 NotYet = Literal[False] | None
 """What a condition answers while it waits; so that what comes back needs no further check."""
+REST_TIMES, REST_S = 2.0, 0.5
+"""After a condition that is slow to answer there is a rest of so many times its duration, and of so long at most. What
+is waited for shares the processors with it."""
 
 
 class NeverHappened(AssertionError):
@@ -22,7 +25,8 @@ async def eventually(
     every: float = 0.05,
     what: str = "",
 ) -> T:
-    """Asks `condition` every `every` seconds until it answers something true, and returns that answer.
+    """Asks `condition` every `every` seconds, a slow one less often, until it answers something true, and returns that
+    answer.
 
     An AssertionError inside it counts as "not yet". Raises NeverHappened after `within` seconds, with the last answer
     (or the last AssertionError as its cause); any other exception passes at once.
@@ -31,6 +35,7 @@ async def eventually(
     while True:
         last: object = None
         failed: AssertionError | None = None
+        began = time.monotonic()
         try:
             answer = condition()
             if inspect.isawaitable(answer):
@@ -42,7 +47,7 @@ async def eventually(
             failed = not_yet
         if time.monotonic() >= deadline:
             raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
-        await asyncio.sleep(every)
+        await asyncio.sleep(_rest_s(every, began))
 
 
 def wait_until(condition: Callable[[], T | NotYet], *, within: float = 15.0, every: float = 0.05, what: str = "") -> T:
@@ -51,6 +56,7 @@ def wait_until(condition: Callable[[], T | NotYet], *, within: float = 15.0, eve
     while True:
         last: object = None
         failed: AssertionError | None = None
+        began = time.monotonic()
         try:
             if answer := condition():
                 return answer
@@ -59,7 +65,11 @@ def wait_until(condition: Callable[[], T | NotYet], *, within: float = 15.0, eve
             failed = not_yet
         if time.monotonic() >= deadline:
             raise NeverHappened(_sentence(condition, within, what, failed or last)) from failed
-        time.sleep(every)
+        time.sleep(_rest_s(every, began))
+
+
+def _rest_s(every: float, began: float) -> float:
+    return max(every, min(REST_S, REST_TIMES * (time.monotonic() - began)))
 
 
 def _sentence(condition: Callable[[], object], within: float, what: str, last: object) -> str:
