@@ -30,7 +30,7 @@ Ends = Mapping[int, int]
 TOPIC, COPY = "fault-told", "A.fault-told"
 MORE: Mapping[str, Any] = {"A->B.lockstep.on.recreate": "restart"}
 SAID = {f"{page_name} {what}" for page_name in ("status", "/metrics") for what in ("behind", "unknown")}
-MORE_ROUNDS = 2
+MORE_ROUNDS = 1
 SEEN_S = 21.0
 """/metrics shows what was seen 10 s before, and waits for the next look 10 s. `status` knows a dead slot after 15 s."""
 

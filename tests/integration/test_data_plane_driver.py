@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.eventually import wait_until
@@ -39,12 +38,6 @@ def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
 @pytest.fixture
 def flow(mirror: Mirror) -> MirroredFlow:
     return mirror.flow
-
-
-def of_slots(flow: MirroredFlow, topic: str) -> dict[int, set[int]]:
-    """The partitions of the topic that each slot has."""
-    rows = flow.rows(Assignment)
-    return {row.slot: {number for name, number in row.partitions if name == topic} for row in rows}
 
 
 def test_lag_of_frozen_slots_grows_by_the_end_offsets_of_the_driver(mirror: Mirror, flow: MirroredFlow) -> None:
@@ -82,7 +75,7 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
     topic = create_topic(flow.source, unique_name(MARK), partitions=4)
     flow.wait_mirrored(topic, partitions=4)
     before = wait_until(
-        lambda: (found := of_slots(flow, topic)) and sum(map(len, found.values())) == 4 and found,
+        lambda: (found := flow.assigned(topic)) and sum(map(len, found.values())) == 4 and found,
         within=WITHIN,
         every=0.25,
         what="each partition has a slot",
@@ -103,7 +96,7 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
     new = create_topic(flow.source, unique_name(MARK))
     flow.wait_mirrored(new)
     placed = wait_until(
-        lambda: [slot for slot, held in of_slots(flow, new).items() if held],
+        lambda: [slot for slot, held in flow.assigned(new).items() if held],
         within=WITHIN,
         what="the new one is placed",
     )
@@ -111,10 +104,10 @@ def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mi
 
     def parted() -> bool:
         more()
-        return all(len(held & set(heavy)) == 1 for held in of_slots(flow, topic).values())
+        return all(len(held & set(heavy)) == 1 for held in flow.assigned(topic).values())
 
     wait_until(parted, within=WITHIN, every=PIECE_EVERY_S, what=f"{topic}-{heavy} are with two slots")
-    after = of_slots(flow, topic)
+    after = flow.assigned(topic)
     assert {number for held in after.values() for number in held} == set(range(4))
     assert mirror.data_plane.said("slots evened out")
     produce(flow.source, topic, [Record(value=b"last", partition=number) for number in range(4)])

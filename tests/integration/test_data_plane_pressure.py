@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
-from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.eventually import wait_until
@@ -125,7 +124,7 @@ def test_the_flows_limit_is_shared_by_its_slots(pair: Pair, tmp_path_factory: py
         flow.wait_mirrored(topic, partitions=4)
 
         def shared() -> bool:
-            return sorted(len(row.partitions) for row in flow.rows(Assignment)) == [2, 2]
+            return sorted(map(len, flow.assigned(topic).values())) == [2, 2]
 
         wait_until(shared, within=WITHIN, every=0.25, what="each slot has two partitions")
         records = [Record(value=os.urandom(size), partition=n % 4) for n in range(4 * pieces)]

@@ -5,7 +5,7 @@ import os
 import psutil
 import pytest
 
-from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.support.clusters import Record, add_partitions, create_topic, delete_topic, produce, read_topic, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -34,12 +34,7 @@ def small_target(there: MirroredFlow, stem: str, partitions: int = 1) -> str:
 def holders(there: MirroredFlow, topic: str) -> dict[int, tuple[int, str]]:
     """The slot, and its run, that each partition of the topic is with."""
     runs = {row.slot: row.run for row in there.rows(SlotStatus)}
-    return {
-        number: (row.slot, runs[row.slot])
-        for row in there.rows(Assignment)
-        for name, number in row.partitions
-        if name == topic
-    }
+    return {number: (slot, runs[slot]) for slot, held in there.assigned(topic).items() for number in held}
 
 
 def test_mm2_182_new_topic_does_not_pause_a_copy(there: MirroredFlow) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from lockstep_protocol.names import quarantine_topic
-from lockstep_protocol.rows.state_rows import Assignment
 from tests.conftest import Pair
 from tests.support.clusters import (
     Record,
@@ -123,13 +122,13 @@ def test_retention_overtakes_the_copy(pair: Pair, mirror: Mirror, there: Mirrore
 @pytest.mark.long
 def test_a_source_topic_that_is_deleted_and_not_created_again_is_let_go(there: MirroredFlow) -> None:
     topic = copied(there, "deleted", numbered(50))
-    assert any((topic, 0) in row.partitions for row in there.rows(Assignment))
+    assert any(there.assigned(topic).values())
     delete_topic(there.source, topic)
 
     def let_go() -> bool:
         row = there.mirrored(topic)
         assert row is not None
-        return row.phase == "deleted" and not any((topic, 0) in row.partitions for row in there.rows(Assignment))
+        return row.phase == "deleted" and not any(there.assigned(topic).values())
 
     wait_until(let_go, within=SOON, every=0.25, what="no slot has it any more")
     assert values(there, topic) == [r.value for r in numbered(50)], "the copy stays as it is"

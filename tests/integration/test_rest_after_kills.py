@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.rows.state_rows import Assignment, SlotStatus
+from lockstep_protocol.rows.state_rows import SlotStatus
 from tests.faults.numbered import Writer
 from tests.support.broker import Broker
 from tests.support.clusters import create_topic, end_offsets
@@ -117,6 +117,6 @@ def test_paused_flow_after_a_kill_locates_ends_also_of_a_removed_slot(mirror: Mi
     wait_until(lambda: flow.located(topic) == last, within=90, every=0.25, what="the ends are written down")
     assert last_on_target(flow, topic) == last, "nothing is copied while it is paused"
     wait_until(lambda: _started(flow) == [0], within=60, every=0.25, what="slot 1 is spoken for")
-    assert {row.slot: len(row.partitions) for row in flow.rows(Assignment)} == {0: PARTITIONS, 1: 0}
+    assert flow.assigned(topic) == {0: set(range(PARTITIONS)), 1: set()}
     handback(mirror, "--stop")
     assert flow.mm2_progress(topic) == last

@@ -18,7 +18,7 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import OffsetSync, decode_offset_sync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, decode_row
+from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, decode_row
 from tests.support.broker import Broker
 from tests.support.clusters import Isolation, Record, end_offsets, produce, read_topic
 from tests.support.control import read_so_far, source_offsets
@@ -63,6 +63,11 @@ class MirroredFlow:
         """Where the copies end on the source, by partition, once every row says so."""
         rows = self.progress(topic)
         return {number: row.upstream for number, row in rows.items()} if all(r.located for r in rows.values()) else None
+
+    def assigned(self, topic: str) -> dict[int, set[int]]:
+        """The partitions of the topic that each slot has. Other topics of the source, as heartbeats, may be there."""
+        rows = self.rows(Assignment)
+        return {row.slot: {number for name, number in row.partitions if name == topic} for row in rows}
 
     def mirrored(self, topic: str) -> MirroredTopic | None:
         """topic-sync's row."""
