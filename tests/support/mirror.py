@@ -270,7 +270,11 @@ class Mirror:
 
     def workers(self) -> list[psutil.Process]:
         """Spark's Python workers: what its Python daemon forked."""
-        return [worker for daemon in self._daemons() for worker in daemon.children()]
+        found: list[psutil.Process] = []
+        for daemon in self._daemons():
+            with suppress(psutil.NoSuchProcess):
+                found += daemon.children()
+        return found
 
     def copying_worker(self, *, within: float = COPIED_WITHIN) -> psutil.Process:
         """The one worker that holds connections to brokers, where there is one slot; waits until it does."""
@@ -290,8 +294,8 @@ class Mirror:
         for process in self.jvm().children():
             try:
                 named = process.cmdline()
-            except psutil.ZombieProcess:
-                continue  # Spark replaces its daemon after a worker was killed
+            except psutil.NoSuchProcess:
+                continue  # a zombie, or gone: Spark replaces its daemon after a worker was killed
             if any(part.endswith(".pyspark_daemon") for part in named):
                 yield process
 

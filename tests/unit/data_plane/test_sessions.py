@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import time
 from typing import Any
 
 import pytest
@@ -98,6 +99,21 @@ async def test_the_next_login_comes_before_the_session_ends(monkeypatch: pytest.
     await peer.log_in(session_ms=0)
     await eventually(lambda: peer.connection.logins == 2, within=10)
     assert bounds == [(EARLIEST, LATEST)]  # a session of 0 has no end
+    peer.connection.close()
+
+
+async def test_login_is_first_after_a_loop_that_stood_still_beyond_the_session() -> None:
+    peer = Peer()
+    peer.connection._begin_login()
+    await peer.log_in(session_ms=1700)
+    await eventually(lambda: not peer.connection.holding, within=10)
+    time.sleep(2.0)  # the loop gets no processor
+    asked = peer.connection.ask(describe("a"))
+    await peer.log_in()
+    await eventually(lambda: peer.asked[-1] == DESCRIBE_PRODUCERS, within=10)
+    assert peer.asked == [HANDSHAKE, AUTHENTICATE, HANDSHAKE, AUTHENTICATE, DESCRIBE_PRODUCERS]
+    peer.described()
+    await asked
     peer.connection.close()
 
 

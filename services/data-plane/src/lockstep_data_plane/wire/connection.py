@@ -201,6 +201,7 @@ class Connection(SessionConnection):
         )
         future: asyncio.Future[Any] = self._loop.create_future()
         asked = (frame, correlation_id, _PendingRequest(_reader(key, version), time.monotonic(), seen), future)
+        self.begin_overdue_login()
         if self.holding:
             self._held.append(asked)
         else:

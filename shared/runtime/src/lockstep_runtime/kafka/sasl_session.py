@@ -72,6 +72,13 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         """A login is due or under way: nothing else may be sent."""
         return not self._open.is_set()
 
+    def begin_overdue_login(self) -> None:
+        """Begin the login whose time has come. Call it before each request. After a process was frozen, its event loop
+        may reach a request before the timer of the login."""
+        if self._due is not None and self._loop.time() >= self._due.when():
+            self._due.cancel()
+            self._begin_login()
+
     async def _do_sasl_handshake(self) -> None:
         for _ in range(TRIES):
             self._session_s = 0.0
@@ -93,6 +100,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
     def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
         if isinstance(request, SaslAuthenticateRequest):
             return self._noting_session(super().send(request))
+        self.begin_overdue_login()
         if self.holding and not isinstance(request, SaslHandShakeRequest):
             return self._send_later(request, expect_response)
         sent: Awaitable[Any] = super().send(request, expect_response)
@@ -109,6 +117,7 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
         return await super().send(request, expect_response)
 
     def _begin_login(self) -> None:
+        self._due = None
         if self._writer is None:
             return
         self._open.clear()
