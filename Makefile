@@ -69,7 +69,7 @@ docs: $(SYNCED) ## write the generated pages and the chart's schema anew, from t
 faults: setup spark-archive ## break a running Lockstep in every way and count what is lost or doubled (ONLY=kill, SEED=1)
 	@$(PY) -m tests.faults
 
-test-long: setup spark-archive ## the long tests (at most 60 minutes)
+test-long: setup spark-archive ## the long tests (about an hour, more on slow cores)
 	@# In three parts that take as long: each waits much of its time.
 	$(call side_by_side,$(LONG) $(PART_1),$(LONG) $(addprefix --ignore=,$(PART_1) $(PART_2)) tests,$(LONG) $(PART_2))
 
