@@ -1,37 +1,41 @@
 """`lockstep takeover` and `handback` on real clusters, with offsets as MirrorMaker 2 writes them."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from lockstep_protocol.mm2_codec import encode_source_progress
-from lockstep_protocol.names import Flow, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, Row, SlotStatus
+from lockstep_protocol.names import progress_topic, state_topic
+from lockstep_protocol.rows.state_rows import Handover, PartitionProgress, SlotStatus
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, end_offsets, produce, unique_name
 from tests.support.commands import lockstep
 from tests.support.control import last_row, read_so_far, source_offsets
 from tests.support.mirror import Mirror, MirroredFlow
-from tests.support.services import one_flow_file
+from tests.support.own_flow import OwnFlow
 from tests.support.wire import join_as_connect, leave_group
 
 Offsets = dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(OwnFlow):
     """A flow that MM2 has mirrored so far, under Strimzi's names, with a topic of two partitions."""
 
-    flow: Flow
-    file: Path
-    topic: str
-    offsets_topic: str
-    group: str
-    source: str
-    target: str
+    @property
+    def topic(self) -> str:
+        return f"{self.mark}-orders"
+
+    @property
+    def offsets_topic(self) -> str:
+        return f"{self.mark}-offsets"
+
+    @property
+    def group(self) -> str:
+        """Of MM2's workers."""
+        return f"{self.mark}-workers"
 
     @property
     def connector(self) -> str:
@@ -48,7 +52,7 @@ class Migration:
             encode_source_progress(alias, self.topic, number, offset, connector or self.connector)
             for number, offset in enumerate(offsets)
         ]
-        write(self.target, self.offsets_topic, records)
+        self.write(self.offsets_topic, records)
 
     def offsets(self, topic: str, connector: str) -> Offsets:
         """What Connect would find."""
@@ -63,9 +67,6 @@ class Migration:
     def ours(self) -> Offsets:
         return self.offsets(progress_topic(self.flow), "MirrorSourceConnector")
 
-    def write_rows(self, *rows: Row) -> None:
-        write(self.target, state_topic(self.flow), [row.encode() for row in rows])
-
     def handover(self) -> Handover | None:
         row = last_row(self.target, self.flow, "handover/progress")
         assert row is None or isinstance(row, Handover)
@@ -79,15 +80,6 @@ class Migration:
         return self.lockstep("takeover", "--from", "strimzi", *self.place, *arguments, code=code)
 
 
-def write(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-    produce(
-        bootstrap,
-        topic,
-        [Record(key=key, value=value) for key, value in records],
-        settings={"partitioner": "murmur2_random"},
-    )
-
-
 def numbered(counts: tuple[int, ...]) -> list[Record]:
     """So many records for each partition, the first ones always the same."""
     return [
@@ -99,26 +91,13 @@ def numbered(counts: tuple[int, ...]) -> list[Record]:
 
 @pytest.fixture
 def migration(tmp_path: Path, pair: Pair) -> Migration:
-    mark = unique_name("m")
-    flow = Flow(f"s{mark}", f"t{mark}")
-    file = one_flow_file(
-        tmp_path,
-        flow,
-        mark,
-        pair.a.bootstrap,
-        pair.b.bootstrap,
-        "offset.storage.partitions = 3",
-        "emit.checkpoints.enabled = false",
-        "emit.heartbeats.enabled = false",
-        "heartbeats.replication.enabled = false",
-        "sync.topic.acls.enabled = false",
-    )
-    topic = create_topic(pair.a.bootstrap, f"{mark}-orders", partitions=2)
-    produce(pair.a.bootstrap, topic, numbered((100, 100)))
-    offsets_topic = create_topic(
-        pair.b.bootstrap, f"{mark}-offsets", partitions=5, configs={"cleanup.policy": "compact"}
-    )
-    return Migration(flow, file, topic, offsets_topic, f"{mark}-workers", pair.a.bootstrap, pair.b.bootstrap)
+    quiet = ("emit.checkpoints.enabled = false", "emit.heartbeats.enabled = false", "sync.topic.acls.enabled = false")
+    lines = ("offset.storage.partitions = 3", "heartbeats.replication.enabled = false", *quiet)
+    migration = Migration.between(pair.a, pair.b, tmp_path, unique_name("m"), *lines)
+    create_topic(migration.source, migration.topic, partitions=2)
+    produce(migration.source, migration.topic, numbered((100, 100)))
+    create_topic(migration.target, migration.offsets_topic, partitions=5, configs={"cleanup.policy": "compact"})
+    return migration
 
 
 def ends(m: Migration) -> list[dict[int, int]]:
@@ -128,7 +107,7 @@ def ends(m: Migration) -> list[dict[int, int]]:
 
 def test_takeover_and_handback_write_nothing_the_second_time(migration: Migration) -> None:
     m = migration
-    write(m.target, m.offsets_topic, [(b"another connector's", b"\xff"), (b'["x",{"y":1}]', b"{}")])
+    m.write(m.offsets_topic, [(b"another connector's", b"\xff"), (b'["x",{"y":1}]', b"{}")])
     m.mm2_copied(1, 1, connector="somebody")
     m.mm2_copied(9, 49)
     said = m.take_over("--yes")

@@ -10,7 +10,7 @@ from tests.conftest import GuardedPair
 from tests.support.broker import Broker
 from tests.support.clusters import unique_name
 from tests.support.planned_flow import FACTORS, QUIET, PlannedFlow
-from tests.support.services import one_flow_file, two_cluster_file
+from tests.support.services import two_cluster_file
 
 
 @pytest.fixture
@@ -28,16 +28,5 @@ def file(tmp_path: Path, flow: Flow, broker_a: Broker, broker_b: Broker) -> Path
 @pytest.fixture
 def planned(tmp_path: Path, pair: GuardedPair) -> PlannedFlow:
     mark = unique_name("p")
-    flow = Flow(f"s{mark}", f"t{mark}")
-    file = one_flow_file(
-        tmp_path,
-        flow,
-        mark,
-        pair.a.bootstrap,
-        pair.b.bootstrap,
-        f"groups = {mark}-.*",
-        "sync.topic.acls.enabled = false",
-        *FACTORS,
-        *QUIET,
-    )
-    return PlannedFlow(flow, file, mark, pair.a.bootstrap, pair.b.bootstrap)
+    lines = (f"groups = {mark}-.*", "sync.topic.acls.enabled = false", *FACTORS, *QUIET)
+    return PlannedFlow.between(pair.a, pair.b, tmp_path, mark, *lines)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_protocol.names import Flow, commands_topic, events_topic, state_topic
+from lockstep_protocol.names import commands_topic, events_topic, state_topic
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.conftest import Pair
-from tests.support.clusters import Record, admin, create_topic, produce, read_topic, unique_name
+from tests.support.clusters import Record, create_topic, produce, read_topic, unique_name
 from tests.support.commands import lockstep
-from tests.support.services import ServiceProcess, one_flow_file
+from tests.support.own_flow import OwnFlow
+from tests.support.services import ServiceProcess
 
 NEVER_RUN = "the flow has never run"
 ALTER = ("--topic", "nosuch", "--partition", "0", "--offset", "3")
@@ -22,19 +23,8 @@ COMPACTED = {"cleanup.policy": "compact"}
 
 
 @dataclass(frozen=True, slots=True)
-class UnhappyFlow:
-    """A flow of a test's own. Its topics are `MARK-.*`."""
-
-    flow: Flow
-    file: Path
-    mark: str
-    source: str
-    target: str
-
-    def names(self) -> list[set[str]]:
-        """All topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
-        clusters = (admin(one).list_topics(timeout=10) for one in (self.source, self.target))
-        return [set(cluster.topics) - {"__consumer_offsets"} for cluster in clusters]
+class UnhappyFlow(OwnFlow):
+    """Commands about what it does not have."""
 
     def ended(self, command: str, *arguments: str) -> tuple[int, str, str]:
         """Code, standard output and standard error."""
@@ -51,19 +41,9 @@ class UnhappyFlow:
 
 @pytest.fixture
 def unhappy(tmp_path: Path, pair: Pair) -> UnhappyFlow:
-    mark = unique_name("u")
-    flow = Flow(f"s{mark}", f"t{mark}")
-    file = one_flow_file(
-        tmp_path,
-        flow,
-        mark,
-        pair.a.bootstrap,
-        pair.b.bootstrap,
-        "emit.heartbeats.enabled = false",
-        "checkpoints.topic.replication.factor = 1",
-        "lockstep.control.replication.factor = 1",
-    )
-    return UnhappyFlow(flow, file, mark, pair.a.bootstrap, pair.b.bootstrap)
+    factors = ("checkpoints.topic.replication.factor = 1", "lockstep.control.replication.factor = 1")
+    lines = ("emit.heartbeats.enabled = false", *factors)
+    return UnhappyFlow.between(pair.a, pair.b, tmp_path, unique_name("u"), *lines)
 
 
 @pytest.mark.parametrize(

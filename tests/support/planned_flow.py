@@ -2,17 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from lockstep_protocol.names import Flow, state_topic
-from lockstep_protocol.rows.state_rows import Row
 from lockstep_protocol.schemas import schema
-from tests.support.clusters import Record, admin, create_topic, produce
+from tests.support.clusters import Record, create_topic, produce
 from tests.support.commands import lockstep
 from tests.support.json_schema import faults
+from tests.support.own_flow import OwnFlow
 
 FACTORS = (
     "checkpoints.topic.replication.factor = 1",
@@ -23,14 +20,8 @@ QUIET = ("emit.heartbeats.enabled = false", "heartbeats.replication.enabled = fa
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFlow:
-    """A flow of a test's own, for topics that begin with its mark."""
-
-    flow: Flow
-    file: Path
-    mark: str
-    source: str
-    target: str
+class PlannedFlow(OwnFlow):
+    """What a plan says about it."""
 
     def plan(self, *arguments: str, code: int = 0) -> str:
         return lockstep("plan", self.file, *arguments, code=code)
@@ -51,22 +42,6 @@ class PlannedFlow:
         if records:
             produce(self.source, made, numbered(records))
         return made
-
-    def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        produce(
-            self.target,
-            topic,
-            [Record(key=key, value=value) for key, value in records],
-            settings={"partitioner": "murmur2_random"},
-        )
-
-    def write_rows(self, *rows: Row) -> None:
-        self.write(state_topic(self.flow), [row.encode() for row in rows])
-
-    def names(self) -> list[set[str]]:
-        """All topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
-        clusters = (admin(one).list_topics(timeout=10) for one in (self.source, self.target))
-        return [set(cluster.topics) - {"__consumer_offsets"} for cluster in clusters]
 
 
 def numbered(count: int, age_s: float = 0.0) -> list[Record]:

@@ -1,0 +1,41 @@
+"""A flow of a test's own between two clusters that other tests use too."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lockstep_protocol.names import Flow, state_topic
+from lockstep_protocol.rows.state_rows import Row
+from tests.support.broker import Broker
+from tests.support.clusters import Record, admin, produce
+from tests.support.services import one_flow_file
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFlow:
+    """Its topics are `MARK-.*`, and its aliases end with its mark. `source` and `target` are addresses."""
+
+    flow: Flow
+    file: Path
+    mark: str
+    source: str
+    target: str
+
+    @classmethod
+    def between(cls, source: Broker, target: Broker, folder: Path, mark: str, *lines: str) -> Self:
+        """With a file in the folder that also has these lines."""
+        flow, a, b = Flow(f"s{mark}", f"t{mark}"), source.bootstrap, target.bootstrap
+        return cls(flow, one_flow_file(folder, flow, mark, a, b, *lines), mark, a, b)
+
+    def names(self) -> list[set[str]]:
+        """All topics of both clusters, but for the one that Kafka makes when it is asked about a group."""
+        clusters = (admin(one).list_topics(timeout=10) for one in (self.source, self.target))
+        return [set(cluster.topics) - {"__consumer_offsets"} for cluster in clusters]
+
+    def write(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Keys and values, on the target."""
+        produce(self.target, topic, [Record(key=key, value=value) for key, value in records])
+
+    def write_rows(self, *rows: Row) -> None:
+        self.write(state_topic(self.flow), [row.encode() for row in rows])
