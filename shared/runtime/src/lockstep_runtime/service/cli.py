@@ -28,7 +28,6 @@ from lockstep_runtime.service.definition import ServiceDefinition
 from lockstep_runtime.service.mm1_options import legacy_options, mm1_files
 from lockstep_runtime.telemetry import log as logs
 from lockstep_runtime.util import memory
-from lockstep_runtime.util.library_imports import import_for_services
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +157,6 @@ def run_process(
         if service.first:
             resolve_name(service.first)(settings)
     # Faust takes half a second: not for --help.
-    import_for_services()
     from lockstep_runtime.service.service import Instance, Process, serve
 
     place = Instance(instance, replace(access, port=port))
