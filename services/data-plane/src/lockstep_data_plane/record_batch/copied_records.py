@@ -7,25 +7,20 @@ from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
-from crc32c import crc32c
-
 from lockstep_data_plane.record_batch import message_set
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import LZ4, NONE, UNREADABLE, CompressionLevels, compress, decompress
 from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets, Stretch
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
-    CRC,
-    CRC_AT,
-    CRC_FROM,
-    HEADER,
+    COVERED,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     PREFIX,
     Batch,
     scan,
 )
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, header_with_crc
 
 Skips = Sequence[tuple[int, int]]
 Part = tuple[bytes | memoryview, int, int, int, int | None]
@@ -98,9 +93,8 @@ def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, le
     """With a header, and no producer yet."""
     payload = records if codec == NONE else compress(records, codec, levels)
     length = HEADER_SIZE + len(payload) - PREFIX.size
-    header = bytearray(HEADER.pack(0, length, -1, 2, 0, codec, count - 1, base, newest, -1, -1, -1, count))
-    CRC.pack_into(header, CRC_AT, crc32c(payload, crc32c(memoryview(header)[CRC_FROM:])))
-    return b"".join((header, payload))
+    covered = COVERED.pack(codec, count - 1, base, newest, -1, -1, -1, count)
+    return header_with_crc(length, -1, covered, payload) + payload
 
 
 def _as_part(batch: Batch, base_offset: int) -> Part:

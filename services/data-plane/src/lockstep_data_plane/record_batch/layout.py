@@ -10,6 +10,10 @@ PREFIX = struct.Struct(">qi")
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes before the records."""
 HEADER_SIZE = HEADER.size
+UNCOVERED = struct.Struct(">qiibI")
+"""Its first part: baseOffset, batchLength, partitionLeaderEpoch, magic, crc."""
+COVERED = struct.Struct(">hiqqqhii")
+"""The rest of it, which the CRC covers as it does the records."""
 _FIELDS = struct.Struct(">q4xibIhiqqqhii")
 """The fields of `Batch` behind `data`: all of the header but the length."""
 CRC, CRC_AT = struct.Struct(">I"), 17

@@ -1,7 +1,6 @@
 """An outgoing batch: a batch ready to be stamped and appended, and its upstream offsets. To stamp it puts our producer
 id, epoch and sequence and a new CRC into its header (`architecture.md` §5: "Stamp")."""
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,11 +8,13 @@ from crc32c import crc32c
 
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
+    COVERED,
     CRC_FROM,
     HEADER,
     HEADER_SIZE,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
+    UNCOVERED,
     Batch,
 )
 
@@ -26,11 +27,6 @@ EPOCHS = 32_767
 KEPT_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME
 """Codec and time type. Everything else goes. With the source's delete horizon (0x40), the target's cleaner would drop
 tombstones before its consumers saw them. The broker keeps unknown bits (`kafka-wire.md` §1.1, 1.2)."""
-
-_BEFORE_CRC = struct.Struct(">qiibI")
-"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc."""
-_COVERED = struct.Struct(">hiqqqhii")
-"""The fields of the header that the CRC covers."""
 
 
 @dataclass(slots=True)
@@ -95,16 +91,20 @@ def expected_crc(batch: bytes | bytearray | memoryview) -> int:
     return int(crc32c(memoryview(batch)[CRC_FROM:]))
 
 
+def header_with_crc(length: int, leader_epoch: int, covered: bytes, records: bytes | memoryview) -> bytes:
+    """The header of a batch that begins at offset 0, with the CRC of its covered part and the records."""
+    return UNCOVERED.pack(0, length, leader_epoch, 2, crc32c(records, crc32c(covered))) + covered
+
+
 def stamp(
     batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> StampedBatch:
     """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
     one), everything else untouched."""
-    _, length, leader_epoch, magic, _, kept, last, first_ms, largest_ms, _, _, _, count = HEADER.unpack_from(batch)
+    _, length, leader_epoch, _, _, kept, last, first_ms, largest_ms, _, _, _, count = HEADER.unpack_from(batch)
     kept &= KEPT_ATTRIBUTES
     if transactional:
         kept |= TRANSACTIONAL
-    covered = _COVERED.pack(kept, last, first_ms, largest_ms, producer_id, producer_epoch, base_sequence, count)
+    covered = COVERED.pack(kept, last, first_ms, largest_ms, producer_id, producer_epoch, base_sequence, count)
     records = memoryview(batch)[HEADER_SIZE:]
-    crc = crc32c(records, crc32c(covered))
-    return StampedBatch(_BEFORE_CRC.pack(0, length, leader_epoch, magic, crc) + covered, records)
+    return StampedBatch(header_with_crc(length, leader_epoch, covered, records), records)
