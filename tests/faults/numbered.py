@@ -5,7 +5,6 @@ The writer is another process so that it keeps its rate whatever the one that br
 
 import signal
 import sys
-import threading
 import time
 from array import array
 from collections.abc import Mapping
@@ -92,8 +91,9 @@ def read_numbers(bootstrap: str, topic: str) -> "Mapping[int, array[int]]":
 
 def _write(bootstrap: str, topic: str, partitions: int, rate: int, first: int) -> int:
     """Returns the exit status: 0 when every record was acknowledged."""
-    stopping = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    # Not an Event: its lock is this thread's own while it waits, so a handler that sets it may wait for itself.
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     refused: list[str] = []
 
     def delivered(error: KafkaError | None, _: object) -> None:
@@ -114,7 +114,8 @@ def _write(bootstrap: str, topic: str, partitions: int, rate: int, first: int) -
         }
     )
     number, began = 0, time.monotonic()
-    while not stopping.wait(TICK_S):
+    while not asked:
+        time.sleep(TICK_S)
         due = int((time.monotonic() - began) * rate)
         while number < due:
             try:
