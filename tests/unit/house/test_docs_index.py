@@ -15,7 +15,8 @@ DOCS = REPOSITORY / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 CHART = REPOSITORY / "deploy" / "helm" / "lockstep" / "README.md"
 LINKING = [*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), CHART, *PAGES]
-FOR_DEVELOPERS = [REPOSITORY / "CONTRIBUTING.md", *(page for page in PAGES if page.parent.name == "internals")]
+DEVELOPERS_FOLDERS = ("internals", "decisions")
+FOR_DEVELOPERS = [REPOSITORY / "CONTRIBUTING.md", *(page for page in PAGES if page.parent.name in DEVELOPERS_FOLDERS)]
 
 FENCE = re.compile(r"^([ >]*)(```+|~~~+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)

@@ -1,7 +1,7 @@
 """Where the records of a partition go on the target (no I/O, no clock): what waits there and what is in flight.
 
 `IdentityRouting`: every batch goes into the partition of the same number, whose log says how far the copy is.
-`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitions-chosen-by-key.md`): records are
+`KeyedRouting` (`lockstep.legacy.partitioning=key`, `docs/decisions/0034-partitioning-by-key.md`): records are
 spread over all partitions of the target. Their logs hold the appends of several source partitions. So only committed
 progress says how far one copy is, and the partition always copies in transactions."""
 
