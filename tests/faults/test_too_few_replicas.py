@@ -119,6 +119,10 @@ def test_too_few_replicas_slow_down_fetching_and_are_named(scene: Scene) -> None
     flow.wait_written_down(topic, within=WITHIN)
     assert flow.compared(topic).equal
     wait_until(lambda: scene.stuck(topic) == 0, within=WITHIN, every=0.5, what="none stands any more")
+    # The metric changes first, and then the events are appended.
+    wait_until(
+        lambda: len(flow.events("PartitionMoves", topic)) >= PARTITIONS, within=WITHIN, every=0.5, what="each moves"
+    )
     assert len(flow.events("PartitionMoves", topic)) == PARTITIONS
     assert flow.events("PartitionHalted") == flow.events("GapFound") == flow.events("ForeignWrite") == []
     assert worker.memory_info().rss - resident < RSS_SLACK

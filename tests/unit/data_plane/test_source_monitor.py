@@ -1,5 +1,6 @@
 """A partition that does not move although its source has more is named once, and once more when it is over."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress, Row, SourceEnds
 from lockstep_runtime.util.errors import NotAppended
 from tests.support.metered_driver import copying
+from tests.support.metered_driver import row as row_of
 
 TP = ("t", 0)
 
@@ -123,3 +125,29 @@ async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypa
     await monitor.observe_if_due()
     assert not driver.rounds.troubles.now
     assert written == [SourceEnds(asked_ms=driver.now, ends=(("t", 1, 20), ("t", 0, 20)))]
+
+
+async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver: Any = copying(upstream=9)
+    driver.assign(TP, ("t", 1))
+    driver.say(row_of(1, upstream=9))
+    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
+    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    reported: list[tuple[str, str]] = []
+    both = asyncio.Barrier(2)
+
+    async def event(kind: str, subject: str, _: str, **__: object) -> None:
+        reported.append((kind, subject))
+        await both.wait()  # an append that is acknowledged with the other one only
+
+    async def write(_: Row) -> None:
+        return
+
+    driver.event = event
+    monkeypatch.setattr(driver.state, "write", write)
+    monitor = SourceMonitor(driver, driver.collector, 1)
+    for _ in range(2):
+        async with asyncio.timeout(10.0):
+            await monitor.observe_if_due()
+        driver.now += 61_000
+    assert sorted(reported) == [("PartitionStuck", "t-0"), ("PartitionStuck", "t-1")]

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
 from lockstep_checkpoint.run_translator import TranslatedOffset
@@ -96,20 +97,26 @@ class GroupReport:
         self._views.update({group: _GroupView.read(row, syncs=syncs) for group, row in rows.items()})
         said = {why for view in self._views.values() for why in (view.trouble, view.held_reason) if why}
         self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
+        await asyncio.gather(*self._changes(standing, failed))
         for group, trouble in failed.items():
-            if not self._view(group).trouble:
-                level = self._level("more groups failing", trouble)
-                await self._ctx.event("GroupFailing", group, f"{group}: {trouble}", level=level, reason=trouble)
             self._views[group] = replace(self._view(group), trouble=trouble)
         for group, how in standing.items():
-            if self._view(group).trouble:
-                await self._ctx.event("GroupRecovered", group)
             self._views[group] = replace(self._view(group), trouble="", translation=how)
             if syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
         await self._bury(standing.keys() | failed.keys(), owned)
         return tuple(found)
+
+    def _changes(self, standing: Iterable[str], failed: Mapping[str, str]) -> Iterator[Coroutine[Any, Any, None]]:
+        """The events of groups that fail now, or do so no more. They go at once: one cause fails thousands."""
+        for group, trouble in failed.items():
+            if not self._view(group).trouble:
+                level = self._level("more groups failing", trouble)
+                yield self._ctx.event("GroupFailing", group, f"{group}: {trouble}", level=level, reason=trouble)
+        for group in standing:
+            if self._view(group).trouble:
+                yield self._ctx.event("GroupRecovered", group)
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
         """The group's checkpoints before it went back on the source (`rewinds`)."""

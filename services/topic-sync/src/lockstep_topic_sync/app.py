@@ -292,6 +292,14 @@ class TopicSync:
         await self._write_changes(gone_rows(known, topics, source))
         self._retries.only(topics)
 
+    async def _report(self, happened: TopicEvent) -> None:
+        """One permission that is missing fails thousands of topics: each has its row and its event."""
+        count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
+        if count == SAID + 1:
+            self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
+        level = logging.DEBUG if count > SAID else happened.level
+        await self._ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
+
     async def _write_changes(self, rows: Iterable[MirroredTopic], events: Sequence[TopicEvent] = ()) -> None:
         """Write those rows that differ, with the events that their change stands for and `events` besides."""
         ctx, state = self._ctx, self._ctx.state
@@ -301,13 +309,7 @@ class TopicSync:
             *(one for row in changed for one in topic_events(state.get(MirroredTopic, row.source_topic), row)),
         ]
         await state.write_all(changed)
-        for happened in events:
-            # One permission that is missing fails thousands of topics: each has its row and its event.
-            count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
-            if count == SAID + 1:
-                ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")
-            level = logging.DEBUG if count > SAID else happened.level
-            await ctx.event(happened.kind, happened.subject, happened.text, level=level, **happened.detail)
+        await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
         there = ctx.state.all(MirroredTopic)
         for phase, count in count_by_phase(there).items():

@@ -1,6 +1,7 @@
 """What the driver itself sees of both clusters' logs. Whether the source can be reached, how far partitions are behind,
 and which do not move though there is more."""
 
+import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping
 
@@ -131,12 +132,7 @@ class SourceMonitor:
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
         found, over = self._stall_detector.check(rows, ends, now, resting)
-        for tp, for_s in found.items():
-            name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
-            text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
-            await ctx.event("PartitionStuck", name, text, upstream=upstream, source_end=ends[tp])
-        for topic, number in over:
-            await ctx.event("PartitionMoves", f"{topic}-{number}", f"{topic}-{number} is not stuck any more")
+        await self._report(found, over, known, ends)
         seen = {
             tp: ObservedPartition(
                 known.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED)
@@ -145,6 +141,24 @@ class SourceMonitor:
         }
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
         await self._write_ends(source_ends_row(ends, known, asked_ms))
+
+    async def _report(
+        self,
+        found: Mapping[TopicPartition, float],
+        over: Iterable[TopicPartition],
+        known: Mapping[TopicPartition, PartitionProgress],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        """All at once. A target that takes no appends stops thousands, and nothing is observed in the meantime."""
+        events = []
+        for tp, for_s in found.items():
+            name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
+            text = f"{name}: stuck at {upstream} for {for_s:.0f} s, the source goes up to {ends[tp] - 1}"
+            events.append(self._ctx.event("PartitionStuck", name, text, upstream=upstream, source_end=ends[tp]))
+        for topic, number in over:
+            name = f"{topic}-{number}"
+            events.append(self._ctx.event("PartitionMoves", name, f"{name} is not stuck any more"))
+        await asyncio.gather(*events)
 
     async def _write_ends(self, row: SourceEnds) -> None:
         """Slots go on copying while it cannot be written, so the driver does not end for it."""
