@@ -3,7 +3,7 @@ end.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
@@ -16,6 +16,7 @@ SAMPLES = 9  # stretches of each partition, evenly spread, the first and the las
 STRETCH = 100
 READ_S = 30.0
 CHUNK = 10_000
+FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a stretch
 WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
 
 COMMITTED = {"isolation.level": "read_committed"}  # a copy may be made in transactions
@@ -45,13 +46,12 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
     if upstream != downstream:
         raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
-    for partition, end in enumerate(upstream):
-        wanted = places(end)
-        pairs = zip(
-            _read(source, topic, partition, wanted), _read(target, remote, partition, wanted), strict=True
-        )  # fmt: skip
-        for (offset, original), (_, copied) in pairs:
-            if original != copied:
+    wanted = [places(end) for end in upstream]
+    for number in range(SAMPLES):
+        stretches = {partition: found[number] for partition, found in enumerate(wanted) if number < len(found)}
+        originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
+        for (partition, offset), original in sorted(originals.items()):
+            if original != copies.get((partition, offset)):
                 raise Differs(f"the record at {offset} of partition {partition} is not the source's")
             compared += 1
     return compared
@@ -97,16 +97,34 @@ def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[Content]:
         consumer.close()
 
 
-def _read(bootstrap: str, topic: str, partition: int, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> Mapping[tuple[int, int], bytes]:
+    """The records from one offset up to another of each partition, by partition and offset: a digest of each. All
+    partitions are read together, for each change of an assignment costs a tenth of a second."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer(settings | {"auto.offset.reset": "error"})
+    consumer = Consumer(settings | {"auto.offset.reset": "error", "max.partition.fetch.bytes": FETCH_BYTES})
+    found: dict[tuple[int, int], bytes] = {}
+    left = {partition: end - start for partition, (start, end) in wanted.items()}
     try:
-        for start, end in wanted:
-            consumer.assign([TopicPartition(topic, partition, start)])
-            for message in consumer.consume(end - start, READ_S):
+        consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in wanted.items()])
+        heard = time.monotonic()
+        while left:
+            messages = consumer.consume(CHUNK, WAIT_S)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > READ_S:
+                raise Differs(f"{topic}: partitions {sorted(left)} were not read, nothing for {READ_S:.0f} s")
+            for message in messages:
+                partition, offset = message.partition() or 0, message.offset() or 0
                 if message.error():
-                    raise Differs(f"{topic}-{partition} from {start}: {message.error()}")
-                yield message.offset() or 0, _digest(message)
+                    raise Differs(f"{topic}-{partition} from {wanted[partition][0]}: {message.error()}")
+                if partition not in left or offset >= wanted[partition][1]:
+                    continue
+                found[partition, offset] = _digest(message)
+                left[partition] -= 1
+                if not left[partition]:
+                    del left[partition]
+                    consumer.pause([TopicPartition(topic, partition)])
+        return found
     finally:
         consumer.close()
 
