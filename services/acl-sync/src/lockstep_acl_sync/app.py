@@ -1,5 +1,6 @@
 """The ACL sync service: read both sides, add what the target lacks, take back what is ours, report the state."""
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -142,9 +143,9 @@ class AclSync:
         ctx.must_act()
         added = acls_changed(ctx.target, missing, await ctx.target.create_acls(missing))
         await self._own.release(added.refused, "the target refused it")
-        for binding in added.done:
+        for _ in added.done:
             self._added.increase()
-            await ctx.event("AclAdded", binding.name, str(binding), **_detail(binding))
+        await asyncio.gather(*(ctx.event("AclAdded", b.name, str(b), **_detail(b)) for b in added.done))
         return added
 
     def _decide(self, found: Review) -> Deletions:

@@ -1,5 +1,6 @@
 """Creates remote topics and adds partitions to them, and says what became of it."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from lockstep_protocol.topic_plan import Create, Grow, Rules, creation_configs, possible_factor
@@ -31,20 +32,10 @@ class TopicCreator:
         ctx.must_act()
         applied = await apply.create(ctx.target, ready, configs, factor)
         self._failed(applied.failed)
-        for c in ready:
-            if c.source in applied.done:
-                self._configs.created(c.target)
-                left_out = applied.refused.get(c.source, {})
-                text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
-                await ctx.event(
-                    "TopicCreated",
-                    c.source,
-                    text,
-                    target=c.target,
-                    partitions=c.partitions,
-                    replication_factor=factor,
-                    configs={key: value for key, value in configs[c.source].items() if key not in left_out},
-                )
+        created = [c for c in ready if c.source in applied.done]
+        for c in created:
+            self._configs.created(c.target)
+        await asyncio.gather(*(self._report_created(c, factor, configs[c.source], applied) for c in created))
         await self._configs.log_refused(applied.refused)
 
     async def grow(self, wanted: Sequence[Grow]) -> None:
@@ -54,12 +45,24 @@ class TopicCreator:
         self._ctx.must_act()
         applied = await apply.grow(self._ctx.target, wanted)
         self._failed(applied.failed)
-        for g in wanted:
-            if g.source in applied.done:
-                text = f"{g.source} -> {g.target} ({g.before} -> {g.total})"
-                await self._ctx.event(
-                    "PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total
-                )
+        await asyncio.gather(*(self._report_grown(g) for g in wanted if g.source in applied.done))
+
+    async def _report_created(self, c: Create, factor: int, configs: Mapping[str, str], applied: apply.Applied) -> None:
+        left_out = applied.refused.get(c.source, {})
+        text = f"{c.source} -> {c.target} ({c.partitions} {'partition' if c.partitions == 1 else 'partitions'})"
+        await self._ctx.event(
+            "TopicCreated",
+            c.source,
+            text,
+            target=c.target,
+            partitions=c.partitions,
+            replication_factor=factor,
+            configs={key: value for key, value in configs.items() if key not in left_out},
+        )
+
+    async def _report_grown(self, g: Grow) -> None:
+        text = f"{g.source} -> {g.target} ({g.before} -> {g.total})"
+        await self._ctx.event("PartitionsAdded", g.source, text, target=g.target, before=g.before, total=g.total)
 
     async def _replication_factor(self, rules: Rules) -> int:
         wanted, brokers = rules.replication_factor, await self._ctx.target.broker_count()
