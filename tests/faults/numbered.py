@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from tests.support import processes
 from tests.support.clusters import unique_name
+from tests.support.message_stream import read_messages
 
 DIGITS = 12
 PADDING = b" " + b"x" * 100
@@ -23,8 +24,6 @@ TICK_S = 0.005
 FLUSH_S = 240.0
 SAYS_S = 30.0  # then it says what was not acknowledged, rather than be killed
 READ_S = 60.0
-CHUNK = 10_000
-WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
 
 
 class Writer:
@@ -69,21 +68,19 @@ def read_numbers(bootstrap: str, topic: str) -> "Mapping[int, array[int]]":
         found = {partition: array("q") for partition in sorted(partitions)}
         consumer.assign([TopicPartition(topic, partition, 0) for partition in found])
         ended: set[int] = set()
-        heard = time.monotonic()
-        while len(ended) < len(found):
-            messages = consumer.consume(CHUNK, WAIT_S)
-            if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > READ_S:
-                raise TimeoutError(f"{topic}: partitions {sorted(found.keys() - ended)} not read to their ends")
-            for message in messages:
-                error, partition = message.error(), message.partition() or 0
-                if error is None:
-                    found[partition].append(int((message.value() or b"")[:DIGITS]))
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    ended.add(partition)
-                else:
-                    raise KafkaException(error)
+        messages = read_messages(
+            consumer, READ_S, lambda: f"{topic}: partitions {sorted(found.keys() - ended)} not read to their ends"
+        )
+        for message in messages:
+            error, partition = message.error(), message.partition() or 0
+            if error is None:
+                found[partition].append(int((message.value() or b"")[:DIGITS]))
+            elif error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            else:
+                ended.add(partition)
+                if len(ended) == len(found):
+                    break
         return found
     finally:
         consumer.close()

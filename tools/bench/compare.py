@@ -2,7 +2,6 @@
 end.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import zip_longest
@@ -10,14 +9,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from tests.support.message_stream import read_messages
 from tools.bench.wire import ends_everywhere, to_each
 
 SAMPLES = 9  # stretches of each partition, evenly spread, the first and the last record included
 STRETCH = 100
 READ_S = 30.0
-CHUNK = 10_000
 FETCH_BYTES = 64 * 1024  # of a partition at a time: little is read beyond a stretch
-WAIT_S = 0.2  # librdkafka waits so long for the rest of a chunk, also at the end of the log
 
 COMMITTED = {"isolation.level": "read_committed"}  # a copy may be made in transactions
 
@@ -47,7 +45,7 @@ def compare(source: str, target: str, topic: str, remote: str, partitions: int) 
         raise Differs(f"end offsets {downstream} on the target, {upstream} on the source")
     compared = 0
     wanted = [places(end) for end in upstream]
-    for number in range(SAMPLES):
+    for number in range(max(map(len, wanted), default=0)):
         stretches = {partition: found[number] for partition, found in enumerate(wanted) if number < len(found)}
         originals, copies = _read(source, topic, stretches), _read(target, remote, stretches)
         for (partition, offset), original in sorted(originals.items()):
@@ -78,21 +76,16 @@ def _read_all(bootstrap: str, topic: str, partition: int) -> Iterator[Content]:
     consumer = Consumer(settings | {"auto.offset.reset": "error", "enable.partition.eof": True, **COMMITTED})
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
-        heard = time.monotonic()
-        while True:
-            messages = consumer.consume(CHUNK, WAIT_S)
-            if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > READ_S:
-                raise Differs(f"{topic}-{partition} was not read to its end, nothing for {READ_S:.0f} s")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    yield _content(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    return
-                else:
-                    raise Differs(f"{topic}-{partition}: {error}")
+        for message in read_messages(consumer, READ_S, lambda: f"{topic}-{partition} was not read to its end"):
+            error = message.error()
+            if error is None:
+                yield _content(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return
+            else:
+                raise Differs(f"{topic}-{partition}: {error}")
+    except TimeoutError as late:
+        raise Differs(str(late)) from late
     finally:
         consumer.close()
 
@@ -106,25 +99,22 @@ def _read(bootstrap: str, topic: str, wanted: Mapping[int, tuple[int, int]]) -> 
     left = {partition: end - start for partition, (start, end) in wanted.items()}
     try:
         consumer.assign([TopicPartition(topic, partition, start) for partition, (start, _) in wanted.items()])
-        heard = time.monotonic()
-        while left:
-            messages = consumer.consume(CHUNK, WAIT_S)
-            if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > READ_S:
-                raise Differs(f"{topic}: partitions {sorted(left)} were not read, nothing for {READ_S:.0f} s")
-            for message in messages:
-                partition, offset = message.partition() or 0, message.offset() or 0
-                if message.error():
-                    raise Differs(f"{topic}-{partition} from {wanted[partition][0]}: {message.error()}")
-                if partition not in left or offset >= wanted[partition][1]:
-                    continue
-                found[partition, offset] = _digest(message)
-                left[partition] -= 1
-                if not left[partition]:
-                    del left[partition]
-                    consumer.pause([TopicPartition(topic, partition)])
+        for message in read_messages(consumer, READ_S, lambda: f"{topic}: partitions {sorted(left)} were not read"):
+            if message.error():
+                raise Differs(f"{topic}-{message.partition()}: {message.error()}")
+            partition, offset = message.partition() or 0, message.offset() or 0
+            if partition not in left or offset >= wanted[partition][1]:
+                continue
+            found[partition, offset] = _digest(message)
+            left[partition] -= 1
+            if not left[partition]:
+                del left[partition]
+                consumer.pause([TopicPartition(topic, partition)])
+            if not left:
+                break
         return found
+    except TimeoutError as late:
+        raise Differs(str(late)) from late
     finally:
         consumer.close()
 
