@@ -143,8 +143,7 @@ class AclSync:
         ctx.must_act()
         added = acls_changed(ctx.target, missing, await ctx.target.create_acls(missing))
         await self._own.release(added.refused, "the target refused it")
-        for _ in added.done:
-            self._added.increase()
+        self._added.increase(len(added.done))
         await asyncio.gather(*(ctx.event("AclAdded", b.name, str(b), **_detail(b)) for b in added.done))
         return added
 

@@ -293,7 +293,7 @@ class TopicSync:
         self._retries.only(topics)
 
     async def _report(self, happened: TopicEvent) -> None:
-        """One permission that is missing fails thousands of topics: each has its row and its event."""
+        """Append the event. One missing permission fails thousands of topics; then most of the lines are at debug."""
         count = self._sayings.count(happened.text) if happened.kind == "TopicFailed" else 0
         if count == SAID + 1:
             self._ctx.log.warn("more topics failed", "for want of the same permission; lockstep status names them")

@@ -149,7 +149,8 @@ class SourceMonitor:
         known: Mapping[TopicPartition, PartitionProgress],
         ends: Mapping[TopicPartition, int],
     ) -> None:
-        """All at once. A target that takes no appends stops thousands, and nothing is observed in the meantime."""
+        """Append the events of all at once. A target that takes no appends stops thousands, and nothing is observed in
+        the meantime."""
         events = []
         for tp, for_s in found.items():
             name, upstream = f"{tp[0]}-{tp[1]}", known[tp].upstream
