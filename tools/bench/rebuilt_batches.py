@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--decoded", action="store_true", help="without the compiled module: each record is decoded")
     asked, console = parser.parse_args(), Console()
     if asked.decoded:
-        copied_records.find_compiled = lambda: None  # type: ignore[assignment]  # as without a C compiler
+        copied_records.find_compiled = lambda: None  # type: ignore[assignment, attr-defined]  # as without a C compiler
     for name, make in CASES.items():
         for batch_bytes in BATCH_BYTES if not asked.case or name in asked.case else ():
             found = batches(make, batch_bytes, asked.records)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import copy_records, join_batches
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
@@ -24,7 +25,7 @@ from tests.support.message_sets import Message, message, message_set, sets
 NOW = 1_790_000_000_000
 LIMITS = TargetLimits()
 
-needs_compiled = pytest.mark.skipif(copied_records.find_compiled() is None, reason="built without a C compiler")
+needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 sized = st.none() | st.binary(max_size=70) | st.sampled_from((62, 63, 64, 9000)).map(bytes)
 times = st.sampled_from((-1, 0, 1)) | st.integers(NOW - 9000, NOW + 9000) | st.integers(-(2**40), 2**53)
@@ -69,7 +70,7 @@ def with_body(one: bytes, body: bytes, count: int, codec: int = 0) -> Batch:
 
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="nothing to compile with")
 def test_compiled_records_are_built_where_a_compiler_is() -> None:
-    assert copied_records.find_compiled() is not None
+    assert find_compiled() is not None
 
 
 @needs_compiled

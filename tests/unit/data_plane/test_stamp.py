@@ -1,12 +1,23 @@
 """A stamped batch is ours in its header and the source's in its records (`architecture.md` §5, "Stamp"; `kafka-wire.md`
-§0, §1)."""
+§0, §1). Compiled code makes the same header as Python does."""
+
+import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, add_sequence, expected_crc, stamp
+from lockstep_data_plane.record_batch import outgoing_batch
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
+from lockstep_data_plane.record_batch.layout import CRC_AT, HEADER_SIZE, Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import (
+    SEQUENCES,
+    add_sequence,
+    expected_crc,
+    stamp,
+    stamped_header,
+)
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
@@ -53,13 +64,18 @@ GOLDEN_STAMPED = bytes.fromhex(
     "10" "00" "02" "02" "01" "04" "7632" "00"
 )  # fmt: skip
 
+needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
+MAKERS = [pytest.param(lambda: None, id="python"), pytest.param(find_compiled, id="compiled", marks=needs_compiled)]
+
 
 def header(data: bytes) -> Batch:
     (found,) = scan(data)
     return found
 
 
-def test_a_batch_of_which_each_byte_is_known() -> None:
+@pytest.mark.parametrize("find", MAKERS)
+def test_a_batch_of_which_each_byte_is_known(find: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing_batch, "find_compiled", find)
     content = decoded(GOLDEN_SOURCE, 42)
     assert [(r.offset, r.timestamp, r.key, r.value) for r in content] == [
         (42, 1000, b"k", b"v1"),
@@ -112,6 +128,59 @@ def test_codec_and_time_type_stay_every_other_attribute_goes(attributes: int, ke
     stamped = bytes(stamp(batch_bytes(records(0, 2), codec=codec, attributes=attributes), 1, 0, 0))
     assert header(stamped).attributes == kept | codec
     assert [r.value for r in decoded(stamped)] == [b"value-0", b"value-1"]
+
+
+@needs_compiled
+@given(
+    body=st.binary(max_size=300) | st.sampled_from((255, 256, 65535, 65536, 1 << 24)).map(bytes),
+    attributes=st.integers(-(2**15), 2**15 - 1),
+    was=st.tuples(st.integers(-1, 2**63 - 1), st.integers(-1, 2**15 - 1), st.integers(-1, SEQUENCES - 1)),
+    producer_id=st.integers(-1, 2**63 - 1),
+    epoch=st.integers(-1, 2**15 - 1),
+    sequence=st.integers(-1, SEQUENCES - 1),
+    transactional=st.booleans(),
+)
+def test_compiled_header_equals_the_one_that_python_makes(
+    body: bytes,
+    attributes: int,
+    was: tuple[int, int, int],
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    transactional: bool,
+) -> None:
+    one = bytearray(batch_bytes(records(7, 2), producer=was)[:HEADER_SIZE] + body)
+    struct.pack_into(">h", one, 21, attributes)
+    struct.pack_into(">I", one, CRC_AT, expected_crc(one))
+    stamped = stamp(memoryview(one), producer_id, epoch, sequence, transactional=transactional)
+    assert stamped.parts[0] == stamped_header(bytes(one), producer_id, epoch, sequence, transactional)
+    assert stamped.parts[1] == body
+
+
+@needs_compiled
+@given(at=st.integers(HEADER_SIZE, HEADER_SIZE + 20), change=st.integers(1, 255))
+def test_record_that_changed_after_its_check_has_a_wrong_crc(at: int, change: int) -> None:
+    one = bytearray(batch_bytes(records(7, 2)))
+    one[at] ^= change
+    assert not crc_is_right(bytes(stamp(bytes(one), 4000, 1, 123)))
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    ("given_bytes", "numbers", "error"),
+    [
+        (bytes(HEADER_SIZE - 1), (1, 0, 0), ValueError),
+        (bytes(HEADER_SIZE), (1, 2**15, 0), ValueError),
+        (bytes(HEADER_SIZE), (1, 0, SEQUENCES), ValueError),
+        (bytes(HEADER_SIZE), (2**63, 0, 0), OverflowError),
+        ("text", (1, 0, 0), TypeError),
+    ],
+)
+def test_compiled_stamp_refuses_what_has_no_place_in_a_header(
+    given_bytes: bytes, numbers: tuple[int, int, int], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        stamp(given_bytes, *numbers)
 
 
 def test_the_batch_stays_as_it_was() -> None:

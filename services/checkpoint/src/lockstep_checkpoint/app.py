@@ -230,9 +230,8 @@ class CheckpointFlow:
         if groups is None:
             return
         new = [group for group in sorted(groups - (self._not_replicated or frozenset())) if self._ctx.owns(group)]
-        for group in new:
-            text = f"{group}: a share group, or one of Kafka Streams' own protocol, has no offsets to translate"
-            await self._ctx.event("GroupNotReplicated", group, text)
+        text = "a share group, or one of Kafka Streams' own protocol, has no offsets to translate"
+        await asyncio.gather(*(self._ctx.event("GroupNotReplicated", group, f"{group}: {text}") for group in new))
         self._not_replicated = groups
 
     async def _write(

@@ -290,14 +290,14 @@ class GroupReport:
             await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
 
     async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
-        living = set(present)
-        for row in self._ctx.state.all(GroupStatus):
-            if row.group in living or not owned(row.group) or row.is_gone:
-                continue
-            if row.group in self._views:
-                await self._ctx.event("GroupGone", row.group)
-            async with self._writing:
-                await self._ctx.state.write_if_changed(replace(row, phase="waiting", reason=GROUP_GONE))
+        living, state = set(present), self._ctx.state
+        gone = [
+            row for row in state.all(GroupStatus) if row.group not in living and owned(row.group) and not row.is_gone
+        ]
+        await asyncio.gather(*(self._ctx.event("GroupGone", row.group) for row in gone if row.group in self._views))
+        async with self._writing:
+            await state.write_all([replace(row, phase="waiting", reason=GROUP_GONE) for row in gone])
+            for row in gone:
                 self._views.pop(row.group, None)
 
 

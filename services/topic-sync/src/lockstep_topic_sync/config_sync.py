@@ -3,7 +3,8 @@
 A topic whose configs cannot be read or set is tried again with back-off of its own; its row says why meanwhile.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 
 from lockstep_protocol.rows.state_rows import MirroredTopic
@@ -94,12 +95,14 @@ class ConfigSync:
 
     async def log_refused(self, refused: Mapping[str, Mapping[str, str]]) -> None:
         """Say once for each topic which of its configs the target does not take."""
-        for topic, keys in refused.items():
-            if self.refused.get(topic, {}).keys() != keys.keys():
-                said = "; ".join(f"{key} ({why})" for key, why in keys.items())
-                text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
-                await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
-            self.refused[topic] = keys
+        new = {topic: keys for topic, keys in refused.items() if self.refused.get(topic, {}).keys() != keys.keys()}
+        await asyncio.gather(*(self._report_refused(topic, keys) for topic, keys in new.items()))
+        self.refused.update(refused)
+
+    async def _report_refused(self, topic: str, keys: Mapping[str, str]) -> None:
+        said = "; ".join(f"{key} ({why})" for key, why in keys.items())
+        text = f"{topic}: cluster {self._ctx.target.alias} does not take {said}; its other configs are set"
+        await self._ctx.event("ConfigRefused", topic, text, keys=dict(keys))
 
     async def _follow(
         self, rules: Rules, topics: Mapping[str, str], read: Outcome[tuple[TopicConfig, ...]], *, all_of_them: bool
@@ -155,17 +158,20 @@ class ConfigSync:
         ctx = self._ctx
         ctx.must_act()
         applied = await apply.alter(ctx.target, wanted)
-        for a in wanted:
-            if a.source in applied.done:
-                refused = applied.refused.get(a.source, {})
-                changes = {key: value for key, value in a.changes.items() if key not in refused}
-                words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in changes.items())
-                text = f"{a.source} -> {a.target}: {words}"
-                await ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
-                self._there.pop(a.target, None)
-                self._stale.add(a.source)
-                self._log_contested(a)
+        altered = [a for a in wanted if a.source in applied.done]
+        for a in altered:
+            self._there.pop(a.target, None)
+            self._stale.add(a.source)
+        await asyncio.gather(*(self._report_altered(a, applied.refused.get(a.source, {})) for a in altered))
+        for a in altered:
+            self._log_contested(a)
         return applied
+
+    async def _report_altered(self, a: Alter, refused: Collection[str]) -> None:
+        changes = {key: value for key, value in a.changes.items() if key not in refused}
+        words = ", ".join(f"{k} back to default" if v is None else f"{k}={v}" for k, v in changes.items())
+        text = f"{a.source} -> {a.target}: {words}"
+        await self._ctx.event("ConfigAltered", a.source, text, target=a.target, changes=changes)
 
     def _log_contested(self, altered: Alter) -> None:
         held = self._turns.altered(altered.source, self._ctx.clock.monotonic())

@@ -307,9 +307,9 @@ class Driver:
     async def _release_orphans(self) -> None:
         """Release slots that were killed and have nothing to copy any more."""
         ctx = self.ctx
-        for row in self._ends.orphaned_rows(ctx.state.rows, self._running, ctx.clock.monotonic()):
+        if rows := list(self._ends.orphaned_rows(ctx.state.rows, self._running, ctx.clock.monotonic())):
             ctx.must_act()
-            await ctx.state.write(row)
+            await ctx.state.write_all(rows)
 
     # -- ending --------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
-/* The records of a batch that is built anew, copied without an object for each: the same bytes as
- * record_batch/rebuild.py makes from decoded records, or None.
+/* What is done to the bytes of each batch: its header is stamped, and if it is built anew, its records are copied.
+ *
+ * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `renumber` and
+ * `translate` copy records without an object for each: the same bytes as record_batch/rebuild.py makes from decoded
+ * records, or None.
  *
  * None means: the records are not in the one form that an encoder gives them (a number with more bytes than it needs,
  * attributes of a record, offsets that do not ascend), or they are no records. Then rebuild.py decodes them, and copies
@@ -14,6 +17,14 @@
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
+
+#define HEADER_SIZE 61
+#define CRC_AT 17
+#define ATTRIBUTES_AT 21        /* the CRC covers everything from here on */
+#define PRODUCER_AT 43          /* its id, its epoch and the base sequence */
+#define COUNT_AT 57
+#define KEPT_ATTRIBUTES 0x0f
+#define TRANSACTIONAL 0x10
 
 #define NO_ATTRIBUTES 0
 #define CODEC_MASK 0x07
@@ -453,7 +464,112 @@ done:
     return result;
 }
 
+/* A CRC-32C is a polynomial over GF(2) modulo this one; the highest bit of a number is the coefficient of x^0. Each zero
+ * byte behind the others multiplies it by x^8. */
+#define POLYNOMIAL 0x82f63b78u
+#define ONE 0x80000000u
+
+static uint32_t crc_of_byte[256];
+static uint32_t of_zeros[4][256]; /* what so many zero bytes, times 256^index, multiply by */
+
+static uint32_t times_x(uint32_t factor)
+{
+    return factor >> 1 ^ (POLYNOMIAL & (0u - (factor & 1)));
+}
+
+static uint32_t multiply(uint32_t left, uint32_t right)
+{
+    uint32_t product = 0;
+    for (; left; left <<= 1, right = times_x(right))
+        product ^= right & (0u - (left >> 31));
+    return product;
+}
+
+static void fill_tables(void)
+{
+    uint32_t byte, factor = ONE >> 8;
+    int index, bit;
+    for (byte = 0; byte < 256; byte++) {
+        crc_of_byte[byte] = byte;
+        for (bit = 0; bit < 8; bit++)
+            crc_of_byte[byte] = times_x(crc_of_byte[byte]);
+    }
+    for (index = 0; index < 4; index++) {
+        of_zeros[index][0] = ONE;
+        for (byte = 1; byte < 256; byte++)
+            of_zeros[index][byte] = multiply(of_zeros[index][byte - 1], factor);
+        factor = multiply(of_zeros[index][255], factor);
+    }
+}
+
+/* What the CRC of bytes is changed by, if some are changed by `changes` and `zeros` bytes are behind them. */
+static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_ssize_t zeros)
+{
+    uint32_t crc = 0;
+    int index = 0;
+    while (size--)
+        crc = crc >> 8 ^ crc_of_byte[(crc ^ *changes++) & 0xff];
+    for (; zeros; zeros >>= 8, index++)
+        crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
+    return crc;
+}
+
+static void write_big_endian(unsigned char *to, int size, uint64_t value)
+{
+    for (; size--; value >>= 8)
+        to[size] = (unsigned char)value;
+}
+
+/* The records are not read: their part in the CRC stays what it is. */
+static PyObject *stamp(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    Py_buffer batch;
+    unsigned char header[HEADER_SIZE], changes[COUNT_AT - ATTRIBUTES_AT];
+    const unsigned char *was;
+    long long producer_id;
+    long epoch, sequence;
+    int transactional, at;
+    PyObject *result = NULL;
+    if (count != 5) {
+        PyErr_SetString(PyExc_TypeError, "stamp: a batch, a producer's id and epoch, a sequence, transactional or not");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(given[0], &batch, PyBUF_SIMPLE) < 0)
+        return NULL;
+    producer_id = PyLong_AsLongLong(given[1]);
+    epoch = PyLong_AsLong(given[2]);
+    sequence = PyLong_AsLong(given[3]);
+    transactional = PyObject_IsTrue(given[4]);
+    if (PyErr_Occurred())
+        goto done;
+    if (batch.len < HEADER_SIZE || epoch != (int16_t)epoch || sequence != (int32_t)sequence) {
+        PyErr_SetString(PyExc_ValueError, "stamp: no whole header, or an epoch or a sequence that has no place in one");
+        goto done;
+    }
+    was = batch.buf;
+    memcpy(header, was, HEADER_SIZE);
+    memset(header, 0, 8); /* the base offset */
+    header[ATTRIBUTES_AT] = 0;
+    header[ATTRIBUTES_AT + 1] &= KEPT_ATTRIBUTES;
+    if (transactional)
+        header[ATTRIBUTES_AT + 1] |= TRANSACTIONAL;
+    write_big_endian(header + PRODUCER_AT, 8, (uint64_t)producer_id);
+    write_big_endian(header + PRODUCER_AT + 8, 2, (uint64_t)epoch);
+    write_big_endian(header + PRODUCER_AT + 10, 4, (uint64_t)sequence);
+    for (at = ATTRIBUTES_AT; at < COUNT_AT; at++)
+        changes[at - ATTRIBUTES_AT] = header[at] ^ was[at];
+    write_big_endian(header + CRC_AT, 4,
+                     (uint32_t)big_endian_32(was + CRC_AT) ^
+                         change_of_crc(changes, sizeof changes, batch.len - COUNT_AT));
+    result = PyBytes_FromStringAndSize((const char *)header, HEADER_SIZE);
+done:
+    PyBuffer_Release(&batch);
+    return result;
+}
+
 static PyMethodDef methods[] = {
+    {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL,
+     "stamp(batch, producer_id, producer_epoch, base_sequence, transactional): the header of a batch with a right CRC."},
     {"renumber", renumber, METH_VARARGS,
      "renumber(batches, position, skips): records of format 2, of one batch or of several."},
     {"translate", translate, METH_VARARGS,
@@ -464,11 +580,12 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef_Slot slots[] = {{0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "compiled_records", "The records of a batch, copied without an object for each.", 0, methods,
-    slots,
+    PyModuleDef_HEAD_INIT, "compiled_records", "Headers are stamped, records copied without an object for each.", 0,
+    methods, slots,
 };
 
 PyMODINIT_FUNC PyInit_compiled_records(void)
 {
+    fill_tables();
     return PyModuleDef_Init(&definition);
 }

@@ -4,12 +4,12 @@ That code is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.
 that it leaves alone, `rebuild.py` decodes each record and makes the same bytes."""
 
 from collections.abc import Sequence
-from functools import cache
 from types import ModuleType
 
 from lockstep_data_plane.record_batch import message_set
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.codecs import LZ4, NONE, UNREADABLE, CompressionLevels, compress, decompress
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets, Stretch
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
@@ -26,16 +26,6 @@ Skips = Sequence[tuple[int, int]]
 Part = tuple[bytes | memoryview, int, int, int, int | None]
 Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]
 """As `compiled_records.c` says."""
-
-
-@cache
-def find_compiled() -> ModuleType | None:
-    """The compiled module; None where no C compiler was when Lockstep was built."""
-    try:
-        from lockstep_data_plane.record_batch import compiled_records
-    except ImportError:
-        return None
-    return compiled_records
 
 
 def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips = ()) -> list[OutgoingBatch] | None:

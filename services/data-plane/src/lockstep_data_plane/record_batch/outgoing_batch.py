@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from crc32c import crc32c
 
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     COVERED,
@@ -100,11 +101,21 @@ def stamp(
     batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool = False
 ) -> StampedBatch:
     """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
-    one), everything else untouched."""
+    one), everything else untouched. The CRC of the batch must be right: compiled code does not read the records for
+    the new one."""
+    given = batch, producer_id, producer_epoch, base_sequence, transactional
+    compiled = find_compiled()
+    header: bytes = stamped_header(*given) if compiled is None else compiled.stamp(*given)
+    return StampedBatch(header, memoryview(batch)[HEADER_SIZE:])
+
+
+def stamped_header(
+    batch: bytes | memoryview, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool
+) -> bytes:
+    """As compiled code makes it."""
     _, length, leader_epoch, _, _, kept, last, first_ms, largest_ms, _, _, _, count = HEADER.unpack_from(batch)
     kept &= KEPT_ATTRIBUTES
     if transactional:
         kept |= TRANSACTIONAL
     covered = COVERED.pack(kept, last, first_ms, largest_ms, producer_id, producer_epoch, base_sequence, count)
-    records = memoryview(batch)[HEADER_SIZE:]
-    return StampedBatch(header_with_crc(length, leader_epoch, covered, records), records)
+    return header_with_crc(length, leader_epoch, covered, memoryview(batch)[HEADER_SIZE:])

@@ -1,0 +1,14 @@
+"""The compiled code of this package; it is optional (`docs/decisions/0066-records-are-copied-by-compiled-code.md`)."""
+
+from functools import cache
+from types import ModuleType
+
+
+@cache
+def find_compiled() -> ModuleType | None:
+    """The compiled module; None where no C compiler was when Lockstep was built."""
+    try:
+        from lockstep_data_plane.record_batch import compiled_records
+    except ImportError:
+        return None
+    return compiled_records
