@@ -8,7 +8,7 @@ from collections.abc import Callable
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record
 from tests.support.memory_cluster import MemoryLog
-from tests.unit.data_plane.resume_scene import OTHER, OURS, Scene, row, source_of, target_of
+from tests.unit.data_plane.resume_scene import OTHER, OURS, TRANSACTIONS, Scene, row, source_of, target_of
 
 Cases = dict[str, Callable[[], Scene]]
 
@@ -18,6 +18,13 @@ PROGRESS_COUNTS = "lockstep.on.doubt = progress"
 LAST_EPOCH = 32_767
 BEGINS = row(sequence=-1, upstream=-1, downstream=-1)
 """Nothing was appended in this epoch yet."""
+
+BEHIND_QUARANTINE = row(producer_epoch=2, sequence=-1, skips=((10, 10),), quarantined=1)
+
+
+def past_quarantine() -> MemoryLog:
+    """The target's log: records 11 and 12 were appended behind the one that was refused."""
+    return target_of(10).append([11, 12], (OURS, 2), sequence=0)
 
 
 def theirs(log: MemoryLog, count: int = 1, producer_id: int = 77) -> MemoryLog:
@@ -205,6 +212,24 @@ COMPARES: Cases = {
     ),
     "counting went wrong, nothing beyond": lambda: Scene(
         row(), source_of(16), target_of(10), remembers=row(), misnumbered=True
+    ),
+    "counting went wrong, a record is in quarantine": lambda: Scene(
+        BEHIND_QUARANTINE, source_of(16), past_quarantine(), remembers=BEHIND_QUARANTINE, misnumbered=True
+    ),
+    "the source lost some, a record is in quarantine": lambda: Scene(
+        BEHIND_QUARANTINE, source_of(16).delete_before(11), past_quarantine()
+    ),
+    "a record is in quarantine, transactions begin": lambda: Scene(
+        BEHIND_QUARANTINE, source_of(16), past_quarantine(), [TRANSACTIONS]
+    ),
+    "counting went wrong, the source is shorter": lambda: Scene(
+        row(), source_of(12), target_of(14), remembers=row(), misnumbered=True
+    ),
+    "counting went wrong, the source was truncated and grew": lambda: Scene(
+        row(), theirs(source_of(12), 4), target_of(14), remembers=row(), misnumbered=True
+    ),
+    "counting went wrong, the source was truncated and grew, skip": lambda: Scene(
+        row(), theirs(source_of(12), 4), target_of(14), [GAP_SKIP], remembers=row(), misnumbered=True
     ),
 }
 

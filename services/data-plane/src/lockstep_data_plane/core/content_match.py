@@ -21,10 +21,11 @@ class AmbiguousMatch(NeedsDecision):
 
 class MatchedPosition(NamedTuple):
     """`upstream`: the last upstream offset the target has, -1: none of what the source still has; `next`: the first one
-    that it does not have."""
+    that it does not have. `at_end`: there is none, and `next` is where the source's log ended."""
 
     upstream: int
     next: int
+    at_end: bool = False
 
 
 def _content(record: PlainRecord) -> tuple[object, ...]:

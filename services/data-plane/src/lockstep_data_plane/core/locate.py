@@ -57,6 +57,7 @@ def locate(
     | the source's log parts from the one that was copied | a gap: SOURCE_TRUNCATED |
     | records of ours beyond the row, and the source has all | the row, and the chain's end: they are counted past |
     | records of ours beyond the row, and the source lost some | by the records; RECORDS_GONE if it lost all; in doubt |
+    | records of ours beyond the row, and others in their place | a gap: SOURCE_TRUNCATED |
     | the next record is gone from the source | a gap: RECORDS_GONE |
     | none of these | the row |"""
     found: Position | GapFound | NeedsMore
@@ -101,6 +102,12 @@ def _on_both(
         if isinstance(match, str):
             text = f"the target holds {beyond} records beyond the last progress written; {match}"
             return _gap(row, source, GapCase.DOUBT, text)
+        # Each of the records appended has an upstream offset of its own, and what comes next is behind all of them.
+        if (source.end if match.at_end else match.next) < wanted + beyond:
+            text = f"the target holds {beyond} records beyond the last progress written, up to offset"
+            text = f"{text} {wanted + beyond - 1} at least, and the source's log is another one from {match.next} on"
+            gap = _gap(row, source._replace(agreed=match.next), GapCase.SOURCE_TRUNCATED, f"{text}: it was truncated")
+            return replace(gap, wanted=wanted + beyond)
         if match.upstream >= 0 or source.start <= wanted + beyond:
             row = replace(row, downstream=end.downstream, sequence=end.sequence, others=end.others)
             return Position(replace(row, upstream=match.next - 1, upstream_epoch=-1), end)

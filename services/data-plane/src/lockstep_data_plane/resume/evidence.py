@@ -13,10 +13,10 @@ from lockstep_data_plane.core.gap_policy import GapCase, GapFound
 from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.provenance import appended_since, batches_with_records
+from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
 from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, read_records
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.offsets import TopicPartition
@@ -67,7 +67,7 @@ class EvidenceReader:
             try:
                 isolation = self._settings.data_plane.isolation_level
                 match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
-            except (AmbiguousMatch, CorruptRecordError) as exc:
+            except (AmbiguousMatch, ValueError) as exc:  # or records cannot be read
                 match = str(exc)
         if not isinstance(found, GapFound):
             self._unaccounted.pop(partition, None)
@@ -233,11 +233,13 @@ async def match_logs(
         for batch in batches:
             elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
-            if action in (BatchAction.SKIP, BatchAction.REFUSE):
+            if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
                 continue
-            records = [r for r in read_records(batch) if r.offset >= position]
+            records = unread(batch, position, row.skips)  # what is in quarantine was not appended
             if match.compare(there.as_stamped(records)) and match.next is not None:
                 return MatchedPosition(match.upstream, match.next)
         reached = next_offset(batches[-1])
     match.ends()
-    return MatchedPosition(match.upstream, reached if match.next is None else match.next)
+    if match.next is None:
+        return MatchedPosition(match.upstream, reached, at_end=True)
+    return MatchedPosition(match.upstream, match.next)
