@@ -35,6 +35,21 @@ def test_unreachable_cluster_is_logged_once_for_all_failures(caplog: pytest.LogC
     assert lines == ["cluster unreachable", "cluster reachable again"]
 
 
+def test_failure_that_is_forgotten_leaves_room_for_others(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    for number in range(2 * SAID_AT_ONCE):
+        troubles.began(f"gone-{number}", ClusterError("B", "deleted"))
+    troubles.began("gone-0", AWAY)
+    for number in range(2 * SAID_AT_ONCE):
+        troubles.forget(f"gone-{number}")
+    assert troubles.now == {}
+    caplog.clear()
+    with heard(caplog) as lines:
+        troubles.began("orders-0", ClusterError("B", "refused"))
+        troubles.began("orders-1", AWAY)
+    assert lines == ["orders-0 failing", "cluster unreachable"]
+
+
 def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:

@@ -45,7 +45,7 @@ from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
 from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
-from lockstep_runtime.util.errors import ClusterUnreachable, LeadershipLost, ShutdownRequested
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost, ShutdownRequested
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
@@ -327,7 +327,7 @@ class Driver:
                 rows = [self._assignment(r.slot) for r in running]
                 await self.ctx.state.write_all(replace(r, generation=r.generation + 1, ending=True) for r in rows)
                 await asyncio.wait(tasks)
-        except (LeadershipLost, TimeoutError, ClusterUnreachable):
+        except (LeadershipLost, TimeoutError, ClusterError):
             self.ctx.log.warn("slots cancelled", "not drained; the next ones continue from the target's log")
         for r in running:
             if not r.task.done() and r.spec is not None:

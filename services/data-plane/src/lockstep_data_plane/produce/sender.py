@@ -284,9 +284,11 @@ class Sender:
         with suppress(BrokerUnreachable):  # sending on the closed connection says the same to those who decide
             await self._attach(target_partition, alone=target_partition.partition.transactional_id is not None)
         del self._reopening[target_partition]
-        if not target_partition.partition.sends:
-            self.detach(target_partition.partition)  # it left meanwhile
-        elif target_partition in self._attached:
+        partition = target_partition.partition
+        if partition not in self._targets:  # it left meanwhile
+            self._attached.pop(target_partition, None)
+            self._indexes.pop(partition, None)
+        elif partition.sends and target_partition in self._attached:
             produce_connection, leader = self._attached[target_partition]
             produce_connection.ready(target_partition, leader)
             produce_connection.pump()

@@ -53,6 +53,11 @@ class EventReporter:
             self._troubled.discard(partition)
             self._troubles.over(partition.name)
 
+    def gone(self, partition: PartitionMachine) -> None:
+        """The partition has left: whether it works, another slot finds out."""
+        self._troubled.discard(partition)
+        self._troubles.forget(partition.name)
+
     def slot_trouble(self, what: str, why: BaseException | None) -> None:
         """Something that all partitions share fails, or (None) does so no more."""
         if why is None:

@@ -186,6 +186,7 @@ class SlotEngine:
             self._acks.pop(partition, None)
             self._changes.pop(partition, None)
             self._control_writer.remove_partition(partition)
+            self._reporter.gone(partition)
             self._origins.remove(partition)
             self._fetcher.set_held(partition, 0)
 

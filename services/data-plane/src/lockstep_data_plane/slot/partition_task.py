@@ -10,6 +10,7 @@ from time import monotonic
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.events import (
     AllAnswered,
+    Failed,
     NothingCopied,
     PartitionEvent,
     Quarantined,
@@ -227,7 +228,11 @@ class PartitionTasks:
 
     def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied) -> None:
         if self._step(partition, event).fetch_from is not None:
-            self.fetcher.attach(partition)
+            try:
+                self.fetcher.attach(partition)
+            except BrokerUnreachable as exc:  # another partition's metadata request has found its leader gone
+                self._step(partition, Failed(exc, source_failed=True))
+                return
         self.retry_gate.got_through()
 
     async def _locate(self, partition: PartitionMachine) -> None:

@@ -139,12 +139,12 @@ class ClusterClient:
     def _learn(self, answer: Any) -> None:
         self.cluster_id = answer.cluster_id or ""
         self._brokers = {int(b.node_id): (b.host, int(b.port)) for b in answer.brokers}
+        named = {str(topic.name) for topic in answer.topics}
+        self._leaders = {tp: leader for tp, leader in self._leaders.items() if tp[0] not in named}
         for topic in answer.topics:
             name = str(topic.name)
             known = topic.error_code == KafkaErrorCode.NONE
             self._topics[name] = int(topic.error_code), len(topic.partitions), topic.topic_id if known else None
-            for tp in [tp for tp in self._leaders if tp[0] == name]:
-                del self._leaders[tp]
             for p in topic.partitions if known else ():
                 if int(p.leader_id) >= 0:
                     self._leaders[name, int(p.partition_index)] = PartitionLeader(

@@ -53,6 +53,12 @@ class FailureTracker:
         self._log_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._is_repeated(name, before))
         self._log_reached(before)
 
+    def forget(self, name: str) -> None:
+        """`name` is gone, whether it works or not. Nothing is logged."""
+        self._now.pop(name, None)
+        self._named.discard(name)
+        self._others.discard(name)
+
     def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
         if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):

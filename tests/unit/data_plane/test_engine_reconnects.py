@@ -1,0 +1,108 @@
+"""What the engine of a slot does if leaders and connections go away while a partition resumes, or leaves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.wire.connection import Connection
+from tests.support.eventually import eventually
+from tests.unit.data_plane.engine_scene import EngineScene
+
+NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS = 6, 19
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineScene]:
+    made = EngineScene(tmp_path, monkeypatch)
+    yield made
+    if made.task is not None and not made.task.done():
+        made.engine.leave(("t", 0), goes_on=True)
+    await made.end()
+
+
+async def test_engine_fetches_after_its_source_lost_the_leader_meanwhile(
+    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another partition's metadata request finds no leader while this one waits for its connection to the target."""
+    opened = scene.target.connection
+
+    async def connection(broker: int, purpose: str) -> Connection:
+        if purpose.startswith("produce"):
+            scene.source._leaders.clear()
+            monkeypatch.setattr(scene.target, "connection", opened)
+        return await opened(broker, purpose)
+
+    monkeypatch.setattr(scene.target, "connection", connection)
+    await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+
+
+async def test_engine_appends_on_a_connection_that_reopened_during_a_resume(
+    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
+
+    async def connection(broker: int, purpose: str) -> Connection:
+        if purpose.startswith("produce"):
+            waiting.append(purpose)
+            await may_open.wait()
+        return await opened(broker, purpose)
+
+    monkeypatch.setattr(scene.target, "connection", connection)
+    scene.target.cut()  # a broker closes what is idle
+    scene.append(1)
+    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    scene.source.fetch_codes.append(NOT_LEADER_OR_FOLLOWER)
+    await eventually(lambda: len(waiting) == 2, within=20, what="the partition resumes")
+    assert partition.phase is Phase.RESUMING
+    may_open.set()
+    await scene.has_copied(2)
+
+
+async def test_sender_forgets_a_partition_that_left_while_it_reconnected(
+    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
+
+    async def connection(broker: int, purpose: str) -> Connection:
+        if purpose.startswith("produce"):
+            waiting.append(purpose)
+            await may_open.wait()
+        return await opened(broker, purpose)
+
+    monkeypatch.setattr(scene.target, "connection", connection)
+    scene.target.cut()
+    scene.append(1)
+    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    scene.engine.leave(("t", 0), goes_on=True)
+    assert scene.task is not None
+    await asyncio.wait_for(scene.task, 20)
+    sender = scene.engine._sender
+    may_open.set()
+    await eventually(lambda: not sender._reopening, within=20, what="the connection is open")
+    assert (sender._attached, sender._indexes, sender._targets) == ({}, {}, {})
+
+
+async def test_failure_of_a_partition_that_left_is_forgotten(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.target.append_codes.extend([NOT_ENOUGH_REPLICAS] * 100)
+    scene.append(1)
+    troubles = scene.engine._reporter._troubles
+    await eventually(lambda: partition.name in troubles.now, within=20, what="its appends fail")
+    scene.engine.leave(("t", 0), goes_on=True)
+    assert scene.task is not None
+    await asyncio.wait_for(scene.task, 20)
+    scene.engine.remove(("t", 0))
+    assert troubles.now == {}
