@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep_runtime.flow.periodic import PeriodicTasks
+from lockstep_runtime.flow.periodic import PeriodicTasks, RoundInterrupted
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, LeadershipLost, NotPermitted
 from tests.support.eventually import eventually
 
 LONG = timedelta(hours=1)
@@ -149,3 +149,62 @@ async def test_round_that_raises_another_error_fails_and_frees_all_waiting() -> 
         await work
     rounds.reset()
     await asyncio.wait_for(rounds.refresh(), 5.0)  # nothing is left to wait for
+
+
+async def test_refresh_whose_round_is_cancelled_is_interrupted() -> None:
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    began = asyncio.Event()
+
+    async def round_() -> None:
+        if rounds.hurried("work"):
+            began.set()
+            await asyncio.sleep(60.0)
+
+    work = asyncio.create_task(rounds.every("work", LONG, round_))
+    await asyncio.sleep(0)
+    refresh = asyncio.create_task(rounds.refresh())
+    await asyncio.wait_for(began.wait(), 5.0)
+    work.cancel()
+    with pytest.raises(RoundInterrupted):
+        await asyncio.wait_for(refresh, 5.0)
+    assert work.cancelled()
+
+
+async def test_refresh_before_its_round_is_interrupted_by_a_reset() -> None:
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+    work = asyncio.create_task(rounds.every("work", LONG, asyncio.Event().wait))
+    await asyncio.sleep(0)
+    refresh = asyncio.create_task(rounds.refresh())
+    await asyncio.sleep(0)
+    work.cancel()
+    await asyncio.wait({work})
+    rounds.reset()
+    with pytest.raises(RoundInterrupted):
+        await asyncio.wait_for(refresh, 5.0)
+
+
+async def test_refresh_whose_round_raises_another_error_raises_it_too() -> None:
+    """Also that we do not lead any more: then nothing is answered, and the next leader carries the command out."""
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+
+    async def round_() -> None:
+        if rounds.hurried("work"):
+            raise LeadershipLost
+
+    work = asyncio.create_task(rounds.every("work", LONG, round_))
+    await asyncio.sleep(0)
+    with pytest.raises(LeadershipLost):
+        await asyncio.wait_for(rounds.refresh(), 5.0)
+    with pytest.raises(LeadershipLost):
+        await work
+
+
+async def test_round_that_is_cancelled_from_within_is_an_error() -> None:
+    """A task group would go on without it, and nothing would show that the round comes no more."""
+    rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
+
+    async def round_() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="work was cancelled from within"):
+        await asyncio.wait_for(asyncio.create_task(rounds.every("work", LONG, round_)), 5.0)

@@ -25,6 +25,7 @@ from lockstep_protocol.commands.command_vocabulary import (
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.flow.periodic import RoundInterrupted
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
 from lockstep_runtime.util.errors import ClusterError
@@ -118,10 +119,7 @@ class CommandHandler:
         if ctx.service not in asked:
             raise ValueError(f"{verb} {scope} is not for {ctx.service}, but for {' and '.join(sorted(asked))}")
         if verb == REFRESH:
-            if not ctx.to_run:
-                what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
-                raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
-            await ctx.rounds.refresh()
+            await self._refresh()
             return Answer(VERBS[verb].answer)
         if VERBS[verb].changes_desired_state:
             return await self._want(command, scope)
@@ -131,6 +129,24 @@ class CommandHandler:
         if (answer := await self._carry_out(command, scope)) is None:
             raise ValueError(f"{ctx.service} cannot {verb} yet")
         return answer
+
+    async def _refresh(self) -> None:
+        """Raises ValueError where the connector is not to run, or its work ends meanwhile."""
+        ctx = self._ctx
+        self._must_run()
+        try:
+            await ctx.rounds.refresh()
+        except RoundInterrupted as interrupted:
+            ctx.must_act()  # else the next leader carries it out
+            self._must_run()
+            text = f"the work of the {ctx.connector.value} ended before the refresh was done: refresh again"
+            raise ValueError(text) from interrupted
+
+    def _must_run(self) -> None:
+        ctx = self._ctx
+        if not ctx.to_run:
+            what_to_do = "" if ctx.wanted.stated(ctx.connector) else ": resume it"
+            raise ValueError(f"the {ctx.connector.value} is {ctx.wanted.why(ctx.connector)}{what_to_do}")
 
     async def _want(self, command: Command, scope: Scope) -> Answer:
         """Write down what is wanted. The state of the service that does it shows that it is done."""

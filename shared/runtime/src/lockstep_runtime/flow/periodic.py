@@ -10,9 +10,14 @@ from datetime import timedelta
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.asyncio_util import cancelled_from_within, set_within
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError
+
+
+class RoundInterrupted(Exception):
+    """The work of the service ended before a round that a refresh waited for. The connector is paused, stopped or
+    restarted."""
 
 
 class PeriodicTasks:
@@ -67,9 +72,16 @@ class PeriodicTasks:
                 self._ended(name, True)
                 _answer(waiting, trouble)
                 wait = backoff.after(trouble)
-            except BaseException:
-                for future in waiting:
-                    future.cancel()
+            except asyncio.CancelledError as exc:
+                # Not cancelled themselves: that would cancel who waits, and nothing would show that.
+                if not cancelled_from_within():
+                    _answer(waiting, RoundInterrupted(name))
+                    raise
+                mistake = RuntimeError(f"{name} was cancelled from within")
+                _answer(waiting, mistake)
+                raise mistake from exc
+            except Exception as exc:
+                _answer(waiting, exc)
                 raise
             else:
                 self.troubles.over(name)
@@ -91,7 +103,8 @@ class PeriodicTasks:
         return name in self._hurried
 
     async def refresh(self) -> None:
-        """Let every round come now and wait for all of them. Raises the first trouble one of them ended with."""
+        """Let every round come now and wait for all of them. Raises the first trouble one of them ended with, and
+        RoundInterrupted when the work of the service ended before that."""
         loop = asyncio.get_running_loop()
         futures = []
         for name in self._asked:
@@ -103,15 +116,14 @@ class PeriodicTasks:
             await asyncio.gather(*futures)
 
     def reset(self) -> None:
-        """We gave up the leadership: no task works on rounds any more."""
-        for futures in self._waiting.values():
-            for future in futures:
-                future.cancel()
+        """No task works on rounds any more: we gave up the leadership, or the connector is not to run now."""
+        for name, waiting in self._waiting.items():
+            _answer(waiting, RoundInterrupted(name))
         self._waiting.clear()
         self._asked.clear()
 
 
-def _answer(waiting: list[asyncio.Future[None]], trouble: ClusterError | ClassFailed | None) -> None:
+def _answer(waiting: list[asyncio.Future[None]], trouble: Exception | None) -> None:
     for future in waiting:
         if not future.done():
             if trouble is None:

@@ -22,7 +22,7 @@ from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_to
 from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.lead import TICK, Lead
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, errors_in
 from lockstep_runtime.util.liveness_timer import LivenessTimer
@@ -239,9 +239,9 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(follower.failed())
                     tasks.create_task(membership.ended())
-                    tasks.create_task(self._watch_reach(follower))
-                    tasks.create_task(self._watch_group(follower))
-                    tasks.create_task(self._lead.keep(tasks))
+                    tasks.create_task(without_end("the watch over the target", self._watch_reach(follower)))
+                    tasks.create_task(without_end("the watch over the group", self._watch_group(follower)))
+                    tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
                 self.ctx.rounds.troubles.began("target", next(errors_in(group)))

@@ -13,7 +13,7 @@ from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import leader_label
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
 
@@ -147,8 +147,8 @@ class Lead:
             self.acting_since = began
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._attend())
-                    tasks.create_task(self._work.run_forever())
+                    tasks.create_task(without_end("the command handler", self._attend()))
+                    tasks.create_task(without_end("the main loop", self._work.run_forever()))
             except* LeadershipLost as group:
                 # `keep` cancels us, unless the group answers again before it checks.
                 self.ctx.log.debug("stood down", str(next(errors_in(group))))

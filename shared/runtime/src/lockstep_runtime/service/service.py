@@ -32,7 +32,7 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics, Sample
 from lockstep_runtime.telemetry.tracing import NO_TRACING
 from lockstep_runtime.telemetry.tracing_config import start_tracing
-from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.asyncio_util import set_within, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ShutdownRequested, errors_in
 from lockstep_runtime.util.memory import resident
@@ -160,8 +160,8 @@ class Process:
     async def _flows(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for runner in self.runners:
-                tasks.create_task(runner.run())
-            tasks.create_task(self._rotation.run())
+                tasks.create_task(without_end(f"flow {runner.flow}", runner.run()))
+            tasks.create_task(without_end("the watch over credentials", self._rotation.run()))
 
     def _crash(self, exc: BaseException | None) -> int:
         errors = list(errors_in(exc))

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
@@ -56,6 +56,25 @@ async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
         await cancelled([working, asked])
     if not working.cancelled():
         working.result()
+
+
+def cancelled_from_within() -> bool:
+    """Whether the CancelledError that the current task handles is no request to end: it waited for something else that
+    was cancelled. A TaskGroup ignores a child that ends so."""
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
+
+
+async def without_end(name: str, work: Awaitable[Any]) -> NoReturn:
+    """Do work that ends only by an error or by a request to end. Raises RuntimeError when it ends in another way: a
+    TaskGroup would go on without it, and nothing would show that."""
+    try:
+        await work
+    except asyncio.CancelledError as exc:
+        if cancelled_from_within():
+            raise RuntimeError(f"{name} was cancelled from within") from exc
+        raise
+    raise RuntimeError(f"{name} ended by itself")
 
 
 async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:

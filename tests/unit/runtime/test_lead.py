@@ -1,0 +1,138 @@
+"""While a replica leads, its main loop and its commands run: neither ends without the other."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from lockstep_protocol.commands.command import Command
+from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.rows.state_rows import Row, Wanted
+from lockstep_runtime.flow.command_handler import CommandHandler
+from lockstep_runtime.flow.context import Answer, FlowContext
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.membership.lead import Lead
+from lockstep_runtime.util.errors import errors_in
+from tests.support.eventually import eventually
+from tests.support.flow_context import leading, read_row
+
+SOURCE = "connector:MirrorSourceConnector"
+
+
+class SlowRounds:
+    """A service whose rounds do not end by themselves once `slow` is set."""
+
+    wants: ClassVar[frozenset[type[Row]]] = frozenset()
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self.slow = False
+        self.began = 0
+
+    async def run(self) -> None:
+        await self._ctx.rounds.every("work", self._ctx.settings.acl_sync.every, self._round)
+
+    async def _round(self) -> None:
+        self.began += 1
+        if self.slow:
+            await asyncio.Event().wait()
+
+    async def command(self, command: Command, scope: Scope) -> Answer | None:
+        return None
+
+    def status(self) -> Mapping[str, Any]:
+        return {}
+
+
+class Scene:
+    """A replica of acl-sync that leads. The test writes the state topic, and keeps the answers."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ctx = leading(folder, "acl-sync", (0, 5))
+        self.service = SlowRounds(self.ctx)
+        self.lead = Lead(self.ctx, self.service, "all")
+        self.answers: list[tuple[str, str]] = []
+        monkeypatch.setattr(self.ctx, "event", self._event)
+        monkeypatch.setattr(self.lead, "_attend", self._attend)
+
+    async def _event(self, kind: str, subject: str = "", text: str = "", **detail: Any) -> None:
+        self.answers.append((kind, str(detail.get("reason", ""))))
+
+    async def _attend(self) -> None:
+        self.lead._handler = CommandHandler(self.ctx, self.service.command)
+        await self.lead._handler.serve()
+
+    def send(self, number: int) -> None:
+        key, value = Command(id=f"c{number}", verb="refresh").encode()
+        self.lead.received([Record("commands", 0, number, key, value, 0)])
+
+    async def refresh_meets(self, row: Row) -> None:
+        """A refresh waits for a slow round when this row comes."""
+        await eventually(lambda: self.service.began == 1, within=5.0)
+        self.service.slow = True
+        self.send(0)
+        await eventually(lambda: self.service.began == 2, within=5.0)
+        self.service.slow = False
+        read_row(self.ctx, row)
+        await eventually(lambda: len(self.answers) == 1, within=5.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (Wanted(scope=SOURCE, phase="stopped"), "the MirrorSourceConnector is stopped: resume it"),
+        (Wanted(scope=SOURCE, phase="paused"), "the MirrorSourceConnector is paused: resume it"),
+        (
+            Wanted(scope=SOURCE, restart="c9"),
+            "the work of the MirrorSourceConnector ended before the refresh was done: refresh again",
+        ),
+    ],
+)
+async def test_refresh_that_a_command_interrupts_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Wanted, reason: str
+) -> None:
+    scene = Scene(tmp_path, monkeypatch)
+    acting = asyncio.create_task(scene.lead._act())
+    await scene.refresh_meets(row)
+    assert scene.answers == [("CommandRefused", reason)]
+    read_row(scene.ctx, Wanted(scope=SOURCE, phase="running", restart=row.restart))
+    await eventually(lambda: scene.service.began == 3, within=5.0)
+    scene.send(1)
+    await eventually(lambda: len(scene.answers) == 2, within=5.0)
+    assert scene.answers[1] == ("Refreshed", "")
+    acting.cancel()
+
+
+async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next leader carries it out."""
+    scene = Scene(tmp_path, monkeypatch)
+    scene.lead._loop_task = asyncio.create_task(scene.lead._act())
+    await eventually(lambda: scene.service.began == 1, within=5.0)
+    scene.service.slow = True
+    scene.send(0)
+    await eventually(lambda: scene.service.began == 2, within=5.0)
+    scene.ctx.leadership.assigned(())
+    await scene.lead.stand_down()
+    await asyncio.sleep(0.01)
+    assert scene.answers == []
+
+
+@pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])
+@pytest.mark.parametrize("part", ["_attend", "run_forever"])
+async def test_lead_part_that_ends_by_itself_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, ends_as: BaseException | None
+) -> None:
+    """A task group goes on without a child that returned, or was cancelled from within."""
+    scene = Scene(tmp_path, monkeypatch)
+
+    async def ends() -> None:
+        await asyncio.sleep(0)
+        if ends_as is not None:
+            raise ends_as
+
+    monkeypatch.setattr(scene.lead if part == "_attend" else scene.lead._work, part, ends)
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await asyncio.wait_for(scene.lead._act(), 5.0)
+    assert [type(one) for one in errors_in(raised.value)] == [RuntimeError]
