@@ -34,17 +34,15 @@ def test_counter_begins_at_zero_and_has_its_suffix() -> None:
     assert shown(metrics) == {("done_total", "A->B"): 3}
 
 
-def test_a_gauge_has_no_series_before_it_has_a_value() -> None:
-    metrics = Metrics()
-    level = metrics.series(LEVEL, "A->B")
-    assert shown(metrics) == {}
-    level.set(5)
-    assert shown(metrics) == {("level", "A->B"): 5}
+def test_gauge_has_no_series() -> None:
+    """A replica that stands down would show its last value until it ends."""
+    with pytest.raises(ValueError, match="level is a gauge"):
+        Metrics().series(LEVEL, "A->B")
 
 
 def test_series_needs_as_many_values_as_labels() -> None:
-    with pytest.raises(ValueError, match="level has the labels"):
-        Metrics().series(LEVEL)
+    with pytest.raises(ValueError, match="done has the labels"):
+        Metrics().series(DONE)
 
 
 def test_sample_that_its_owner_no_longer_returns_is_removed() -> None:

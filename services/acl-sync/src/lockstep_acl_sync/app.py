@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from lockstep_protocol.rows.state_rows import AclStatus, CopiedAcl, MirroredTopi
 from lockstep_protocol.token_authorization import about_tokens
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.acl_reader import NoAuthorizer, OAuthRules, read_acls
+from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused
 
@@ -57,6 +58,7 @@ class AclSync:
         self._reported: frozenset[AclBinding] = frozenset()
         self._added = ctx.metrics.series(metrics.ADDED, str(ctx.flow))
         self._deleted = ctx.metrics.series(metrics.DELETED, str(ctx.flow))
+        ctx.metrics.ask(self._samples)
         ctx.state.listen(self._topic_seen)
 
     async def run(self) -> None:
@@ -67,6 +69,16 @@ class AclSync:
 
     def status(self) -> Mapping[str, Any]:
         return {name: value for name, value in asdict(self._status).items() if name not in ("at_ms", "term")}
+
+    def _samples(self) -> Iterator[Sample]:
+        """For /metrics, from the row of the last comparison; nothing while another replica leads."""
+        ctx = self._ctx
+        row = ctx.state.get(AclStatus, "sync")
+        if row is None or not ctx.acting:
+            return
+        counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
+        for state, count in counts.items():
+            yield Sample(metrics.ACLS, (str(ctx.flow), state), count)
 
     def _topic_seen(self, row: Row) -> None:
         """A topic that is mirrored from now on: who may read it should not wait for the interval."""
@@ -194,9 +206,6 @@ class AclSync:
         row = AclStatus(phase=phase, reason=reason, notes=(*self._tokens, *notes), owned=len(self._own.held()), **found)
         self._status = row
         note(phase=phase, copied=row.copied)
-        counts = {"copied": row.copied, "left-out": row.left_out, "owned": row.owned, "revoked": row.revoked}
-        for state, count in counts.items():
-            self._ctx.metrics.series(metrics.ACLS, str(self._ctx.flow), state).set(count)
         if not await self._ctx.state.write_if_changed(row):
             return
         if before is None or (before.phase, before.reason) != (phase, reason):

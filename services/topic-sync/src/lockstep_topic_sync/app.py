@@ -8,7 +8,7 @@ fails is tried again with back-off of its own and stops no other.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from lockstep_protocol.topic_plan import (
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.admin_types import Outcome, TopicDescription
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import share_kept_s
 from lockstep_topic_sync import metrics
@@ -75,6 +76,7 @@ class TopicSync:
         self._ctx = ctx
         self._settings = ctx.settings.topic_sync
         self._begin()
+        ctx.metrics.ask(self._samples)
 
     def _begin(self) -> None:
         """Forget what an earlier term learned: others have acted since."""
@@ -115,6 +117,16 @@ class TopicSync:
             "failing": {row.source_topic: row.reason for row in rows if row.reason},
             "configs refused": {topic: dict(keys) for topic, keys in self._configs.refused.items()},
         }
+
+    def _samples(self) -> Iterator[Sample]:
+        """For /metrics, from the rows; nothing while another replica leads."""
+        ctx, flow = self._ctx, str(self._ctx.flow)
+        if not ctx.acting:
+            return
+        rows = ctx.state.all(MirroredTopic)
+        for phase, count in count_by_phase(rows).items():
+            yield Sample(metrics.TOPICS, (flow, phase), count)
+        yield Sample(metrics.MISSING_PARTITIONS, (flow,), sum(row.missing for row in rows))
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -311,10 +323,6 @@ class TopicSync:
         await state.write_all(changed)
         await asyncio.gather(*map(self._report, events))  # at once, for each waits until it is appended
         self._sayings.only(row.reason for row in ctx.state.all(MirroredTopic) if row.reason)
-        there = ctx.state.all(MirroredTopic)
-        for phase, count in count_by_phase(there).items():
-            ctx.metrics.series(metrics.TOPICS, str(ctx.flow), phase).set(count)
-        ctx.metrics.series(metrics.MISSING_PARTITIONS, str(ctx.flow)).set(sum(row.missing for row in there))
 
     # -- configs -------------------------------------------------------------------------------------------------------
 

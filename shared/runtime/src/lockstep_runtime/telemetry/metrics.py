@@ -22,7 +22,7 @@ class Sample(NamedTuple):
 
 
 class Series:
-    """One metric for one set of label values."""
+    """One counter for one set of label values."""
 
     def __init__(self, values: dict[tuple[str, ...], float], labels: tuple[str, ...]) -> None:
         self._values = values
@@ -32,13 +32,10 @@ class Series:
         """Grow by as much."""
         self._values[self._labels] = self._values.get(self._labels, 0.0) + amount
 
-    def set(self, value: float) -> None:
-        self._values[self._labels] = value
-
 
 class Metrics(Collector):
-    """The metrics of the page. Single values are kept in a `Series`. Values of things that come and go (partitions,
-    groups) are read from their owner at each scrape, so that what has gone has no series."""
+    """The metrics of the page. Counters are kept in a `Series`. Gauges are read from their owner at each scrape, so
+    what has gone, such as a partition or the lead, has no sample."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -47,13 +44,14 @@ class Metrics(Collector):
         self._owners: list[Callable[[], Iterable[Sample]]] = []
 
     def series(self, metric: Metric, *labels: str) -> Series:
-        """The series with these label values, shown from now on (a counter begins at 0). Raises ValueError where they
-        are not as many as the metric's labels."""
+        """The counter with these label values, shown from now on; it begins at 0. Raises ValueError for a gauge, and
+        where they are not as many as the metric's labels."""
+        if metric.type is not Type.COUNTER:
+            raise ValueError(f"{metric.name} is a gauge: its owner is asked for it")
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, not {len(labels)} of them")
         values = self._values.setdefault(metric, {})
-        if metric.type is Type.COUNTER:
-            values.setdefault(labels, 0.0)
+        values.setdefault(labels, 0.0)
         return Series(values, labels)
 
     def ask(self, owner: Callable[[], Iterable[Sample]]) -> None:
