@@ -62,7 +62,7 @@ class Driver:
     """A flow's context as far as `MetricsCollector` asks, with a real fold of the rows."""
 
     def __init__(self) -> None:
-        self.now = T
+        self.now, self.service = T, "data-plane"
         self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)

@@ -21,6 +21,7 @@ def at_its_end() -> Driver:
     driver.assign(("t", 0))
     driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
     driver.observe({("t", 0): 10})
+    driver.replicas.unknown = frozenset()
     return driver
 
 
@@ -91,6 +92,7 @@ def test_partition_whose_slot_is_silent_is_not_copied() -> None:
 
 def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
     driver = Driver()
+    driver.replicas.unknown = frozenset()
     driver.assign(("t", 0), ("t", 1))
     driver.say(row(0, upstream=9), row(1, upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
     driver.now += 11_000
@@ -122,6 +124,34 @@ def test_service_without_replica_is_counted_once() -> None:
     assert blocking(driver) == {"service-failing": 2}
     driver.say(AclStatus(phase="failing", reason="r"))
     assert blocking(driver) == {"service-failing": 2}
+
+
+def test_service_whose_replicas_are_unknown_makes_the_flow_unready() -> None:
+    driver = at_its_end()
+    driver.replicas.unknown = frozenset({"checkpoint", "acl-sync"})
+    assert blocking(driver) == {"service-failing": 2}
+    driver.say(AclStatus(phase="failing", reason="r"))
+    assert blocking(driver) == {"service-failing": 2}
+    driver.replicas.unknown = frozenset({"heartbeat"})
+    driver.say(AclStatus(phase="in-sync"))
+    assert blocking(driver) == {}, "nothing that clients use depends on it"
+
+
+def test_driver_that_has_just_begun_does_not_know_the_replicas() -> None:
+    driver = at_its_end()
+    driver.replicas.unknown = Driver().replicas.unknown
+    assert blocking(driver) == {"service-failing": 3}
+
+
+def test_unknown_replicas_have_no_reason_besides_their_cause() -> None:
+    """While the target is away, or the flow is stopped, the driver does not ask."""
+    driver = at_its_end()
+    driver.replicas.unknown = frozenset({"checkpoint"})
+    driver.rounds.troubles.began("target", ClusterUnreachable("B", "b:9092", "no answer"))
+    assert blocking(driver) == {"target-unreachable": 1}
+    driver.rounds.troubles.over("target")
+    driver.say(Wanted(scope=SOURCE, phase="stopped"))
+    assert blocking(driver) == {"stopped": 1}
 
 
 def test_acls_of_a_flow_that_does_not_copy_them_do_not_count() -> None:

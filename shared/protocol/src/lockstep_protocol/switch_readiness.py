@@ -16,6 +16,9 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 NO_REPLICA = "no replica of it runs"
 """Why a service fails whose group has no member: it does not run, or joins its group again."""
 
+REPLICAS_UNKNOWN = "its replicas are not known"
+"""Why a service counts as failing whose group the target did not describe."""
+
 
 class SwitchReason(Enum):
     """Why clients cannot move to the target now. The order is the one in which they are shown: causes first."""

@@ -2,7 +2,7 @@
 
 from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.kafka.replicas import count_replicas
+from lockstep_runtime.kafka.replicas import describe_replicas
 from lockstep_runtime.util.errors import ClusterError
 
 CHECK_INTERVAL_S = 10.0
@@ -16,17 +16,24 @@ class ReplicaMonitor:
         self._checked_at = float("-inf")
         self.absent: frozenset[str] = frozenset()
         """Services whose group had no member when it was asked last."""
+        self.unknown = self._others()
+        """Services of which the target did not say it: not asked yet, or without an answer."""
+
+    def _others(self) -> frozenset[str]:
+        return frozenset(name for name in SERVICES if name != self._ctx.service and self._ctx.settings.needs(name))
 
     async def observe_if_due(self) -> None:
         """Every ten seconds. A group that we may not describe counts as one with members, as in `lockstep status`."""
-        ctx, settings = self._ctx, self._ctx.settings
+        ctx = self._ctx
         now = ctx.clock.monotonic()
         if now - self._checked_at < CHECK_INTERVAL_S:
             return
         self._checked_at = now
-        services = [name for name in SERVICES if name != ctx.service and settings.needs(name)]
+        services = self._others()
         try:
-            replicas = await count_replicas(ctx.target, settings, services)
-        except ClusterError:  # a slot that needs the target to act says so
+            replicas = await describe_replicas(ctx.target, ctx.settings, services)
+        except ClusterError:  # a slot that needs the target to act reports it
+            self.absent, self.unknown = frozenset(), services
             return
-        self.absent = frozenset(name for name, count in replicas.items() if not count)
+        self.absent = frozenset(name for name, count in replicas.counts.items() if not count)
+        self.unknown = replicas.unknown

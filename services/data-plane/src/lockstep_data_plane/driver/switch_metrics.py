@@ -6,10 +6,11 @@ from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.source_monitor import TROUBLE
-from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
     NO_REPLICA,
+    REPLICAS_UNKNOWN,
     FailingPart,
     SwitchFacts,
     SwitchPartition,
@@ -18,6 +19,7 @@ from lockstep_protocol.switch_readiness import (
     is_ready,
 )
 from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.state.desired_state import DesiredPhase
 from lockstep_runtime.state.failing_parts import failing_parts
 from lockstep_runtime.telemetry.metrics import Sample
 
@@ -73,5 +75,10 @@ class SwitchMetrics:
         services = [service for service in SERVICES if ctx.settings.needs(service)]
         found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
         yield from found
-        for service in sorted(self._replicas.absent - {part.name for part in found}):
+        named = {part.name for part in found}
+        for service in sorted(self._replicas.absent - named):
             yield FailingPart("service", service, NO_REPLICA)
+        # The driver asks no target that is away, and none while the flow is stopped. Both are blockers by themselves.
+        asks = TARGET_TROUBLE not in troubles and ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
+        for service in sorted(self._replicas.unknown - named) if asks else ():
+            yield FailingPart("service", service, REPLICAS_UNKNOWN)
