@@ -8,6 +8,7 @@ from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicati
 from lockstep_protocol.topics import hops
 
 DEFAULT = DefaultReplicationPolicy()
+HOUR = 3_600_000
 
 
 class TestUpstreams:
@@ -58,19 +59,51 @@ def test_hops_are_those_that_mirrormakers_client_counts(topics: set[str]) -> Non
 class TestHeard:
     def test_the_newest_counts(self) -> None:
         first = with_heartbeat(None, 1_000, 1_040)
-        assert first == UpstreamHeartbeat(1_000, 40)
-        assert with_heartbeat(first, 2_000, 2_010) == UpstreamHeartbeat(2_000, 10)
+        assert first == UpstreamHeartbeat(1_000, 1_040, 40)
+        assert with_heartbeat(first, 2_000, 2_010) == UpstreamHeartbeat(2_000, 2_010, 10)
         assert with_heartbeat(first, 900, 2_010) == first
         assert with_heartbeat(first, 1_000, 9_000) == first, "the same again, as after a restart of the copy"
 
     def test_upstream_heartbeat_read_at_the_start_has_no_latency(self) -> None:
-        assert with_heartbeat(None, 1_000, None) == UpstreamHeartbeat(1_000)
-        assert with_heartbeat(UpstreamHeartbeat(1_000, 40), 2_000, None) == UpstreamHeartbeat(2_000, 40)
+        assert with_heartbeat(None, 1_000, 5_000, new=False) == UpstreamHeartbeat(1_000, 5_000)
+        known = UpstreamHeartbeat(1_000, 1_040, 40)
+        assert with_heartbeat(known, 2_000, 5_000, new=False) == UpstreamHeartbeat(2_000, 5_000, 40)
 
     def test_a_clock_that_is_ahead_gives_a_negative_one(self) -> None:
-        assert with_heartbeat(None, 1_000, 400) == UpstreamHeartbeat(1_000, -600)
+        assert with_heartbeat(None, 1_000, 400) == UpstreamHeartbeat(1_000, 400, -600)
 
     def test_the_age_grows_though_nothing_arrives(self) -> None:
-        assert age_seconds(UpstreamHeartbeat(1_000), 0, 4_500) == 3.5
+        assert age_seconds(UpstreamHeartbeat(1_000, 1_040), 0, 4_500) == 3.5
         assert age_seconds(None, 2_000, 4_500) == 2.5
-        assert age_seconds(UpstreamHeartbeat(9_000), 0, 4_500) == 0.0
+        assert age_seconds(UpstreamHeartbeat(9_000, 4_500), 0, 4_500) == 0.0
+
+    def test_the_age_grows_after_a_heartbeat_of_the_future(self) -> None:
+        """The clock of its sender was ahead, and the flow does not live any more."""
+        assert age_seconds(with_heartbeat(None, HOUR, 4_500), 0, 64_500) == 60.0
+        assert age_seconds(with_heartbeat(None, HOUR, 4_500, new=False), 0, 64_500) == 60.0
+
+    def test_heartbeat_replaces_one_of_the_future(self) -> None:
+        """As soon as the clock of the sender is right again, not when that time has come."""
+        ahead = with_heartbeat(None, HOUR, 1_000)
+        corrected = with_heartbeat(ahead, 1_900, 2_000)
+        assert corrected == UpstreamHeartbeat(1_900, 2_000, 100)
+        assert with_heartbeat(corrected, 1_500, 2_050) == corrected, "an older one does not replace it"
+
+    def test_heartbeat_read_at_the_start_replaces_one_of_the_future(self) -> None:
+        """The order in the topic is that of arrival. The latency of a clock that was ahead means nothing."""
+        ahead = with_heartbeat(None, HOUR, 1_000)
+        assert with_heartbeat(ahead, 1_900, 2_000, new=False) == UpstreamHeartbeat(1_900, 2_000)
+
+    def test_sender_whose_clock_is_always_ahead_has_its_newest_heartbeat(self) -> None:
+        known = with_heartbeat(None, 1_000 + HOUR, 1_000)
+        assert with_heartbeat(known, 2_000 + HOUR, 2_000) == UpstreamHeartbeat(2_000 + HOUR, 2_000, -HOUR)
+
+    @given(st.lists(st.tuples(st.integers(1, 5_000), st.integers(-HOUR, HOUR)), min_size=1), st.integers(0, HOUR))
+    def test_the_age_is_never_less_than_the_time_since_the_last_arrival(
+        self, arrivals: list[tuple[int, int]], later_ms: int
+    ) -> None:
+        known, now = None, 10 * HOUR
+        for waited, ahead in arrivals:
+            now += waited
+            known = with_heartbeat(known, now + ahead, now)
+        assert age_seconds(known, 0, now + later_ms) >= later_ms / 1e3

@@ -48,23 +48,34 @@ def upstreams(policy: ReplicationPolicy, topics: Iterable[str], source: str) -> 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamHeartbeat:
-    """The newest heartbeat of a topic. When it was sent, by its sender's clock (Unix milliseconds), and how long before
-    it was there, by both clocks. None if it was there before we listened."""
+    """The newest heartbeat of a topic."""
 
     sent_ms: int
+    """When it was sent, by its sender's clock (Unix milliseconds)."""
+    arrived_ms: int
+    """When it arrived, by the clock of the service. If it was there before the service listened, when it was read."""
     latency_ms: int | None = None
+    """How long before its arrival it was sent, by both clocks. None if it was there before the service listened."""
 
 
-def with_heartbeat(known: UpstreamHeartbeat | None, sent_ms: int, arrived_ms: int | None) -> UpstreamHeartbeat:
-    """With one more heartbeat. An older one, as after a restart of the copy, changes nothing."""
-    if known is not None and sent_ms <= known.sent_ms:
+def with_heartbeat(
+    known: UpstreamHeartbeat | None, sent_ms: int, read_ms: int, *, new: bool = True
+) -> UpstreamHeartbeat:
+    """With one more heartbeat, the next one of the topic, which is read now. `new`: it arrives now, and was not there
+    before the service listened.
+
+    An older one, as after a restart of the copy, changes nothing. But one whose sender's clock was ahead, so that its
+    time is still to come, gives way to any other: else it hides for as long that nothing arrives."""
+    ahead = known is not None and known.sent_ms > read_ms
+    if known is not None and sent_ms <= known.sent_ms and (sent_ms == known.sent_ms or not ahead):
         return known
-    if arrived_ms is None:
-        return UpstreamHeartbeat(sent_ms, None if known is None else known.latency_ms)
-    return UpstreamHeartbeat(sent_ms, arrived_ms - sent_ms)
+    if new:
+        return UpstreamHeartbeat(sent_ms, read_ms, read_ms - sent_ms)
+    return UpstreamHeartbeat(sent_ms, read_ms, None if known is None or ahead else known.latency_ms)
 
 
 def age_seconds(known: UpstreamHeartbeat | None, listening_since_ms: int, now_ms: int) -> float:
-    """How old the newest heartbeat is; where there has been none, since when there has been none. Never negative, for
-    clocks may differ."""
-    return max(0.0, (now_ms - (listening_since_ms if known is None else known.sent_ms)) / 1e3)
+    """How old the newest heartbeat is; where there has been none, since when there has been none. At least the time
+    since it arrived, for the clock of its sender may be ahead. Never negative."""
+    since_ms = listening_since_ms if known is None else min(known.sent_ms, known.arrived_ms)
+    return max(0.0, (now_ms - since_ms) / 1e3)

@@ -58,6 +58,8 @@ class UpstreamMonitor:
         self._unanswered = ClientReset()
         self._wanted: frozenset[str] = frozenset()
         self._ends: dict[str, int] = {}
+        self._next: dict[str, int] = {}
+        """By topic, the offset after the last record that was read."""
         self._thread: threading.Thread | None = None
         self.heard: dict[str, UpstreamHeartbeat] = {}
         self.troubles: dict[str, str] = {}
@@ -129,10 +131,13 @@ class UpstreamMonitor:
                 assigned.append(TopicPartition(topic, 0, OFFSET_END))
             else:
                 self._ends[topic] = end
-                assigned.append(TopicPartition(topic, 0, max(first, end - BEFORE)))
+                # What was read already does not arrive once more. A topic that was created again may have ended sooner.
+                known = self._next.get(topic, 0)
+                assigned.append(TopicPartition(topic, 0, max(first, end - BEFORE, known if known <= end else 0)))
         consumer.assign(assigned)
         self.heard = {topic: known for topic, known in self.heard.items() if topic in topics}
         self.troubles = {topic: why for topic, why in self.troubles.items() if topic in topics}
+        self._next = {topic: offset for topic, offset in self._next.items() if topic in topics}
 
     def _on_record(self, message: Message) -> None:
         topic = message.topic() or ""
@@ -142,12 +147,13 @@ class UpstreamMonitor:
             if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
                 self.troubles[topic] = error.str()
             return
-        arrived_ms = self._wall_ms()
+        read_ms, offset = self._wall_ms(), message.offset() or 0
+        self._next[topic] = offset + 1
         try:
             beat = decode_heartbeat(message.key(), message.value())
         except (UnsupportedRecordVersion, MalformedRecord) as exc:
             self.troubles[topic] = f"{topic} holds what is no heartbeat: {exc}"
             return
         self.troubles.pop(topic, None)
-        new = (message.offset() or 0) >= self._ends.get(topic, 0)
-        self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, arrived_ms if new else None)
+        new = offset >= self._ends.get(topic, 0)
+        self.heard[topic] = with_heartbeat(self.heard.get(topic), beat.timestamp_ms, read_ms, new=new)
