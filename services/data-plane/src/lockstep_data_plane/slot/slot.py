@@ -143,7 +143,7 @@ class Slot:
             while not (self._leaving and not self._partition_tasks) and not self._certificates.renewed_for(
                 RENEWS_WITHIN_S
             ):
-                self._check(lost, ending)
+                self._check(lost, ending, looking)
                 at_all = loop.time() - self._checked_all_at >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
                     self._reconcile()
