@@ -64,7 +64,7 @@ async def test_replicas_are_unknown_after_a_cluster_error(tmp_path: Path, monkey
     assert (scene.monitor.unknown, scene.monitor.absent) == (OTHERS, frozenset())
     scene.away = False
     await scene.observe()
-    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset(), {"checkpoint"})
+    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset(), frozenset({"checkpoint"}))
 
 
 async def test_group_that_fails_is_unknown_unless_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,4 +73,4 @@ async def test_group_that_fails_is_unknown_unless_denied(tmp_path: Path, monkeyp
     scene.members["checkpoint"] = RequestRefused("B", "describe", "group g", 15, "coordinator not available")
     scene.members["acl-sync"] = NotPermitted("B", "DESCRIBE", "group g")
     await scene.observe()
-    assert (scene.monitor.unknown, scene.monitor.absent) == ({"checkpoint"}, frozenset())
+    assert (scene.monitor.unknown, scene.monitor.absent) == (frozenset({"checkpoint"}), frozenset())

@@ -172,7 +172,11 @@ async def test_refresh_whose_round_is_cancelled_is_interrupted() -> None:
 
 async def test_refresh_before_its_round_is_interrupted_by_a_reset() -> None:
     rounds = PeriodicTasks(FlowLog("test", "A->B"), asyncio.get_running_loop().time)
-    work = asyncio.create_task(rounds.every("work", LONG, asyncio.Event().wait))
+
+    async def round_() -> None:
+        await asyncio.Event().wait()
+
+    work = asyncio.create_task(rounds.every("work", LONG, round_))
     await asyncio.sleep(0)
     refresh = asyncio.create_task(rounds.refresh())
     await asyncio.sleep(0)
