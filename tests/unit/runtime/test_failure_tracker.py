@@ -50,6 +50,17 @@ def test_failure_that_is_forgotten_leaves_room_for_others(caplog: pytest.LogCapt
     assert lines == ["orders-0 failing", "cluster unreachable"]
 
 
+def test_forgotten_failures_are_logged_anew_when_they_begin_again(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        for _ in range(2):
+            troubles.began("one", AWAY)
+            troubles.began("two", DENIED)
+            troubles.forget_all()
+            assert troubles.now == {}
+    assert lines == 2 * ["cluster unreachable", "two failing"]
+
+
 def test_other_failures_are_logged_when_they_begin_or_change(caplog: pytest.LogCaptureFixture) -> None:
     troubles = FailureTracker(FlowLog("test", "A->B"))
     with heard(caplog) as lines:

@@ -34,6 +34,10 @@ members waiting for a quarter of that."""
 WORKS_AFTER = 5.0
 """Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
 
+FORGETS_AFTER = 60.0
+"""Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
+over. A replica that leads again sooner reports that its troubles are over."""
+
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
@@ -80,7 +84,7 @@ class FlowRunner:
         self._lead = Lead(ctx, service, self._whole)
         self._memberships = memberships
         self._replayed = False
-        self._moved_at = ctx.clock.monotonic()
+        self._moved_at = self._acted_at = ctx.clock.monotonic()
         self._backoff = Backoff(first=0.5, limit=10.0)
         self._failures = 0
         self._instance = ctx.instance
@@ -251,7 +255,8 @@ class FlowRunner:
                 await membership.leave()
 
     async def _watch_reach(self, follower: TopicFollower) -> None:
-        """Reports when the target goes away and when it is back, as the follower's connection shows."""
+        """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,
+        a replica that stands by comes to forget what failed while it led."""
         troubles = self.ctx.rounds.troubles
         while True:
             if follower.trouble:
@@ -264,8 +269,13 @@ class FlowRunner:
             else:
                 troubles.over("target")
                 self._backoff.reset()
-                if self.ctx.clock.monotonic() - self._lead.acting_since > WORKS_AFTER:
+                now = self.ctx.clock.monotonic()
+                if now - self._lead.acting_since > WORKS_AFTER:
                     troubles.over(self._whole)
+                if self.ctx.acting:
+                    self._acted_at = now
+                elif now - self._acted_at > FORGETS_AFTER:
+                    troubles.forget_all()
             await asyncio.sleep(to_next_tick(TICK))
 
     async def _watch_group(self, follower: TopicFollower) -> None:

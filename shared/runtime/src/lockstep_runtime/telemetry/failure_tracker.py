@@ -59,6 +59,12 @@ class FailureTracker:
         self._named.discard(name)
         self._others.discard(name)
 
+    def forget_all(self) -> None:
+        """No failure is retried here any more. No line: whether they are over is not known."""
+        self._now.clear()
+        self._named.clear()
+        self._others.clear()
+
     def _log_failing(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         about = {"cluster": trouble.alias} if isinstance(trouble, ClusterError) else {}
         if name in self._named or (name not in self._others and len(self._named) < SAID_AT_ONCE):
