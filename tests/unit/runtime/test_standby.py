@@ -47,7 +47,7 @@ class Scene:
         await eventually(lambda: self.ticks > ticks + 1, within=5.0)
 
 
-async def test_replica_that_stands_by_forgets_its_troubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_standby_replica_forgets_its_troubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     follower: Any = Follower()
     watching = asyncio.create_task(scene.runner._watch_reach(follower))

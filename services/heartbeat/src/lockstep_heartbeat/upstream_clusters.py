@@ -64,8 +64,8 @@ def with_heartbeat(
     """With one more heartbeat, the next one of the topic, which is read now. `new`: it arrives now, and was not there
     before the service listened.
 
-    An older one, as after a restart of the copy, changes nothing. But one whose sender's clock was ahead, so that its
-    time is still to come, gives way to any other: else it hides for as long that nothing arrives."""
+    An older one, as after a restart of the copy, changes nothing. But the time of the known one may still be to come,
+    for the clock of its sender was ahead. Then it gives way to any other: else it hides that nothing arrives."""
     ahead = known is not None and known.sent_ms > read_ms
     if known is not None and sent_ms <= known.sent_ms and (sent_ms == known.sent_ms or not ahead):
         return known
