@@ -13,7 +13,16 @@ from click.testing import CliRunner, Result
 from lockstep_cli.__main__ import main
 from tests.support import kafka_jars
 from tests.support.certificates import Authority
-from tests.support.deployments import EXAMPLES, KIND, broker_settings, documents, kind_brokers, listeners
+from tests.support.deployments import (
+    DEPLOY,
+    EXAMPLES,
+    KIND,
+    broker_settings,
+    compose_services,
+    documents,
+    kind_brokers,
+    listeners,
+)
 from tests.unit.house.ci_scripts import script
 
 NAMESPACE = "kafka"
@@ -105,6 +114,35 @@ def test_kind_brokers_are_reached_by_their_services() -> None:
         }
         (container,) = pods[name]["spec"]["containers"]
         assert container["image"] == f"apache/kafka:{kafka_jars.VERSION}"
+
+
+def test_broker_variables_are_in_capitals() -> None:
+    """Kafka's image makes a setting of each variable, and a broker ignores a setting that it does not know."""
+    texts = "".join(file.read_text("utf-8") for file in DEPLOY.rglob("*.yaml"))
+    names = set(re.findall(r"\bKAFKA_\w+", texts))
+    assert "KAFKA_NODE_ID" in names
+    assert [name for name in names if name != name.upper()] == []
+
+
+def test_kind_brokers_have_the_settings_of_those_of_compose() -> None:
+    composed = [one["environment"] for one in compose_services().values() if one["image"].startswith("apache/kafka:")]
+    names = {name for environment in composed for name in environment}
+    assert {name: names ^ set(environment) for name, environment in kind_brokers().items()} == {
+        name: set() for name in kind_brokers()
+    }
+
+
+def test_brokers_name_listeners_that_they_have() -> None:
+    composed = {name: one["environment"] for name, one in compose_services().items() if "environment" in one}
+    brokers = {name: one for name, one in {**composed, **kind_brokers()}.items() if "KAFKA_NODE_ID" in one}
+    assert len(brokers) == 4
+    for name, environment in brokers.items():
+        settings = broker_settings(environment)
+        bound = set(listeners(settings["listeners"]))
+        protocols = {pair.partition(":")[0] for pair in settings["listener.security.protocol.map"].split(",")}
+        named = {settings["controller.listener.names"], settings["inter.broker.listener.name"]}
+        assert named <= bound == protocols, name
+        assert settings["inter.broker.listener.name"] in listeners(settings["advertised.listeners"]), name
 
 
 def test_external_secrets_make_the_keys_that_the_values_name() -> None:
