@@ -1,0 +1,62 @@
+"""The commands in the blocks of the pages about troubles can be copied: they name a flow where a file with several
+flows needs it."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from lockstep_cli.__main__ import main
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PAGES = sorted((REPOSITORY / "docs" / "troubleshoot").glob("*.md"))
+BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each `lockstep` command in the blocks of a page, without its remark."""
+    for block in BLOCK.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["lockstep"]:
+                yield words[1:]
+
+
+def found(words: list[str]) -> click.Command:
+    command: click.Command = main
+    for word in words:
+        if not isinstance(command, click.Group):
+            break
+        known = command.commands
+        command = known[word] if word in known else known["run"]
+    return command
+
+
+def needs_a_flow(command: click.Command) -> bool:
+    """Whether it refuses a file with several flows unless `--flow` says which one."""
+    options = {name: option for option in command.params for name in option.opts}
+    flow = options.get("--flow")
+    return isinstance(flow, click.Option) and ("--all-flows" in options or not flow.multiple)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_name_a_flow_if_they_need_one(page: Path) -> None:
+    lacking = [" ".join(words) for words in commands(page.read_text("utf-8")) if needs_a_flow(found(words))]
+    assert [text for text in lacking if "--flow" not in text] == []
+
+
+def test_commands_that_need_a_flow_are_found() -> None:
+    text = "```sh\nlockstep verify FILE --again  # again\nlockstep status FILE\n  ls\nlockstep stop FILE\n```\n"
+    assert list(commands(text)) == [["verify", "FILE", "--again"], ["status", "FILE"], ["stop", "FILE"]]
+    assert [needs_a_flow(found(words)) for words in commands(text)] == [True, False, True]
+    assert [needs_a_flow(found([name])) for name in ("watch", "doctor", "probe", "refresh", "switchover")] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert needs_a_flow(found(["offsets", "alter", "FILE"]))
