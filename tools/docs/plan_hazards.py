@@ -13,6 +13,14 @@ from lockstep_cli.plan.hazards import HAZARDS, HazardKind
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "plan-hazards.md"
 BLOCK = re.compile(r"(<!-- hazards: ([a-z]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 LINE = 160
+LINK = re.compile(r"(docs/\S+?\.md)")
+CODE = re.compile(
+    r"(?<= )[._](?=[ .,])"  # a dot and an underscore that are words by themselves
+    r"|(?<![/\w])[a-z]+(?:\.[a-z]+)+(?:=\w+)?"  # a key
+    r"|\bgroups(?= or groups\.exclude)"
+    r"|lockstep (?:takeover|offsets alter)(?: FILE)?"
+    r"|--[a-z]+(?: (?:strimzi|connect))?"
+)
 
 
 def filled(page: str) -> str:
@@ -34,17 +42,18 @@ def _sections() -> Iterator[str]:
 def _section(one: HazardKind) -> Iterator[str]:
     yield f"## {one.heading}\n"
     yield f"Severity: {one.severity}.\n"
-    yield "\n".join(textwrap.wrap(_escaped(one.meaning), LINE)) + "\n"
-    yield "\n".join(textwrap.wrap(f"**Fix.** {_escaped(one.fix)}.", LINE)) + "\n"
+    yield "\n".join(textwrap.wrap(marked(one.meaning), LINE)) + "\n"
+    yield "\n".join(textwrap.wrap(f"**Fix.** {marked(one.fix)}.", LINE)) + "\n"
 
 
-def _escaped(text: str) -> str:
-    """Keys and commands are code, and so are a dot and an underscore that are words by themselves; pages are links."""
-    text = re.sub(r"(?<= )([._])(?=[ .,])", r"`\1`", text)
-    text = re.sub(
-        r"(?<![/\w])[a-z]+(?:\.[a-z]+)+(?:=\w+)?|lockstep (?:takeover|offsets alter)(?: FILE)?", r"`\g<0>`", text
-    )
-    return re.sub(r"docs/(\S+?)\.md", r"[\1](../\1.md)", text)
+def marked(text: str) -> str:
+    """The text for a page: keys, options and commands are code, and pages are links, whose paths get no marks."""
+    return "".join(_link(part) if LINK.fullmatch(part) else CODE.sub(r"`\g<0>`", part) for part in LINK.split(text))
+
+
+def _link(path: str) -> str:
+    page = path.removeprefix("docs/").removesuffix(".md")
+    return f"[{page}](../{page}.md)"
 
 
 BLOCKS = {"table": _table, "sections": _sections}

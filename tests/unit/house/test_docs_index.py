@@ -72,7 +72,17 @@ def is_module(named: str) -> bool:
     return any(f"/{path}\n" in f"{modules()}\n" for path in (named, package))
 
 
+def torn_links(page: Path) -> Iterator[str]:
+    """Links that a mark of code within them tears apart: `](` is in the code, and the bracket before it is not."""
+    for code in CODE.finditer(text_of(page)):
+        before, middle, _ = code[0].partition("](")
+        if middle and "[" not in before:
+            yield code[0]
+
+
 def faults(page: Path) -> Iterator[str]:
+    for torn in torn_links(page):
+        yield f"{torn}: a mark of code tears a link apart"
     for written, file, anchor in links(page):
         if not file.exists():
             yield f"{written}: there is no such file"
@@ -111,3 +121,10 @@ def test_docs_index_ignores_links_and_headings_in_code(tmp_path: Path) -> None:
     assert anchors(page) == {"the-a_b-word-again", "twice", "twice-1"}
     assert [written for written, _, _ in links(page)] == ["x.md", "#twice-1", "page.md#nowhere", "z.png"]
     assert [fault.partition(":")[0] for fault in faults(page)] == ["x.md", "page.md#nowhere", "z.png"]
+
+
+def test_docs_index_finds_links_with_a_torn_mark_of_code(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("[a-`b](a-`b.md) and [`c`](page.md) and `[no](y.md)`\n")
+    assert list(torn_links(page)) == ["`b](a-`"]
+    assert len(list(faults(page))) == 1

@@ -2,12 +2,22 @@
 
 from lockstep_cli.plan.hazards import HAZARDS
 from tests.unit.house.test_docs_index import anchors
-from tools.docs.plan_hazards import PAGE, filled
+from tools.docs.plan_hazards import PAGE, filled, marked
 
 
 def test_plan_hazards_page_matches_the_catalogue() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert filled(page) == page, "docs/reference/plan-hazards.md is stale: python -m tools.docs.plan_hazards"
+
+
+def test_hazard_texts_have_marks_of_code_and_links() -> None:
+    assert marked("A rate (docs/guides/size-and-tune.md), or topics.exclude") == (
+        "A rate ([guides/size-and-tune](../guides/size-and-tune.md)), or `topics.exclude`"
+    )
+    assert marked("Change groups or groups.exclude") == "Change `groups` or `groups.exclude`"
+    assert marked("Measure it (--measure), or run it --from connect for groups") == (
+        "Measure it (`--measure`), or run it `--from connect` for groups"
+    )
 
 
 def test_each_hazard_leads_to_its_section() -> None:

@@ -98,7 +98,8 @@ HAZARDS = (
         "The limit of the remote topic (max.message.bytes, or message.max.bytes of the brokers) is below that of the "
         "source topic. Lockstep splits a batch that is too large. A single record that is too large is refused, and "
         "lockstep.on.refused decides what happens then.",
-        "Raise max.message.bytes of the remote topic, or message.max.bytes of the target's brokers",
+        "Raise max.message.bytes on the source topic, which topic-sync copies, or message.max.bytes of the target's "
+        "brokers",
         checks.find_smaller_messages,
     ),
     HazardKind(
@@ -196,7 +197,7 @@ HAZARDS = (
         "LS018",
         "The copy never catches up",
         ERROR,
-        "On average over their logs, producers add more bytes a second to these topics than the copy has. The lag "
+        "On average over their logs, producers add more bytes a second to these topics than the flow can copy. The lag "
         "grows without end, until retention deletes records before they are copied.",
         "Measure the rate (--measure), raise lockstep.max.bytes.per.second, or select fewer topics",
         checks.find_endless_copy,
