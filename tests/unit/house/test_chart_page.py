@@ -13,6 +13,9 @@ from tools.docs.chart import CHART, PAGE, VALUES, described, filled, undescribed
 
 VALUES_TEXT = VALUES.read_text(encoding="utf-8")
 PAGE_TEXT = PAGE.read_text(encoding="utf-8")
+DOCS = CHART.parents[2] / "docs"
+OBSERVING = ("metrics", "alerts", "dashboards")
+"""The values about what watches Lockstep."""
 
 
 def test_chart_page_table_matches_values_yaml() -> None:
@@ -21,6 +24,34 @@ def test_chart_page_table_matches_values_yaml() -> None:
 
 def test_every_value_is_described() -> None:
     assert undescribed(VALUES_TEXT) == []
+
+
+def test_guides_name_each_switch_about_observing_that_is_off() -> None:
+    """An operator who follows only a guide gets no alert otherwise."""
+    off = {path for path, value in _leaves(yaml.safe_load(VALUES_TEXT)) if path.endswith(".enabled") and not value}
+    wanted = {path for path in off if path.startswith(OBSERVING)} - {"metrics.serviceMonitor.enabled"}
+    assert wanted == {"metrics.podMonitor.enabled", "alerts.enabled", "dashboards.enabled"}
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "guides" / "kubernetes.md").read_text("utf-8"), re.M | re.S)
+    assert {path for path, value in _leaves(yaml.safe_load(block)) if value is True} == wanted
+    page = (DOCS / "guides" / "disaster-recovery.md").read_text("utf-8")
+    assert {path for path in wanted if f"`{path}`" not in page} == set()
+
+
+def test_pages_name_existing_values_about_observing() -> None:
+    known = {path for path, _ in _leaves(yaml.safe_load(VALUES_TEXT))}
+    named = re.compile(r"`((?:alerts|dashboards|networkPolicy|metrics\.(?:pod|service)Monitor)(?:\.\w+)+)")
+    texts = {page.name: page.read_text("utf-8") for page in DOCS.rglob("*.md")}
+    wrong = {name: [path for path in named.findall(text) if path not in known] for name, text in texts.items()}
+    assert {name: paths for name, paths in wrong.items() if paths} == {}
+
+
+def _leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The path of each value, and of each mapping, with what is there."""
+    for name, one in node.items():
+        here = f"{path}.{name}" if path else name
+        yield here, one
+        if isinstance(one, dict):
+            yield from _leaves(one, here)
 
 
 def test_comments_are_read_as_descriptions() -> None:
