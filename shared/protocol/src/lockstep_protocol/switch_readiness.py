@@ -92,7 +92,7 @@ class SwitchReason(Enum):
     )
     GROUP_WAITING = (
         "group-waiting",
-        "the place of a group on the target is not known, or not written there yet",
+        "the translated offset of a group is not known, or not written to the target yet",
         "wait for the next round of the checkpoint service, or read the reason in `lockstep status --groups`",
     )
     GROUP_IN_USE = (

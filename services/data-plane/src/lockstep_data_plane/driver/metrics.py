@@ -134,7 +134,7 @@ SWITCH_READY = METRICS.gauge(
     "lockstep_switch_ready",
     ("flow",),
     "1 if clients can move to the target now: each partition is within `lockstep.switch.max.lag.seconds`, each group"
-    " has its place there, and all of that is known",
+    " has its translated offset there, and all of that is known",
 )
 SWITCH_BLOCKERS = METRICS.gauge(
     "lockstep_switch_blockers",
