@@ -217,7 +217,7 @@ HAZARDS = (
         WARNING,
         "A MirrorMaker 2 of this source keeps its progress where the flow does not read it. Without a take-over the "
         "copy begins anew, and records come twice.",
-        "Run lockstep takeover FILE before the start, with --from strimzi or --from connect for such places",
+        "Run lockstep takeover FILE before the start, with --from strimzi or --from connect if it ran there",
         checks.find_progress_elsewhere,
     ),
     HazardKind(
