@@ -74,7 +74,7 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
         ),
         "data-plane": (
             EventKind("SlotStarted", "slot", "The slot copies its partitions.", "slot partitions"),
-            _warning("SlotNotStarted", "slot", "Spark has no place for the slot.", "slot"),
+            _warning("SlotNotStarted", "slot", "Spark has no free core for the slot.", "slot"),
             _warning("SlotFrozen", "slot", "The slot is silent. Its task ends, and another one starts.", "slot run"),
             _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason restarts waits"),
             _warning("PartitionStuck", "partition", "The source has more, and nothing comes.", "upstream source_end"),

@@ -153,7 +153,7 @@ class SlotSupervisor:
             health.at_work(await self._spark.is_at_work(spec), ctx.clock.monotonic())
         ailment = health.check(said, ctx.clock.monotonic(), troubled_at)
         if ailment is SlotProblem.LATE:
-            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as there is a place "
+            text = f"{slot} has not started within {STARTS_WITHIN_S:.0f} s and does as soon as a core is free "
             text += f"for it ({await self._spark.occupancy()}): give Spark more cores, or set tasks.max to fewer slots"
             await ctx.event("SlotNotStarted", slot, text, slot=self.slot)
         elif ailment is SlotProblem.FROZEN:

@@ -249,8 +249,8 @@ OUR_KEYS = (
         name=MASTER,
         parse=check_master,
         scopes=TOP_ONLY,
-        meaning="where the slots of all flows run: local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
-        "on this machine, with a place for each slot",
+        meaning="where the slots of all flows run: local[CORES], spark://HOST:PORT or k8s://https://HOST:PORT; unset: "
+        "on this machine, with a core for each slot",
     ),
     Key(
         name="lockstep.fence",

@@ -20,7 +20,7 @@ _KUBERNETES = re.compile(r"k8s://\S+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """`master`: Spark's own form; empty is a local one with a place for each slot. `conf`: Spark's keys and values."""
+    """`master`: Spark's own form; empty is a local one with a core for each slot. `conf`: Spark's keys and values."""
 
     master: str = ""
     conf: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
@@ -84,10 +84,10 @@ def check_master(text: str) -> None:
             "is a Spark Connect server, which has no job groups and ends long tasks: name the cluster's own master"
         )
     if master.startswith("local["):
-        raise BadValue(f"is {master!r}: a local master is local, local[PLACES] or local[*]; {_ONE_RESTART_PATH}")
+        raise BadValue(f"is {master!r}: a local master is local, local[CORES] or local[*]; {_ONE_RESTART_PATH}")
     if master == "yarn":
         raise BadValue("is 'yarn', on which slots were never tried: use spark://HOST:PORT or k8s://https://HOST:PORT")
-    raise BadValue(f"is {master!r}: it takes local[PLACES], spark://HOST:PORT or k8s://https://HOST:PORT")
+    raise BadValue(f"is {master!r}: it takes local[CORES], spark://HOST:PORT or k8s://https://HOST:PORT")
 
 
 def check_conf(key: str, value: str) -> None:
