@@ -2,6 +2,7 @@
 
 import re
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from lockstep_data_plane.core.gap_policy import GapCase
 from lockstep_protocol.metric import Metric, Type
 from tools.docs.metrics import DECLARED, PAGE, SERVICES, WITH_TLS, declared_by, filled
 
+REPOSITORY = Path(__file__).resolve().parents[3]
 ALL: list[Metric] = [metric for metrics in DECLARED.values() for metric in metrics]
 
 STRIMZI = {
@@ -65,6 +67,20 @@ def test_metrics_page_watches_existing_metrics_only() -> None:
     named = set(re.findall(r"lockstep_\w+", section))
     assert len(named) > 10
     assert named <= {metric.shown_as for metric in ALL}
+
+
+def test_pages_and_rules_name_existing_metrics_only() -> None:
+    """An expression with a name that no service exports finds nothing, and says so nowhere."""
+    packages = {folder.name for folder in REPOSITORY.glob("s[eh]*/*/src/*")}
+    suffixes = ("", "_bucket", "_sum", "_count")
+    known = {f"{metric.shown_as}{suffix}" for metric in ALL for suffix in suffixes} | packages
+    files = [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("deploy/helm/**/*.md")]
+    files += [*REPOSITORY.glob("deploy/helm/*/rules/*.yaml"), *REPOSITORY.glob("deploy/helm/*/dashboards/*.json")]
+    # The bench has values of its own.
+    texts = {file: file.read_text("utf-8") for file in files if file.name != "bench.md"}
+    named = {file: set(re.findall(r"(?<![\w/.-])lockstep_[a-z0-9_]+", text)) for file, text in texts.items()}
+    assert sum(map(len, named.values())) > 200
+    assert {str(file): names - known for file, names in named.items() if names - known} == {}
 
 
 def test_no_name_is_declared_twice() -> None:
