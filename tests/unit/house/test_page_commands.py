@@ -14,11 +14,13 @@ from lockstep_cli.__main__ import main
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = sorted((REPOSITORY / "docs" / "troubleshoot").glob("*.md"))
 BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(lockstep [^`]*\bFILE\b[^`]*)`")
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each `lockstep` command in the blocks of a page, without its remark."""
-    for block in BLOCK.findall(text):
+    """The words of each `lockstep` command in the blocks of a page, without its remark, and of those about FILE within
+    its sentences."""
+    for block in (*BLOCK.findall(text), *INLINE.findall(BLOCK.sub("", text))):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["lockstep"]:
@@ -50,8 +52,10 @@ def test_commands_name_a_flow_if_they_need_one(page: Path) -> None:
 
 def test_commands_that_need_a_flow_are_found() -> None:
     text = "```sh\nlockstep verify FILE --again  # again\nlockstep status FILE\n  ls\nlockstep stop FILE\n```\n"
-    assert list(commands(text)) == [["verify", "FILE", "--again"], ["status", "FILE"], ["stop", "FILE"]]
-    assert [needs_a_flow(found(words)) for words in commands(text)] == [True, False, True]
+    text += "then `lockstep restart FILE slot:N`, not `lockstep pause`\n"
+    wanted = ["verify FILE --again", "status FILE", "stop FILE", "restart FILE slot:N"]
+    assert [" ".join(words) for words in commands(text)] == wanted
+    assert [needs_a_flow(found(words)) for words in commands(text)] == [True, False, True, True]
     assert [needs_a_flow(found([name])) for name in ("watch", "doctor", "probe", "refresh", "switchover")] == [
         False,
         False,
