@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lockstep_checkpoint.group_report import GroupReport, TranslationState
+from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.group_view import TranslationState
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint

@@ -10,7 +10,8 @@ import pytest
 from lockstep_checkpoint import target_group_sync
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
-from lockstep_checkpoint.group_report import GroupReport, TranslationState
+from lockstep_checkpoint.group_report import GroupReport
+from lockstep_checkpoint.group_view import TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow.mirroring_rules import checkpoint_rule

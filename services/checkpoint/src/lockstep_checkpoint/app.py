@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
-from lockstep_checkpoint.group_report import GroupReport, TranslationState
+from lockstep_checkpoint.group_report import GroupReport
+from lockstep_checkpoint.group_view import TranslationState
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within

@@ -2,69 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead, rewinds
-from lockstep_checkpoint.run_translator import TranslatedOffset
+from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.group_view import GroupView, TranslationState, joined
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
-SHOWN = 3
-"""Reasons a row spells out; the rest is counted."""
-
-LISTED = 50
-"""Partitions a row lists that are behind, and as many that wait; the rest is counted."""
-
 Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
-
-
-@dataclass(frozen=True, slots=True)
-class TranslationState:
-    """The position of a group that could be described: `untranslated` are sentences for people, `places` are by target
-    partition, in order."""
-
-    untranslated: tuple[str, ...] = ()
-    places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _GroupView:
-    """What this process knows of a group beside its checkpoints."""
-
-    trouble: str = ""
-    translation: TranslationState = TranslationState()
-    synced: bool = False
-    held: str = ""
-    """One of `HELD`, with the reason beside it."""
-    held_reason: str = ""
-    ahead: tuple[Ahead, ...] = ()
-    rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """See `rewinds`; `positions`: (upstream, downstream) of the checkpoints when it was asked last."""
-    positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, row: GroupStatus | None, *, syncs: bool) -> "_GroupView":
-        """What an earlier process or another replica knew. Without `syncs` no round describes the target any more."""
-        if row is None:
-            return cls()
-        return cls(
-            synced=row.synced,
-            held=row.held if syncs else "",
-            held_reason=row.held_reason if syncs else "",
-            ahead=tuple(Ahead((name, number), at, place, how) for name, number, at, place, how in row.ahead if syncs),
-            rewound={(topic, partition): at for topic, partition, at in row.rewound},
-            positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
-        )
-
-    @property
-    def left_alone(self) -> str:
-        """Why the target's group stays as it is; "" where it is at its places."""
-        return _joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
 
 
 class GroupReport:
@@ -78,7 +28,7 @@ class GroupReport:
     def __init__(self, ctx: FlowContext, written: Written) -> None:
         self._ctx = ctx
         self._written = written
-        self._views: dict[str, _GroupView] = {}
+        self._views: dict[str, GroupView] = {}
         self._sayings = LogDedup()
         self._writing = asyncio.Lock()
 
@@ -89,20 +39,19 @@ class GroupReport:
 
         Returns the groups found since the last round. Every owned group that is in neither is gone.
         """
-        found = [group for group in standing if group not in self._views]
+        found = [group for group in standing if not self._view(group).is_read]
         rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))
-        syncs = self._ctx.settings.checkpoint.sync_group_offsets
-        self._views.update({group: _GroupView.read(row, syncs=syncs) for group, row in rows.items()})
+        self._views.update({group: self._view(group) for group in found})
         said = {why for view in self._views.values() for why in (view.trouble, view.held_reason) if why}
         self._sayings.only(said | {one.state for view in self._views.values() for one in view.ahead})
         await asyncio.gather(*self._changes(standing, failed))
         for group, trouble in failed.items():
-            self._views[group] = replace(self._view(group), trouble=trouble)
+            self._views[group] = self._view(group).failing(trouble)
         for group, how in standing.items():
-            self._views[group] = replace(self._view(group), trouble="", translation=how)
-            if syncs and self._view(group).synced:
+            self._views[group] = self._view(group).read(how)
+            if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
         await self._bury(standing.keys() | failed.keys(), owned)
@@ -120,12 +69,10 @@ class GroupReport:
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
         """The group's checkpoints before it went back on the source (`rewinds`)."""
-        view, written = self._view(group), self._written(group)
-        marks = rewinds(view.rewound, view.positions, written)
+        view = self._view(group).after(self._written(group))
         if group in self._views:
-            positions = {where: (int(one.upstream), int(one.downstream)) for where, one in written.items()}
-            self._views[group] = replace(view, rewound=marks, positions={**view.positions, **positions})
-        return marks
+            self._views[group] = view
+        return view.rewound
 
     async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
         """The target's group is at every checkpoint, except where it is `ahead`. `moved` are the offsets just committed
@@ -165,9 +112,11 @@ class GroupReport:
         marks = self.rewound(group)
         shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
         left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
-        view = replace(self._view(group), synced=synced, held=kind, held_reason=why, ahead=ahead, rewound=left)
-        if view != self._view(group):
-            self._views[group] = view
+        before = self._views.get(group)
+        self._views[group] = replace(
+            self._view(group), synced=synced, held=kind, held_reason=why, ahead=ahead, rewound=left
+        )
+        if self._views[group] != before:
             await self._write([group])
 
     async def _record_rewind(self, group: str) -> None:
@@ -187,7 +136,7 @@ class GroupReport:
         known = {(one.where, one.state) for one in self._view(group).ahead}
         new = [one for one in ahead if (one.where, one.state) not in known]
         if new:
-            skips = _joined(tuple(map(str, new)))
+            skips = joined(tuple(map(str, new)))
             text = f"{group} on {self._ctx.flow.target}: consumers that move there skip records: {skips}"
             level = self._level("more groups ahead", new[0].state)
             await self._ctx.event("GroupAhead", group, text, level=level, states=_states(new))
@@ -244,9 +193,15 @@ class GroupReport:
                 counts[why] += 1
         return counts
 
-    def _view(self, group: str) -> _GroupView:
-        """As it is now: to be asked again after every await."""
-        return self._views.get(group, _GroupView())
+    @property
+    def _syncs(self) -> bool:
+        return self._ctx.settings.checkpoint.sync_group_offsets
+
+    def _view(self, group: str) -> GroupView:
+        """As it is now: to be asked again after every await. Before this process knows anything of the group, its row
+        counts: the source may be lost, and a row written from nothing would read as if all were fine."""
+        view = self._views.get(group)
+        return view or GroupView.from_row(self._ctx.state.get(GroupStatus, group), syncs=self._syncs)
 
     def _is_gone(self, group: str) -> bool:
         row = self._ctx.state.get(GroupStatus, group)
@@ -254,35 +209,7 @@ class GroupReport:
 
     def _row(self, group: str) -> GroupStatus:
         self.rewound(group)
-        view = self._views[group]
-        written = self._written(group)
-        if view.trouble:
-            phase, reason = "failing", view.trouble
-        else:
-            phase, reason = "translated" if written else "waiting", _joined(view.translation.untranslated)
-        positions = tuple(
-            (topic, partition, int(one.upstream), int(one.downstream))
-            for (topic, partition), one in sorted(written.items())
-        )
-        ahead = {one.where for one in view.ahead}
-        behind, waiting = _behind(view.translation, ahead), _waiting(view.translation)
-        return GroupStatus(
-            group=group,
-            phase=phase,
-            reason=reason,
-            synced=view.synced,
-            positions=positions,
-            exact=sum(place.exact for where, place in view.translation.places if where not in ahead),
-            behind=behind[:LISTED],
-            waiting=waiting[:LISTED],
-            more_behind=len(behind[LISTED:]),
-            more_waiting=len(waiting[LISTED:]),
-            held=view.held,
-            held_reason=view.held_reason,
-            ahead=tuple((*one.where, one.offset, one.place, one.state) for one in view.ahead[:LISTED]),
-            more_ahead=len(view.ahead[LISTED:]),
-            rewound=tuple((*where, at) for where, at in sorted(view.rewound.items())),
-        )
+        return self._views[group].row(group, self._written(group))
 
     async def _write(self, groups: Iterable[str]) -> None:
         async with self._writing:
@@ -301,20 +228,5 @@ class GroupReport:
                 self._views.pop(row.group, None)
 
 
-def _behind(standing: TranslationState, ahead: Collection[TopicPartition]) -> tuple[tuple[str, int, int], ...]:
-    places = [(where, place) for where, place in standing.places if where not in ahead]
-    found = [(*where, place.behind) for where, place in places if place.at is not None and place.behind]
-    return tuple(sorted(found, key=lambda one: -one[2]))
-
-
 def _states(ahead: Iterable[Ahead]) -> dict[str, str]:
     return {f"{one.where[0]}-{one.where[1]}": one.state for one in ahead}
-
-
-def _waiting(standing: TranslationState) -> tuple[tuple[str, int, str], ...]:
-    return tuple((*where, place.why) for where, place in standing.places if place.at is None)
-
-
-def _joined(reasons: tuple[str, ...]) -> str:
-    more = len(reasons) - SHOWN
-    return "; ".join(reasons[:SHOWN]) + (f"; and {more} partitions more" if more > 0 else "")

@@ -1,0 +1,141 @@
+"""What this process knows of a group, and the row that says it (no I/O, no clock)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from lockstep_checkpoint.group_sync import Ahead, rewinds
+from lockstep_checkpoint.run_translator import TranslatedOffset
+from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import GroupStatus
+
+SHOWN = 3
+"""Reasons a row spells out; the rest is counted."""
+
+LISTED = 50
+"""Partitions a row lists that are behind, and as many that wait; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationState:
+    """The position of a group that could be described: `untranslated` are sentences for people, `places` are by target
+    partition, in order."""
+
+    untranslated: tuple[str, ...] = ()
+    places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What this process knows of a group beside its checkpoints."""
+
+    trouble: str = ""
+    translation: TranslationState = TranslationState()
+    is_read: bool = False
+    """Whether this process has read the group's position on the source."""
+    earlier: GroupStatus | None = None
+    """The row of an earlier process or another replica, until the position is read. Its words about the source stay."""
+    synced: bool = False
+    held: str = ""
+    """One of `HELD`, with the reason beside it."""
+    held_reason: str = ""
+    ahead: tuple[Ahead, ...] = ()
+    rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """See `rewinds`; `positions`: (upstream, downstream) of the checkpoints when it was asked last."""
+    positions: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, row: GroupStatus | None, *, syncs: bool) -> "GroupView":
+        """What an earlier process or another replica knew. Without `syncs` no round describes the target any more."""
+        if row is None:
+            return cls()
+        return cls(
+            earlier=None if row.is_gone else row,
+            synced=row.synced,
+            held=row.held if syncs else "",
+            held_reason=row.held_reason if syncs else "",
+            ahead=tuple(Ahead((name, number), at, place, how) for name, number, at, place, how in row.ahead if syncs),
+            rewound={(topic, partition): at for topic, partition, at in row.rewound},
+            positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
+        )
+
+    def failing(self, trouble: str) -> "GroupView":
+        """The source could not be asked about the group."""
+        return replace(self, trouble=trouble)
+
+    def read(self, translation: TranslationState) -> "GroupView":
+        """The group was read on the source."""
+        return replace(self, trouble="", translation=translation, is_read=True, earlier=None)
+
+    def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
+        """With the checkpoints that are acknowledged now."""
+        marks = rewinds(self.rewound, self.positions, written)
+        positions = {where: (int(one.upstream), int(one.downstream)) for where, one in written.items()}
+        return replace(self, rewound=marks, positions={**self.positions, **positions})
+
+    @property
+    def left_alone(self) -> str:
+        """Why the target's group stays as it is; "" where it is at its places."""
+        return joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
+
+    def row(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
+        """As it is to be written, with the acknowledged checkpoints of the group."""
+        known = self._of_source(group, written) if self.earlier is None else self._as_earlier(self.earlier)
+        if self.trouble:
+            known = replace(known, phase="failing", reason=self.trouble)
+        return replace(
+            known,
+            synced=self.synced,
+            held=self.held,
+            held_reason=self.held_reason,
+            ahead=tuple((*one.where, one.offset, one.place, one.state) for one in self.ahead[:LISTED]),
+            more_ahead=len(self.ahead[LISTED:]),
+            rewound=tuple((*where, at) for where, at in sorted(self.rewound.items())),
+        )
+
+    def _of_source(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
+        ahead = {one.where for one in self.ahead}
+        behind, waiting = _behind(self.translation, ahead), _waiting(self.translation)
+        return GroupStatus(
+            group=group,
+            phase="translated" if written else "waiting",
+            reason=joined(self.translation.untranslated),
+            positions=tuple((*where, int(one.upstream), int(one.downstream)) for where, one in sorted(written.items())),
+            exact=sum(place.exact for where, place in self.translation.places if where not in ahead),
+            behind=behind[:LISTED],
+            waiting=waiting[:LISTED],
+            more_behind=len(behind[LISTED:]),
+            more_waiting=len(waiting[LISTED:]),
+        )
+
+    def _as_earlier(self, row: GroupStatus) -> GroupStatus:
+        """As the row says of the source. A partition that is ahead is neither exact nor behind."""
+        ahead = {one.where for one in self.ahead}
+        listed = {(topic, partition) for topic, partition, *_ in (*row.behind, *row.waiting, *row.ahead)}
+        return GroupStatus(
+            group=row.group,
+            phase=row.phase,
+            reason=row.reason,
+            positions=tuple((*where, *place) for where, place in sorted(self.positions.items())),
+            exact=max(0, row.exact - len(ahead - listed)),
+            behind=tuple(one for one in row.behind if one[:2] not in ahead),
+            waiting=row.waiting,
+            more_behind=row.more_behind,
+            more_waiting=row.more_waiting,
+        )
+
+
+def joined(reasons: tuple[str, ...]) -> str:
+    """The first of them as one text."""
+    more = len(reasons) - SHOWN
+    return "; ".join(reasons[:SHOWN]) + (f"; and {more} partitions more" if more > 0 else "")
+
+
+def _behind(known: TranslationState, ahead: Collection[TopicPartition]) -> tuple[tuple[str, int, int], ...]:
+    places = [(where, place) for where, place in known.places if where not in ahead]
+    found = [(*where, place.behind) for where, place in places if place.at is not None and place.behind]
+    return tuple(sorted(found, key=lambda one: -one[2]))
+
+
+def _waiting(known: TranslationState) -> tuple[tuple[str, int, str], ...]:
+    return tuple((*where, place.why) for where, place in known.places if place.at is None)

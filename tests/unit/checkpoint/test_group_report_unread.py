@@ -1,0 +1,144 @@
+"""The row of a group keeps what it says of the source until this process has read the source."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_checkpoint.group_report import GroupReport
+from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
+from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.run_translator import TranslatedOffset
+from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from tests.unit.checkpoint.test_group_report import GROUP, WRITTEN, Late, looked_at, reporting_of
+from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage, ours
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+KEPT = ("phase", "reason", "exact", "behind", "waiting", "more_behind", "more_waiting", "positions")
+WAITS = GroupStatus(
+    group=GROUP,
+    phase="translated",
+    reason="A.t-1: no offset sync yet",
+    positions=(("A.t", 0, 100, 100),),
+    behind=(("A.t", 0, 7),),
+    waiting=(("A.t", 1, "no offset sync yet"),),
+    more_behind=3,
+    more_waiting=2,
+    rewound=(("A.u", 4, 900),),
+)
+FAILS = replace(WAITS, phase="failing", reason="not permitted")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
+
+
+async def restarted(
+    folder: Path, row: GroupStatus, written: dict[TopicPartition, Checkpoint] | None = None
+) -> tuple[GroupReport, Late]:
+    """An earlier process has written the row."""
+    report, log = reporting_of(folder, WRITTEN if written is None else written)
+    await report._ctx.state.write(row)
+    return report, log
+
+
+def of_source(row: GroupStatus) -> dict[str, object]:
+    return {name: getattr(row, name) for name in KEPT}
+
+
+@pytest.mark.parametrize("row", [WAITS, FAILS])
+async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
+    report, log = await restarted(tmp_path, row)
+    await report.synced(GROUP, {("A.t", 0): 100}, (Ahead(("A.u", 4), 900, 800, REWOUND_ON_SOURCE),))
+    last = log.rows()[-1]
+    assert of_source(last) == of_source(row)
+    assert (last.synced, last.rewound) == (True, row.rewound)
+    assert report.phases()[row.phase] == 1
+
+
+@pytest.mark.parametrize("row", [WAITS, FAILS])
+async def test_group_held_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
+    report, log = await restarted(tmp_path, replace(row, synced=True))
+    await report.held(GROUP, REFUSED, "no right to write")
+    last = log.rows()[-1]
+    assert of_source(last) == of_source(row)
+    assert (last.held, last.synced, last.rewound) == (REFUSED, True, row.rewound)
+
+
+async def test_group_as_its_row_says_is_counted_and_not_written_again(tmp_path: Path) -> None:
+    row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", rewound=())
+    report, log = await restarted(tmp_path, row)
+    await report.held(GROUP, IN_USE, "it has members")
+    assert len(log.rows()) == 1
+    assert report.held_for()[IN_USE] == 1
+    assert report.phases()["translated"] == 1
+
+
+async def test_group_without_checkpoints_at_hand_keeps_its_positions(tmp_path: Path) -> None:
+    """The checkpoints topic may not be read now."""
+    report, log = await restarted(tmp_path, WAITS, {})
+    await report.held(GROUP, REFUSED, "no right to write")
+    assert log.rows()[-1].positions == WAITS.positions
+
+
+async def test_group_found_ahead_before_the_source_was_read_is_not_exact(tmp_path: Path) -> None:
+    report, log = await restarted(tmp_path, replace(WAITS, exact=2))
+    await report.synced(GROUP, {}, (Ahead(("A.t", 0), 120, 100, AHEAD_ON_TARGET),))
+    assert (log.rows()[-1].exact, log.rows()[-1].behind) == (2, ())
+    await report.synced(GROUP, {}, (Ahead(("A.t", 9), 120, 100, AHEAD_ON_TARGET),))
+    assert (log.rows()[-1].exact, log.rows()[-1].behind) == (1, WAITS.behind)
+
+
+async def test_group_failing_before_it_was_read_keeps_its_target(tmp_path: Path) -> None:
+    ahead = (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
+    row = replace(WAITS, synced=True, ahead=ahead, more_behind=0, more_waiting=0)
+    report, log = await restarted(tmp_path, row)
+    await looked_at(report, "no answer")
+    assert replace(log.rows()[-1], at_ms=0, term=0) == replace(row, phase="failing", reason="no answer", behind=())
+
+
+async def test_group_rewound_is_known_before_the_source_was_read(tmp_path: Path) -> None:
+    report, _ = await restarted(tmp_path, replace(WAITS, positions=(("A.t", 0, 900, 850),)))
+    assert report.rewound(GROUP) == {("A.t", 0): 850, ("A.u", 4): 900}
+
+
+async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) -> None:
+    report, log = await restarted(tmp_path, WAITS)
+    await report.synced(GROUP, {})
+    exact = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True) == (GROUP,)
+    last = log.rows()[-1]
+    assert (last.synced, last.exact, last.behind, last.waiting, last.reason) == (True, 1, (), (), "")
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True) == ()
+    assert "GroupFound" not in [event.kind for event in log.events()]
+
+
+async def test_group_that_is_new_is_reported_as_found(tmp_path: Path) -> None:
+    report, log = await restarted(tmp_path, replace(WAITS, phase="waiting", reason=GROUP_GONE))
+    await looked_at(report)
+    assert [event.kind for event in log.events()] == ["GroupFound"]
+
+
+async def test_group_after_a_rebalance_keeps_its_row(tmp_path: Path) -> None:
+    report, log = await restarted(tmp_path, WAITS)
+    report.reset()
+    await report.synced(GROUP, {})
+    report.reset()
+    await report.held(GROUP, REFUSED, "no right to write")
+    assert of_source(log.rows()[-1]) == of_source(WAITS)
+
+
+async def test_sync_now_without_the_source_keeps_what_waits(tmp_path: Path) -> None:
+    """`lockstep failover` asks for it; the switch then reads the row."""
+    stage = Stage(tmp_path, lines="sync.group.offsets.enabled = true\n")
+    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(100), "")
+    stage.memory.written.written(1, one)
+    await stage.ctx.state.write(WAITS)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 100)]
+    assert stage.row().synced
+    assert of_source(stage.row()) == of_source(WAITS)
