@@ -269,8 +269,8 @@ async def no_protocols() -> Mapping[str, str]:
 
 
 def source_groups(folder: Path, source: Groups) -> SourceGroups:
-    rule = checkpoint_rule(leading(folder, "checkpoint", (0, 7), divided=True, lines="topics = t\n").settings)
-    return SourceGroups(source, no_protocols, NameFilter((".*",)), rule, None)
+    ctx = leading(folder, "checkpoint", (0, 7), divided=True, lines="topics = t\n")
+    return SourceGroups(source, no_protocols, NameFilter((".*",)), checkpoint_rule(ctx.settings), None, ctx.state)
 
 
 async def test_source_groups_of_one_share_keep_the_others(tmp_path: Path) -> None:

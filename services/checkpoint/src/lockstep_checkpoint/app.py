@@ -67,7 +67,7 @@ class CheckpointFlow:
         self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
         self._rule = checkpoint_rule(settings)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
-        self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every)
+        self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every, ctx.state)
         self._memory = CheckpointStore(
             ctx,
             checkpoints_topic(settings),
@@ -205,7 +205,7 @@ class CheckpointFlow:
         standing, refused = await self._write(group_offsets, owned)
         failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
         note(groups=len(group_offsets.committed), groups_failing=len(failed))
-        found = await self._report.on_source_read(standing, failed, owned)
+        found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)

@@ -33,11 +33,12 @@ class GroupReport:
         self._writing = asyncio.Lock()
 
     async def on_source_read(
-        self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], owned: Callable[[str], bool]
+        self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], asked: Callable[[str], bool]
     ) -> tuple[str, ...]:
         """A round described the source: these groups exist with these positions, and these could not be described.
 
-        Returns the groups found since the last round. Every owned group that is in neither is gone.
+        Returns the groups found since the last round. Every group that the round `asked` and that is in neither is
+        gone.
         """
         found = [group for group in standing if not self._view(group).is_read]
         rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
@@ -54,7 +55,7 @@ class GroupReport:
             if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
-        await self._bury(standing.keys() | failed.keys(), owned)
+        await self._bury(standing.keys() | failed.keys(), asked)
         return tuple(found)
 
     def _changes(self, standing: Iterable[str], failed: Mapping[str, str]) -> Iterator[Coroutine[Any, Any, None]]:
@@ -216,10 +217,10 @@ class GroupReport:
             rows = [self._row(group) for group in groups if group in self._views]
             await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
 
-    async def _bury(self, present: Iterable[str], owned: Callable[[str], bool]) -> None:
+    async def _bury(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state
         gone = [
-            row for row in state.all(GroupStatus) if row.group not in living and owned(row.group) and not row.is_gone
+            row for row in state.all(GroupStatus) if row.group not in living and asked(row.group) and not row.is_gone
         ]
         await asyncio.gather(*(self._ctx.event("GroupGone", row.group) for row in gone if row.group in self._views))
         async with self._writing:

@@ -6,7 +6,7 @@ on the source is irrelevant.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,10 +17,13 @@ from lockstep_protocol.group_selection import (
     Committed,
     consumes_mirrored,
     is_consumer_group,
+    target_topic,
 )
 from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
+from lockstep_runtime.state.state_fold import StateFold
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 
@@ -32,6 +35,8 @@ class SourceGroupOffsets:
     """Per group of interest, what it has committed, in all topics."""
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
     """Groups that could not be described this time."""
+    asked: frozenset[str] = frozenset()
+    """The groups that were ours when the round asked. Of those, one that is in neither is not there."""
     not_replicated: frozenset[str] | None = None
     """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
 
@@ -53,6 +58,30 @@ def hidden(topics: Mapping[str, Set[str]], denied: Mapping[str, ClusterError]) -
     return {group: denied[names[0]] for group, names in lacking.items() if names}
 
 
+def topics_on_source(
+    rows: Iterable[GroupStatus], mirrored: Iterable[str], rule: CheckpointRule
+) -> Mapping[str, frozenset[str]]:
+    """The topics of the source that count and in which each group had offsets, as its row knows. `mirrored`: topics of
+    the source; not every name on the target leads back to its own."""
+    copies: dict[str, set[str]] = {}
+    for topic in mirrored:
+        copies.setdefault(target_topic(rule, topic), set()).add(topic)
+
+    def originals(copy: str) -> Iterator[str]:
+        by_name = (rule.policy.upstream_topic(copy), rule.policy.format_remote_topic(rule.flow.target, copy))
+        named = {topic for topic in by_name if topic is not None and target_topic(rule, topic) == copy}
+        return filter(rule.counts, named | copies.get(copy, set()))
+
+    return {
+        row.group: frozenset(
+            topic
+            for copy in {one[0] for one in (*row.positions, *row.behind, *row.waiting, *row.ahead)}
+            for topic in originals(copy)
+        )
+        for row in rows
+    }
+
+
 class SourceGroups:
     """Lists and describes the groups of one source. Each round sends one request a broker and one a group, a few groups
     at once.
@@ -60,6 +89,9 @@ class SourceGroups:
     Each round notices new groups. A group that consumes other topics only is described again after `refresh_every`.
     That is the longest time after which MirrorMaker 2 would notice it too. None: the result of the first round is
     final.
+
+    A group with a row is asked in each round, listed or not. A coordinator that does not answer leaves its groups out
+    of a listing, and this process may not have seen them yet.
     """
 
     def __init__(
@@ -69,13 +101,16 @@ class SourceGroups:
         groups: Names,
         rule: CheckpointRule,
         refresh_every: timedelta | None,
+        state: StateFold,
     ) -> None:
-        """`protocols` lists every group of the source with its protocol; it raises ClusterError."""
+        """`protocols` lists every group of the source with its protocol; it raises ClusterError. `state` has the rows
+        of groups and of topics."""
         self._admin = admin
         self._protocols = protocols
         self._groups = groups
         self._rule = rule
         self._refresh_every = refresh_every
+        self._state = state
         self._listed: set[str] = set()
         self._tracked: dict[str, frozenset[str]] = {}
         """Groups of interest when last described, and in which topics."""
@@ -90,39 +125,48 @@ class SourceGroups:
         of a single group are in the answer.
         """
         await self._list(now)
-        candidates = {group for group in self._listed | self._tracked.keys() if owned(group)}
-        names = sorted(candidates - self._uninteresting)
+        rows = {row.group: row for row in self._state.all(GroupStatus) if not row.is_gone}
+        # Once: our share may be another one before the round is over.
+        asked = frozenset(filter(owned, self._listed | self._tracked.keys() | rows.keys()))
+        known = {group: row for group, row in rows.items() if group in asked and self._is_selected(group)}
+        candidates = asked & (self._listed | self._tracked.keys()) - self._uninteresting
+        names = sorted(candidates | known.keys())
         answers = await asyncio.gather(*(self._committed(group) for group in names))
         committed: dict[str, tuple[Committed, ...]] = {}
         failed: dict[str, ClusterError] = {}
-        vanished: set[str] = set()
+        vanished: dict[str, frozenset[str]] = {}
         for group, answer in zip(names, answers, strict=True):
             if isinstance(answer, ClusterError):
                 failed[group] = answer
             elif consumes_mirrored(answer, self._rule):
                 committed[group] = answer
-            elif self._tracked.get(group):
-                vanished.add(group)
+            elif self._tracked.get(group) or group in known:
+                vanished[group] = self._tracked.get(group, frozenset())
             elif answer:
                 # A group without any offset may be about to commit its first one; this one consumes something else.
                 self._uninteresting.add(group)
+        if unseen := [known[group] for group, topics in vanished.items() if not topics]:
+            mirrored = (row.source_topic for row in self._state.all(MirroredTopic))
+            vanished |= topics_on_source(unseen, mirrored, self._rule)
         failed |= await self._hidden(vanished)
-        topics = {group: frozenset(one.topic for one in known) for group, known in committed.items()}
-        others = {group: known for group, known in self._tracked.items() if not owned(group)}
-        self._tracked = others | {group: self._tracked.get(group, frozenset()) for group in failed} | topics
-        return SourceGroupOffsets(committed, failed, self._not_replicated)
+        topics = {group: frozenset(one.topic for one in found) for group, found in committed.items()}
+        others = {group: found for group, found in self._tracked.items() if group not in asked}
+        tracked = self._tracked | vanished
+        self._tracked = others | {group: tracked.get(group, frozenset()) for group in failed} | topics
+        return SourceGroupOffsets(committed, failed, asked, self._not_replicated)
 
     def forget_uninteresting(self) -> None:
         """Let the next round describe every group again, also those that consumed other topics only."""
         self._uninteresting.clear()
 
-    async def _hidden(self, vanished: Set[str]) -> Mapping[str, ClusterError]:
+    async def _hidden(self, vanished: Mapping[str, Set[str]]) -> Mapping[str, ClusterError]:
         """Those of the groups whose offsets are still there: a coordinator leaves out offsets of topics that we may not
-        describe (any more)."""
-        if not vanished:
-            return {}
-        asked = {topic for group in vanished for topic in self._tracked[group]}
-        return hidden({group: self._tracked[group] for group in vanished}, (await self._admin.topics(asked)).denied)
+        describe (any more). Each comes with the topics that it had offsets in."""
+        asked = {topic for topics in vanished.values() for topic in topics}
+        return hidden(vanished, (await self._admin.topics(asked)).denied) if asked else {}
+
+    def _is_selected(self, group: str) -> bool:
+        return should_replicate_group(group, self._groups)
 
     async def _list(self, now: float) -> None:
         if self._refreshed_at is not None and self._refresh_every is None:
@@ -131,7 +175,7 @@ class SourceGroups:
         if not listed and "DESCRIBE" not in await self._admin.cluster_operations():
             remedy = self._admin.access.remedy("cluster", "", "Describe")
             raise NotPermitted(self._admin.alias, "to list", "groups", remedy)
-        # A coordinator that did not answer leaves its groups out: that is why tracked ones are asked all the same.
+        # A coordinator that did not answer leaves its groups out: that is why known ones are asked all the same.
         self._listed = {group for group, kind in listed.items() if is_consumer_group(group, kind, self._groups)}
         if self._refreshed_at is None or self._refresh_every is None:
             self._refreshed_at = now
@@ -147,7 +191,7 @@ class SourceGroups:
         except ClusterError:
             return None  # which is shown; the groups that are replicated do not wait for it
         others = (group for group, protocol in protocols.items() if protocol in OTHER_PROTOCOLS)
-        return frozenset(group for group in others if should_replicate_group(group, self._groups))
+        return frozenset(filter(self._is_selected, others))
 
     async def _committed(self, group: str) -> tuple[Committed, ...] | ClusterError:
         offsets = await read_group_offsets(self._admin, group)
