@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead
@@ -13,6 +14,9 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
+
+GONE_KEPT = timedelta(days=7)
+"""How long the row of a group stays that is gone: some applications use a new group id for each start."""
 
 Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
 
@@ -219,14 +223,15 @@ class GroupReport:
 
     async def _bury(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state
-        gone = [
-            row for row in state.all(GroupStatus) if row.group not in living and asked(row.group) and not row.is_gone
-        ]
+        absent = [row for row in state.all(GroupStatus) if row.group not in living and asked(row.group)]
+        gone = [row for row in absent if not row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupGone", row.group) for row in gone if row.group in self._views))
         async with self._writing:
             await state.write_all([replace(row, phase="waiting", reason=GROUP_GONE) for row in gone])
             for row in gone:
                 self._views.pop(row.group, None)
+            since = self._ctx.clock.wall_ms() - GONE_KEPT // timedelta(milliseconds=1)
+            await self._ctx.remove_rows(row for row in absent if row.is_gone and row.at_ms <= since)
 
 
 def _states(ahead: Iterable[Ahead]) -> dict[str, str]:

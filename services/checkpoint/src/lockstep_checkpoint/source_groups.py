@@ -36,7 +36,8 @@ class SourceGroupOffsets:
     failed: Mapping[str, ClusterError] = field(default_factory=dict)
     """Groups that could not be described this time."""
     asked: frozenset[str] = frozenset()
-    """The groups that were ours when the round asked. Of those, one that is in neither is not there."""
+    """The groups that were ours when the round asked, and those with a row that is gone. Of those, one that is in
+    neither is not there."""
     not_replicated: frozenset[str] | None = None
     """Selected groups of protocols that are not replicated, as the last refresh found them; None: not known."""
 
@@ -125,10 +126,11 @@ class SourceGroups:
         of a single group are in the answer.
         """
         await self._list(now)
-        rows = {row.group: row for row in self._state.all(GroupStatus) if not row.is_gone}
+        rows = {row.group: row for row in self._state.all(GroupStatus)}
         # Once: our share may be another one before the round is over.
         asked = frozenset(filter(owned, self._listed | self._tracked.keys() | rows.keys()))
-        known = {group: row for group, row in rows.items() if group in asked and self._is_selected(group)}
+        living = (row for row in rows.values() if row.group in asked and not row.is_gone)
+        known = {row.group: row for row in living if self._is_selected(row.group)}
         candidates = asked & (self._listed | self._tracked.keys()) - self._uninteresting
         names = sorted(candidates | known.keys())
         answers = await asyncio.gather(*(self._committed(group) for group in names))

@@ -2,7 +2,7 @@
 import it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -235,6 +235,20 @@ class FlowContext:
         if self._acts is None:
             raise LeadershipLost("the target has not been reached yet")
         return ControlTopicLog(self._acts, topic)
+
+    async def remove_rows(self, rows: Iterable[Row]) -> None:
+        """Append a tombstone for each of our rows; all are absent from `state` when this returns. A tombstone has no
+        term, so it goes as `facts` says: one that comes too late would remove the row of another leader.
+
+        Raises as `StateLog.write_all`.
+        """
+        keys: list[tuple[bytes, None]] = []
+        for row in rows:
+            self._find_term(row)
+            keys.append((row.key().encode(), None))
+        if keys:
+            offsets = await self.facts(self.state.topic).append_all(keys, partition=0)
+            await self.state.changed(max(offsets) - 1)
 
     def _round_ended(self, name: str, failed: bool) -> None:
         labels = (str(self.flow), self.service, name)

@@ -6,7 +6,8 @@ character, which some clients commit.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aiokafka.conn import collect_hosts
@@ -38,18 +39,34 @@ COORDINATOR_MOVES = {
 NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
 
 
+KEPT_S = 3600.0
+"""A group's coordinator is forgotten if nothing was asked about the group for this time, and at the latest after twice
+this time: groups come and go."""
+
+
 class GroupCoordinators:
     """Finds the coordinator of each group and asks it. `properties` are a client's Java properties.
 
     All questions that overlap share one connection to each broker. It is closed behind the last of them, so that
     nothing is left open and renewed credentials count. Safe for concurrent use within one event loop."""
 
-    def __init__(self, properties: Mapping[str, str], client_id: str, attempt_s: float) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        client_id: str,
+        attempt_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._properties = properties
         self._client_id = client_id
         self._attempt_s = attempt_s
         self._asking = 0
+        self._clock = clock
         self._addresses: dict[str, Address] = {}
+        """Of groups that were asked about since `_turned_at`; the others of the time before are in `_former`."""
+        self._former: dict[str, Address] = {}
+        self._turned_at = clock()
         self._connections: dict[Address, asyncio.Task[SessionConnection]] = {}
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
@@ -83,7 +100,7 @@ class GroupCoordinators:
 
     def _refusal(self, group: str, code: int) -> KafkaException:
         if code in COORDINATOR_MOVES:
-            self._addresses.pop(group, None)
+            self._pop_address(group)
         return KafkaException(KafkaError(code))
 
     async def _ask(self, group: str, request: Any) -> Any:
@@ -91,9 +108,9 @@ class GroupCoordinators:
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
-                if group not in self._addresses:
-                    self._addresses[group] = await self._find(group)
-                connection = await self._connection(self._addresses[group])
+                if (address := self._known_address(group)) is None:
+                    address = self._addresses[group] = await self._find(group)
+                connection = await self._connection(address)
                 return await connection.send(request)
         except NO_ANSWER as exc:
             self._forget(group)
@@ -103,6 +120,18 @@ class GroupCoordinators:
             self._asking -= 1
             if not self._asking:
                 self._close(*self._connections)
+
+    def _known_address(self, group: str) -> Address | None:
+        now = self._clock()
+        if now - self._turned_at >= KEPT_S:
+            self._former, self._addresses, self._turned_at = self._addresses, {}, now
+        if (address := self._pop_address(group)) is not None:
+            self._addresses[group] = address
+        return address
+
+    def _pop_address(self, group: str) -> Address | None:
+        former = self._former.pop(group, None)
+        return self._addresses.pop(group, former)
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")
@@ -140,7 +169,7 @@ class GroupCoordinators:
 
     def _forget(self, group: str) -> None:
         """The next attempt finds the coordinator anew, over another connection."""
-        if (address := self._addresses.pop(group, None)) is not None:
+        if (address := self._pop_address(group)) is not None:
             self._close(address)
 
     def _close(self, *addresses: Address) -> None:

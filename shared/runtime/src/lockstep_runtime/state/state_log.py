@@ -27,6 +27,16 @@ class StateLog(StateFold):
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
 
+    @property
+    def topic(self) -> str:
+        """The topic's name. Raises LeadershipLost while it is not open."""
+        return self._opened().topic
+
+    def _opened(self) -> ControlTopicLog:
+        if self._facts is None:
+            raise LeadershipLost("the state topic is not open")
+        return self._facts
+
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def changed(self, after: int) -> int:
@@ -53,12 +63,10 @@ class StateLog(StateFold):
 
         Raises LeadershipLost unless we act, NotAppended and NotPermitted. What was appended before an error stays.
         """
-        if self._facts is None:
-            raise LeadershipLost("the state topic is not open")
-        now = self._clock_ms()
+        facts, now = self._opened(), self._clock_ms()
         records = [replace(row, at_ms=now, term=self._find_term(row)).encode() for row in rows]
         if records:
-            offsets = await self._facts.append_all(records, partition=0)
+            offsets = await facts.append_all(records, partition=0)
             await self.changed(max(offsets) - 1)
 
     async def write_if_changed(self, row: Row) -> bool:
@@ -77,10 +85,9 @@ class StateLog(StateFold):
 
     async def claim(self, row: Leader) -> int:
         """Append a leader row; its offset is the term."""
-        if self._facts is None:
-            raise LeadershipLost("the state topic is not open")
+        facts = self._opened()
         key, value = replace(row, at_ms=self._clock_ms()).encode()
-        return await self._facts.append(key, value, partition=0)
+        return await facts.append(key, value, partition=0)
 
     # -- from the edge -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,102 @@
+"""The row of a group that is gone is removed in the end: applications may use a new group id for each start."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep_checkpoint.group_report import GONE_KEPT
+from lockstep_checkpoint.group_view import TranslationState
+from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_runtime.flow.context import Clock
+from lockstep_runtime.state.leadership import leader_label
+from lockstep_runtime.util.errors import LeadershipLost
+from tests.unit.checkpoint.test_groups_left_out import LeftOut, source_groups
+from tests.unit.checkpoint.test_target_group_sync import Stage, ours
+
+GONE = GroupStatus(group="orders", phase="waiting", reason=GROUP_GONE, positions=(("A.t", 0, 5, 5),))
+KEPT_MS = int(GONE_KEPT.total_seconds() * 1000)
+
+
+class Later:
+    """A stage at a time that a test sets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 1_000_000
+        self.stage = Stage(folder, lines="topics = t\n")
+        ctx = self.stage.ctx
+        ctx.clock = replace(Clock(), wall_ms=lambda: self.now)
+        ctx.state._clock_ms = lambda: self.now
+        self.state = ctx.state
+
+    async def round(self, *standing: str, failed: str = "") -> None:
+        found = {group: TranslationState() for group in standing}
+        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours)
+
+    def keys_removed(self) -> list[bytes | None]:
+        return [key for topic, key, value in self.stage.log.appended if topic == "state" and value is None]
+
+
+async def test_row_of_a_gone_group_is_removed_after_some_days(tmp_path: Path) -> None:
+    here = Later(tmp_path)
+    await here.state.write(GONE)
+    here.now += KEPT_MS - 1
+    await here.round()
+    assert here.keys_removed() == []
+    here.now += 1
+    await here.round()
+    assert here.keys_removed() == [b"group/orders"]
+    assert here.state.get(GroupStatus, "orders") is None
+    assert here.stage.report.groups() == ()
+    await here.round()
+    assert len(here.keys_removed()) == 1
+
+
+async def test_row_of_a_group_that_is_there_is_never_removed(tmp_path: Path) -> None:
+    here = Later(tmp_path)
+    await here.state.write_all([replace(GONE, group="bills"), replace(GONE, group="mail"), replace(GONE, reason="")])
+    here.now += KEPT_MS
+    await here.round("bills", "orders", failed="mail")
+    assert here.keys_removed() == []
+    assert {row.group: row.is_gone for row in here.state.all(GroupStatus)} == dict.fromkeys(
+        ("bills", "mail", "orders"), False
+    )
+
+
+async def test_row_of_a_group_just_gone_is_kept_from_then_on(tmp_path: Path) -> None:
+    here = Later(tmp_path)
+    await here.round("orders")
+    here.now += KEPT_MS
+    await here.round()
+    assert here.stage.row().is_gone
+    here.now += KEPT_MS - 1
+    await here.round()
+    assert here.keys_removed() == []
+
+
+async def test_row_of_a_group_that_comes_back_is_a_new_one(tmp_path: Path) -> None:
+    here = Later(tmp_path)
+    await here.state.write(GONE)
+    here.now += KEPT_MS
+    await here.round()
+    await here.round("orders")
+    assert not here.stage.row().is_gone
+    assert [event.kind for event in here.stage.log.events()] == ["GroupFound"]
+
+
+async def test_row_of_another_replicas_group_is_not_removed(tmp_path: Path) -> None:
+    here = Later(tmp_path)
+    await here.state.write(GONE)
+    here.now += KEPT_MS
+    here.stage.ctx.leadership.saw_leader(leader_label("checkpoint", 0, divided=True), "two", 99)
+    with pytest.raises(LeadershipLost):
+        await here.round()
+    assert here.keys_removed() == []
+
+
+async def test_round_of_the_source_names_gone_groups_without_asking(tmp_path: Path) -> None:
+    here, source = Later(tmp_path), LeftOut({})
+    await here.state.write(GONE)
+    read = await source_groups(here.stage, source).read(0.0, ours)
+    assert source.asked == ["any"]
+    assert read.asked == {"any", "orders"}
