@@ -69,7 +69,7 @@ async def test_group_held_before_the_source_was_read_keeps_its_row(tmp_path: Pat
     assert (last.held, last.synced, last.rewound) == (REFUSED, True, row.rewound)
 
 
-async def test_group_as_its_row_says_is_counted_and_not_written_again(tmp_path: Path) -> None:
+async def test_group_unchanged_since_its_row_is_counted_and_not_written(tmp_path: Path) -> None:
     row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", rewound=())
     report, log = await restarted(tmp_path, row)
     await report.held(GROUP, IN_USE, "it has members")

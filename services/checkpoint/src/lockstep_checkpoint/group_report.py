@@ -204,7 +204,7 @@ class GroupReport:
 
     def _view(self, group: str) -> GroupView:
         """As it is now: to be asked again after every await. Before this process knows anything of the group, its row
-        counts: the source may be lost, and a row written from nothing would read as if all were fine."""
+        counts. The source may be lost, and a row written from nothing would read as if all were fine."""
         view = self._views.get(group)
         return view or GroupView.from_row(self._ctx.state.get(GroupStatus, group), syncs=self._syncs)
 

@@ -73,14 +73,11 @@ def topics_on_source(
         named = {topic for topic in by_name if topic is not None and target_topic(rule, topic) == copy}
         return filter(rule.counts, named | copies.get(copy, set()))
 
-    return {
-        row.group: frozenset(
-            topic
-            for copy in {one[0] for one in (*row.positions, *row.behind, *row.waiting, *row.ahead)}
-            for topic in originals(copy)
-        )
-        for row in rows
-    }
+    def about(row: GroupStatus) -> set[str]:
+        places = {topic for topic, *_ in row.positions} | {topic for topic, *_ in row.ahead}
+        return places | {topic for topic, _, _ in (*row.behind, *row.waiting)}
+
+    return {row.group: frozenset(topic for copy in about(row) for topic in originals(copy)) for row in rows}
 
 
 class SourceGroups:

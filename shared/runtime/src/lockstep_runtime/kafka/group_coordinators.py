@@ -40,8 +40,8 @@ NO_ANSWER = (LibraryError, OSError, EOFError, TimeoutError, TokenUnavailable)
 
 
 KEPT_S = 3600.0
-"""A group's coordinator is forgotten if nothing was asked about the group for this time, and at the latest after twice
-this time: groups come and go."""
+"""Seconds for which the coordinator of a group is remembered at least, and twice as long at most. Each question about
+the group starts the time anew."""
 
 
 class GroupCoordinators:
