@@ -122,6 +122,17 @@ def test_report_of_halted_partition_and_failed_topic_has_reasons() -> None:
     assert report.topics[0].halted == 1
 
 
+@pytest.mark.parametrize(
+    ("missing", "why"), [(2, "partitions 1 to 2 are not copied: refused"), (0, "its configs: refused")]
+)
+def test_report_of_a_mirrored_topic_with_a_reason_is_trouble(missing: int, why: str) -> None:
+    row = replace(topic(reason=why.rpartition("copied: ")[2]), missing=missing)
+    report = reported(row, progress(upstream=19), *at_work(("t", 0)), ends={("t", 0): 20})
+    assert report.troubles == (Trouble("topic t", why),)
+    assert report.switch_ready is False
+    assert [one.state for one in report.partitions] == ["copying", *["not begun"] * missing]
+
+
 def test_report_shows_a_wanted_phase_that_is_held_back() -> None:
     report = reported(
         topic(partitions=2),

@@ -158,6 +158,17 @@ def test_known_loss_of_other_topics_does_not_count() -> None:
     assert known_loss(rows, []) == []
 
 
+def test_known_loss_of_partitions_the_target_lacks_is_unknown() -> None:
+    rows = rows_of(progress(0, source_end=10))
+    grown = topic(partitions=1, missing=2, reason="not permitted")
+    assert known_loss(rows, [grown]) == [PartitionLoss(("t", 1), -1, 0), PartitionLoss(("t", 2), -1, 0)]
+
+
+def test_known_loss_of_a_topic_never_described_is_unknown() -> None:
+    """Its row has no number of partitions, and every topic has one."""
+    assert known_loss({}, [topic(phase="failed", reason="not permitted")]) == [PartitionLoss(T0, -1, 0)]
+
+
 @given(st.integers(-1, 50), st.integers(-1, 80), st.integers(0, 80))
 def test_known_loss_never_is_less_than_the_rows_have(upstream: int, end: int, lag: int) -> None:
     row = progress(upstream=upstream, source_end=end, lag_records=lag)
@@ -261,6 +272,12 @@ def test_topic_rows_have_every_partition_of_a_topic() -> None:
         missing=(5, 0, 0),
         since_ms=(77, 0, 0),
     )
+
+
+def test_topic_rows_have_partitions_that_the_target_lacks() -> None:
+    losses = [PartitionLoss(("t", 1), -1, 0)]
+    (row,) = topic_rows([topic(partitions=1, missing=1)], "1", {T0: 10}, rows_of(progress(0)), {("A.t", 0): 10}, losses)
+    assert (row.ends, row.copied, row.target_ends, row.missing) == ((10, -1), (9, -1), (10, -1), (0, -1))
 
 
 def test_topic_rows_without_topics_are_none() -> None:

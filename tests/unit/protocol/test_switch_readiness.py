@@ -166,6 +166,16 @@ def test_cluster_that_is_away_is_named_once_and_not_each_partition(side: str) ->
     assert [reason for reason, *_ in reasons(halted)] == [f"{side}-unreachable", "partition-halted"]
 
 
+@pytest.mark.parametrize(
+    ("state", "lag_ms", "reason"),
+    [("copying", 99_000, "lag"), ("copying", None, "lag-unknown"), ("silent", 0, "partition-not-copying")],
+)
+def test_partition_of_a_failing_topic_that_is_copied_is_named(state: str, lag_ms: int | None, reason: str) -> None:
+    """Only its configs fail, or another partition."""
+    facts = of_partition(state, lag_ms, lag_ms, failing=(FailingPart("topic", "orders", "its configs: no rights"),))
+    assert [word for word, *_ in reasons(facts)] == ["topic-failed", reason]
+
+
 def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
     facts = of_partition("failed", failing=(FailingPart("topic", "orders", "no rights"),))
     assert reasons(facts) == [("topic-failed", "orders", True)]

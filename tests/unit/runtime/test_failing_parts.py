@@ -29,6 +29,14 @@ def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPar
             MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"),
             FailingPart("topic", "t", "failed without a reason"),
         ),
+        (
+            MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, missing=2, reason="not permitted"),
+            FailingPart("topic", "t", "partitions 1 to 2 are not copied: not permitted"),
+        ),
+        (
+            MirroredTopic(source_topic="t", target_topic="A.t", reason="its configs: not permitted"),
+            FailingPart("topic", "t", "its configs: not permitted"),
+        ),
     ],
 )
 def test_row_about_a_failure_is_a_failing_part(row: Row, part: FailingPart) -> None:
@@ -42,6 +50,7 @@ def test_row_about_a_failure_is_a_failing_part(row: Row, part: FailingPart) -> N
         AclStatus(phase="no-authorizer"),
         FlowPulse(source="A", target="B", phase="beating"),
         MirroredTopic(source_topic="t", target_topic="A.t"),
+        MirroredTopic(source_topic="t", target_topic="A.t", phase="excluded", reason="old"),
         Restarts(owner="checkpoint-3", phase="running", count=4),
         Restarts(owner="data-plane", subject="slot:0", phase="failed", asked=("",)),
     ],

@@ -163,7 +163,7 @@ class _Seen:
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
             if not (topic.is_selected or anew):
                 continue
-            for number in range(max(topic.partitions, self.logs.selected.get(topic.source_topic, 0))):
+            for number in range(max(topic.source_partitions, self.logs.selected.get(topic.source_topic, 0))):
                 row = known.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
@@ -199,7 +199,7 @@ class _Seen:
                 self.wanted.phase_for(
                     Scope.for_connector(Connector.SOURCE), Scope(ScopeKind.TOPIC, row.source_topic)
                 ).word,
-                max(row.partitions, len(mine)),
+                max(row.source_partitions, len(mine)),
                 sum(line.phase != NOT_BEGUN for line in mine),
                 sum(line.phase == "halted" for line in mine),
                 sum_if_known(lags, sum),

@@ -168,6 +168,8 @@ IN_USE = "in-use"
 NAMED_MEMBERS = 3
 _ORDER = {reason: number for number, reason in enumerate(SwitchReason)}
 _CLUSTERS = {"source": SwitchReason.SOURCE_UNREACHABLE, "target": SwitchReason.TARGET_UNREACHABLE}
+_NOT_MIRRORED = frozenset({"failed", "not begun", "not-begun"})
+"""States of a partition that has no place on the target, by the words of the CLI and of the data plane."""
 _NOT_NEEDED = frozenset({"heartbeat", str(Scope.for_connector(Connector.HEARTBEAT))})
 """Nothing that clients use depends on heartbeats."""
 
@@ -224,7 +226,9 @@ def _partitions(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         if one.state == "halted":
             text = f"partition {one.name} is halted and waits for a decision"
             yield Blocker(SwitchReason.PARTITION_HALTED, one.name, text)
-        elif one.topic in failed or (one.state != "copying" and _is_within(one, scopes)):
+        elif (one.topic in failed and one.state in _NOT_MIRRORED) or (
+            one.state != "copying" and _is_within(one, scopes)
+        ):
             continue  # the topic, or the scope, has the reason already
         elif one.state not in ("copying", "unknown"):
             text = f"partition {one.name} is not copied now: it is {one.state.replace('-', ' ')}"

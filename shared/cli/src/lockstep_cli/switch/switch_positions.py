@@ -70,15 +70,22 @@ def not_copied(
     return found
 
 
+def _numbers(topic: MirroredTopic) -> range:
+    """The partitions of a topic on the source, also those that the target lacks. A failed topic may never have been
+    described: then only its first partition is known."""
+    return range(max(topic.source_partitions, 1 if topic.phase == "failed" else 0))
+
+
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
-    """What the source was known to have and the target has not, by the newest rows, the most first. Of a partition
-    whose copy has not begun, or halted without knowing what the target holds, the number is unknown."""
+    """What the source was known to have and the target has not, by the newest rows, the most first. The number is
+    unknown of a partition that the target lacks, whose copy has not begun, or that halted without knowing what the
+    target holds."""
     found = []
     progress, ends = progress_by_partition(rows.values()), known_source_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
-    every = [(one, number) for one in topics for number in sorted({*range(one.partitions), *begun[one.source_topic]})]
+    every = [(one, number) for one in topics for number in sorted({*_numbers(one), *begun[one.source_topic]})]
     for topic, number in every:
         row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
         missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream)
@@ -168,7 +175,7 @@ def topic_rows(
     progress, losses = progress_by_partition(rows.values()), {one.where: one for one in lost}
     found = []
     for topic in topics:
-        name, numbers = topic.source_topic, range(topic.partitions)
+        name, numbers = topic.source_topic, _numbers(topic)
         upstream = {n: progress[name, n].upstream if (name, n) in progress else -1 for n in numbers}
         found.append(
             SwitchTopic(

@@ -91,6 +91,11 @@ class MirroredTopic(Row):
         out."""
         return self.phase not in ("deleted", "excluded", "left-out")
 
+    @property
+    def source_partitions(self) -> int:
+        """How many partitions the source has, also those that the target lacks."""
+        return self.partitions + self.missing
+
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number. If keys choose the
         partition, they are copied into all that there are."""

@@ -26,8 +26,8 @@ def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Colle
                 yield FailingPart("service", "acl-sync", why)
             case FlowPulse() if "heartbeat" in services and row.phase == "failing":
                 yield FailingPart("service", "heartbeat", row.reason)
-            case MirroredTopic() if row.phase == "failed":
-                yield FailingPart("topic", row.source_topic, topic_failure(row))
+            case MirroredTopic() if why := topic_failure(row):
+                yield FailingPart("topic", row.source_topic, why)
 
 
 def failure_reason(
@@ -48,5 +48,17 @@ def acl_failure(row: AclStatus) -> str:
 
 
 def topic_failure(row: MirroredTopic) -> str:
-    """Why a topic is not mirrored; "" if it is, or need not be."""
-    return (row.reason or "failed without a reason") if row.phase == "failed" else ""
+    """Why a topic, or a part of it, is not mirrored; "" if all of it is, or need not be.
+
+    The row of a mirrored topic has a reason if the target lacks partitions, if its configs fail, or if a cluster does
+    not describe it any more.
+    """
+    if row.phase == "failed":
+        return row.reason or "failed without a reason"
+    if row.phase != "mirrored":
+        return ""
+    if not row.missing:
+        return row.reason
+    last = row.source_partitions - 1
+    numbers = f"partitions {row.partitions} to {last} are" if row.missing > 1 else f"partition {last} is"
+    return f"{numbers} not copied: {row.reason or 'the target has no such partitions'}"
