@@ -2,7 +2,7 @@
 
 One command at a time writes these. Its first row claims the switch, and each later one counts only as long as no other
 command has claimed it since. Before and after each step it checks that. A command that was taken over so ends without
-doing more.
+doing more. The first row of a new switch does not count while another switch is under way.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from dataclasses import replace
 from lockstep_cli.clusters import target_client
 from lockstep_cli.command_client import producing
 from lockstep_cli.state_topic_rows import StateTopicRows
+from lockstep_cli.switch.switch_steps import UNDER_WAY
 from lockstep_config import FlowSettings
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
@@ -22,6 +23,9 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
 APPENDED_WITHIN_S = 30.0
+
+WRITES_WITHIN_S = 5.0
+"""A command that has begun a switch writes the row of its first step within this time."""
 
 
 class TakenOver(Exception):
@@ -96,6 +100,29 @@ class SwitchLog:
         await self.append(ours)
         return ours
 
+    async def begin(self, row: Switch) -> Switch | None:
+        """Append the row of a new switch under our name. Returns it; None if another switch was under way by then, so
+        that ours does not count. Raises as `append`.
+
+        Our row is then the last one of its key, and compaction would keep it. The command of the other switch replaces
+        it with its next row. If none comes, that command may have ended, and the row of its switch is restored as in
+        `claim`.
+        """
+        try:
+            return await self.write(row)
+        except TakenOver:
+            present = self._switch
+            if present is None or present.id == row.id:
+                raise
+        if not await self.wait_until(lambda: self._newest_id() != row.id, WRITES_WITHIN_S):
+            await self.write(self._switch or present)
+        return None
+
+    def _newest_id(self) -> str:
+        """The id of the switch in the last row, also in one that does not count."""
+        row = self._rows.fold.get(Switch, "current")
+        return "" if row is None else row.id
+
     async def claim(self, derive: Callable[[], Switch]) -> Switch:
         """Take the last switch over under our name, as `derive` makes it of `switch`. Returns the row. Raises as
         `append`, and what `derive` raises.
@@ -140,9 +167,17 @@ class SwitchLog:
         finally:
             ended.cancel()
 
+    def _counts(self, row: Switch) -> bool:
+        """Whether the row is by the command that has claimed the switch, or claims it now."""
+        if row.operator == self._holder:
+            return True
+        present = self._switch
+        begins = present is None or row.id == present.id or present.phase not in UNDER_WAY
+        return begins and row.operator not in self._claims
+
     def _on_record(self) -> None:
         row = self._rows.fold.get(Switch, "current")
-        if row is not None and (row.operator == self._holder or row.operator not in self._claims):
+        if row is not None and self._counts(row):
             if row.operator == self.operator and row.operator not in self._claims:
                 self._replaced = self._switch
             self._claims.add(row.operator)

@@ -27,6 +27,7 @@ from lockstep_cli.switch.switch_positions import count_losses, known_loss
 from lockstep_cli.switch.switch_steps import (
     DONE,
     HOOKS,
+    UNDER_WAY,
     WAITING,
     Step,
     Verb,
@@ -90,7 +91,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     )
     others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
     for row in others:
-        if row.phase in ("running", "aborting"):
+        if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
     refusals += [f"{one.text} ({one.reason.word})" for one in kept]
     if verb is Verb.FAILBACK and not options.drill and not refusals:
@@ -142,6 +143,28 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
         await SwitchClusters(log.settings, options.within_s).require_found(log.rows, options.topics)
     except NotFoundYet as yet:
         raise SwitchRefused([str(yet)], may_pass=True) from yet
+
+
+async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> Switch:
+    """Write the row of a new switch. Returns it. Raises SwitchRefused if another switch of this flow, or of its
+    opposite, has begun since the plan was made, and ClusterError. Of two that begin at the same moment one goes on at
+    most."""
+    await log.catch_up_now()
+    present = log.switch
+    if present is not None and present.phase in UNDER_WAY:
+        raise SwitchRefused([running(present)])
+    began = await log.begin(row)
+    if began is None:
+        raise SwitchRefused([running(log.switch or row)])
+    try:
+        # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
+        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)))
+        if other is not None and other.phase in UNDER_WAY:
+            raise SwitchRefused([running(other)])
+    except (SwitchRefused, ClusterError, TimeoutError):
+        await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
+        raise
+    return began
 
 
 def continued(log: SwitchLog, options: SwitchOptions) -> Switch:

@@ -21,7 +21,15 @@ from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_clusters import StepFailed
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_run import SwitchPlan, SwitchRefused, aborted, continued, plan_switch, read_reports
+from lockstep_cli.switch.switch_run import (
+    SwitchPlan,
+    SwitchRefused,
+    aborted,
+    begin,
+    continued,
+    plan_switch,
+    read_reports,
+)
 from lockstep_cli.switch.switch_shown import evidence_shown, last_line, next_words, plan_shown, topology_shown
 from lockstep_cli.switch.switch_steps import Step
 from lockstep_cli.switch.switcher import Switcher
@@ -94,14 +102,16 @@ class SwitchSession:
         self._display.hide()
         if asks and not click.confirm(f"Do this {options.verb} of {self._settings.flow}?", err=True):
             raise CannotUse("nothing was done")
-        if await self._wait_until(arguments.scheduled_ms):
+        waited = await self._wait_until(arguments.scheduled_ms)
+        if asks or waited:  # much may have changed meanwhile, and nothing was read while the question was open
+            self._display.show()
             await self._log.catch_up_now()
             plan = await self._plan()
             if plan.refusals:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
-        return await self._carry_out(await self._log.write(plan.row))
+        return await self._carry_out(await begin(self._log, self._opposite, plan.row))
 
     async def _plan(self) -> SwitchPlan:
         """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises

@@ -64,6 +64,10 @@ ANTI_FLAPPING_MS = 600_000
 """A second switch within this time needs `--force`."""
 
 
+UNDER_WAY = frozenset({"running", "aborting"})
+"""Phases of a switch that is to be continued or taken back before another one may begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepState:
     """A step of one switch. `began_ms` and `ended_ms`: Unix milliseconds, 0: not yet."""
