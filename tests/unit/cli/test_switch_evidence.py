@@ -228,9 +228,16 @@ def test_evidence_without_any_row_is_still_readable() -> None:
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Steps", "## Topics", "## Groups"]
 
 
+def test_evidence_has_no_verification_of_a_log_that_is_gone() -> None:
+    row = VerifiedPartition(topic="t", partition=0, upstream=9, source_topic_id="old")
+    found = evidence(TOPIC, row, progress(source_topic_id="new"))
+    assert found.as_json()["topics"][0]["partitions"][0]["verified"] is None
+    assert "- Verified: 0 of 2 partitions were compared" in found.as_markdown()
+
+
 def test_evidence_has_what_verification_knew_of_a_copy() -> None:
     row = VerifiedPartition(topic="t", partition=0, depth="bytes", upstream=9, differences=(("value", 2),))
-    found = evidence(TOPIC, row)
+    found = evidence(TOPIC, row, progress())
     first, second = found.as_json()["topics"][0]["partitions"]
     assert first["verified"] == {"verified_to": 9, "depth": "bytes", "differences": 2, "not_verified": 0}
     assert second["verified"] is None, "never compared is not equal"

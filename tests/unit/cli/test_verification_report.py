@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.verify.record_pair import RecordPair, ShownRecord, pair_lines, record_places
 from lockstep_cli.verify.verification_report import build_verification
@@ -11,8 +13,16 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, 
 
 FLOW = Flow("A", "B")
 TOPIC = MirroredTopic(source_topic="orders", target_topic="A.orders", partitions=2, target_partitions=2)
+TOPIC = replace(TOPIC, source_topic_id="s", target_topic_id="t")
 PROGRESS = PartitionProgress(topic="orders", partition=0, upstream=99, downstream=99, sequence=99, open_run=(0, 0, 100))
-ROW = VerifiedPartition(topic="orders", partition=0, first=0, upstream=99, downstream=99, records=100, bytes=5000)
+PROGRESS = replace(PROGRESS, source_topic_id="s", target_topic_id="t")
+ROW = replace(
+    VerifiedPartition(topic="orders", partition=0, first=0, upstream=99, downstream=99, records=100, bytes=5000),
+    source_topic_id="s",
+    target_topic_id="t",
+)
+OLD = replace(ROW, upstream=999, differences=(("offset", 1),), found=(("offset", 7, 6),))
+"""A difference that was found in the logs of before."""
 
 
 def rows(*more: Row) -> dict[str, Row]:
@@ -63,6 +73,37 @@ def test_partition_that_waits_is_not_verified() -> None:
     report = build_verification(FLOW, rows(replace(ROW, reason="cluster B: nobody answers")))
     assert report.exit_code is Exit.NOT_VERIFIED
     assert report.waiting == {"orders-0": "cluster B: nobody answers"}
+
+
+OTHER_LOG = pytest.mark.parametrize(
+    ("progress", "topic"),
+    [
+        pytest.param(replace(PROGRESS, upstream=9, source_topic_id="new"), TOPIC, id="source created again"),
+        pytest.param(replace(PROGRESS, upstream=9, target_topic_id="new"), TOPIC, id="target created again"),
+        pytest.param(replace(PROGRESS, gaps=(("target-truncated", 1),)), TOPIC, id="a case decided since"),
+        pytest.param(PROGRESS, replace(TOPIC, source_topic_id="new"), id="nothing copied of the new topic"),
+        pytest.param(replace(PROGRESS, phase="halted", case="target-recreated"), TOPIC, id="halted"),
+    ],
+)
+
+
+@OTHER_LOG
+def test_comparison_of_a_log_that_is_gone_is_no_comparison(progress: PartitionProgress, topic: MirroredTopic) -> None:
+    report = build_verification(FLOW, rows(OLD, progress, topic))
+    assert report.exit_code is Exit.NOT_VERIFIED
+    assert report.topics[0].behind == progress.upstream + 1 + 100 * (topic != TOPIC)
+    assert (report.topics[0].differ, report.differences) == (0, ())
+
+
+@OTHER_LOG
+def test_place_of_a_record_is_not_that_in_a_log_that_is_gone(progress: PartitionProgress, topic: MirroredTopic) -> None:
+    assert record_places(rows(OLD, progress, topic), ("orders", 0), 7) != (7, 6)
+
+
+def test_partition_that_waits_without_a_comparison_is_named() -> None:
+    """Its row has no topic ids yet."""
+    report = build_verification(FLOW, rows(replace(ROW, decisions=3, reason="cluster B: no answer")))
+    assert report.waiting == {"orders-0": "cluster B: no answer"}
 
 
 def test_flow_without_topics_is_not_verified() -> None:

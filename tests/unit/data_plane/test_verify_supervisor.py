@@ -83,6 +83,15 @@ def test_verified_lag_of_a_partition_that_waits_grows() -> None:
     assert driver.value("lockstep_verified_lag_seconds", topic="t") == 5
 
 
+def test_verified_lag_of_a_log_that_is_gone_grows() -> None:
+    """What was compared is no copy any more, and was verified last before it was gone."""
+    driver = Driver()
+    supervised(driver, enabled=True)
+    driver.say(row(upstream=3, gaps=(("target-truncated", 1),)), replace(WHOLE, differences=(("value", 2),)))
+    assert driver.value("lockstep_verified_lag_seconds", topic="t") == 5
+    assert "lockstep_verify_differences" not in driver.page()
+
+
 def test_verified_lag_is_shown_only_where_copies_are_followed() -> None:
     driver = Driver()
     supervised(driver)

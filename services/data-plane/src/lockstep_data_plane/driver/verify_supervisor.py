@@ -18,11 +18,15 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import VERIFY, Scope, ScopeKind
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Verification, VerifiedPartition
+from lockstep_protocol.verified_copy import present_verification
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.asyncio_util import cancelled, set_within, to_next_tick
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+
+_Compared = tuple[PartitionProgress, VerifiedPartition | None, VerifiedPartition | None]
+"""How far a partition is copied, its last comparison, and the same if it is about the present copy."""
 
 TICK_S = 1.0
 RESTARTS_WITHIN_S = 30.0
@@ -158,23 +162,30 @@ class VerifySupervisor:
         ctx = self._ctx
         if not ctx.acting:
             return
-        found: dict[str, list[tuple[PartitionProgress, VerifiedPartition | None]]] = defaultdict(list)
+        found: dict[str, list[_Compared]] = defaultdict(list)
         for topic, number in self._copied():
             progress = ctx.state.get(PartitionProgress, topic, str(number))
             if progress is not None:
-                found[topic].append((progress, ctx.state.get(VerifiedPartition, topic, str(number))))
+                row = ctx.state.get(VerifiedPartition, topic, str(number))
+                found[topic].append((progress, row, self._present(progress, row)))
         for topic, partitions in found.items():
             labels = str(ctx.flow), topic
-            rows = [row for _, row in partitions if row is not None]
+            rows = [present for _, _, present in partitions if present is not None]
             if self._verify.enabled:
                 yield Sample(m.VERIFIED_LAG, labels, max(self._lag_s(*one) for one in partitions))
             if rows:
                 yield Sample(m.VERIFY_DIFFERENCES, labels, sum(n for row in rows for _, n in row.differences))
                 yield Sample(m.NOT_VERIFIED, labels, sum(n for row in rows for _, n in row.not_verified))
 
-    def _lag_s(self, progress: PartitionProgress, row: VerifiedPartition | None) -> float:
-        """0 while everything that is copied is verified; else for how long that has not been so."""
-        if row is not None and row.upstream >= progress.upstream and not row.reason:
+    def _present(self, progress: PartitionProgress, row: VerifiedPartition | None) -> VerifiedPartition | None:
+        return present_verification(row, progress, self._ctx.state.get(MirroredTopic, progress.topic))
+
+    def _lag_s(
+        self, progress: PartitionProgress, row: VerifiedPartition | None, present: VerifiedPartition | None
+    ) -> float:
+        """0 while everything that is copied is verified; else for how long that has not been so. Of a log that is gone
+        everything was verified when its row says it."""
+        if present is not None and present.upstream >= progress.upstream and not present.reason:
             return 0.0
         since = self._since_ms if row is None else row.verified_ms
         return max(0.0, (self._ctx.clock.wall_ms() - since) / 1000)

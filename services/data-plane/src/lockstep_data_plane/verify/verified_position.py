@@ -10,6 +10,7 @@ from lockstep_data_plane.verify.difference import DifferenceKind, NotCompared, N
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerifier
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
+from lockstep_protocol.verified_copy import count_decisions, is_about_copy
 
 _CLOSER = {Depth.COUNT.value: 0, Depth.CRC.value: 1, Depth.BYTES.value: 2, Depth.RECORD.value: 2}
 """Equal bytes are equal records."""
@@ -65,7 +66,7 @@ def row_to_compare(
         upstream_end=progress.upstream,
         downstream_end=progress.downstream,
         generation=copy.offsets.generation,
-        decisions=_decisions(progress),
+        decisions=count_decisions(progress),
     )
 
 
@@ -83,34 +84,22 @@ def _begun(copy: CopyState, depth: str) -> VerifiedPartition:
 
 def _goes_on(row: VerifiedPartition, copy: CopyState, depth: str) -> bool:
     """Whether what the row says still holds: of both logs, as closely, and of records that were not copied again."""
-    if not _is_current(row, copy.progress) or _CLOSER[row.depth] < _CLOSER[depth]:
+    if not is_about_copy(row, copy.progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return False
     same = row.generation == copy.offsets.generation
     return same or not copy.offsets.has_gone_back(row.upstream, row.downstream)
 
 
-def _is_current(row: VerifiedPartition, progress: PartitionProgress) -> bool:
-    """Whether the row is about the same two logs, and no case was decided since that may have changed what is before
-    its position."""
-    ids = progress.source_topic_id, progress.target_topic_id
-    return (row.source_topic_id, row.target_topic_id) == ids and row.decisions == _decisions(progress)
-
-
-def _decisions(progress: PartitionProgress) -> int:
-    """How many cases were decided: the target may have lost records since, and got others in their places."""
-    return sum(times for _, times in progress.gaps)
-
-
 def needs_comparison(row: VerifiedPartition | None, progress: PartitionProgress, depth: str) -> bool:
     """Whether a copy that is compared as it grows has something that is not compared."""
-    if row is None or not _is_current(row, progress) or _CLOSER[row.depth] < _CLOSER[depth]:
+    if row is None or not is_about_copy(row, progress) or _CLOSER[row.depth] < _CLOSER[depth]:
         return True
     return row.upstream < progress.upstream or bool(row.reason)
 
 
 def waits_for_copy(row: VerifiedPartition | None, progress: PartitionProgress, request: Verification) -> bool:
     """Whether everything that is copied is compared for a request that wants more, and more is being copied."""
-    if row is None or row.request != request.id or row.reason or not _is_current(row, progress):
+    if row is None or row.request != request.id or row.reason or not is_about_copy(row, progress):
         return False
     return progress.upstream <= row.upstream < row.source_end - 1 and progress.phase == "copying"
 

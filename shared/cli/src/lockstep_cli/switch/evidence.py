@@ -9,6 +9,7 @@ from lockstep_cli.formatting import in_time
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
+from lockstep_protocol.verified_copy import verification_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +86,7 @@ class Evidence:
         }
 
     def _verified(self, topic: str, number: int) -> VerifiedPartition | None:
-        row = self.rows.get(VerifiedPartition(topic=topic, partition=number).key())
-        return row if isinstance(row, VerifiedPartition) else None
+        return verification_of(self.rows, (topic, number))
 
     def _verified_words(self) -> str:
         every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
@@ -99,7 +99,7 @@ class Evidence:
         )
 
     def _verdict(self, topic: str, number: int) -> dict[str, Any] | None:
-        """What verification knew of the copy; None: it was never compared."""
+        """What verification knew of the copy; None: the copy that there is was never compared."""
         row = self._verified(topic, number)
         if row is None:
             return None

@@ -15,7 +15,8 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row, VerifiedPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
+from lockstep_protocol.verified_copy import verification_of
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.util.errors import ClusterUnreachable
 
@@ -128,8 +129,8 @@ def record_places(
 ) -> tuple[int, int]:
     """The offsets of a record on the source and on the target, of which one is given. A difference that was found says
     the other one, else the offset runs; -1: neither does."""
-    verified = rows.get(f"{VerifiedPartition.kind}/{tp[0]}/{tp[1]}")
-    if isinstance(verified, VerifiedPartition):
+    verified = verification_of(rows, tp)
+    if verified is not None:
         for _, source, target in verified.found:
             if offset == (target if is_target else source) and min(source, target) >= 0:
                 return source, target

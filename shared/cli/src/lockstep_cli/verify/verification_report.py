@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from lockstep_cli.exit_codes import Exit
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row, VerifiedPartition
+from lockstep_protocol.verified_copy import present_verification
 
 R = TypeVar("R", bound=Row)
 MISSING, EXTRA, FOREIGN = "missing", "extra", "foreign"
@@ -104,12 +105,13 @@ def build_verification(flow: Flow, rows: Mapping[str, Row], topics: Sequence[str
         found = []
         for number in range(topic.partitions):
             progress = _row(rows, PartitionProgress, name, number)
-            row = _row(rows, VerifiedPartition, name, number)
+            last = _row(rows, VerifiedPartition, name, number)
+            row = present_verification(last, progress, topic)
             if row is not None:
                 depths.add(row.depth)
                 differences += [FoundDifference(name, number, *one) for one in row.found]
                 stretches += [UnverifiedStretch(name, number, *one) for one in row.stretches]
-            if why := _waits(topic, progress, row):
+            if why := _waits(topic, progress, last):
                 waiting[f"{name}-{number}"] = why
             found.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in range(topic.partitions, topic.partitions + topic.missing):
@@ -120,10 +122,10 @@ def build_verification(flow: Flow, rows: Mapping[str, Row], topics: Sequence[str
     )
 
 
-def _waits(topic: MirroredTopic, progress: PartitionProgress | None, row: VerifiedPartition | None) -> str:
-    """Why the partition is not compared; "" where nothing prevents that."""
-    if row is not None and row.reason:
-        return row.reason
+def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: VerifiedPartition | None) -> str:
+    """Why the partition is not compared; "" where nothing prevents that. `last`: also of a log that is gone."""
+    if last is not None and last.reason:
+        return last.reason
     if progress is None and topic.phase == "mirrored":
         return "nothing of it is copied yet"
     return ""
