@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockstep_cli.formatting import count_text
-from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S, selected_topics
+from lockstep_cli.switch.source_ends import selected_topics
+from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import diverged_records, not_copied, records_by_partition
@@ -78,6 +79,9 @@ class ForwardFlow:
         log = SwitchLog(self.settings)
         async with log.following():
             ends = await self._clusters.source_ends(selected_topics(log, self._names))
+        if gone := sorted(found.keys() - ends.keys()):
+            topic, number = gone[0]
+            raise StepFailed(f"{topic}-{number} is not mirrored by {self.settings.flow} any more")
         source = self.settings.aliases.source
         entries = listing(
             OffsetChange({"cluster": source, "partition": number, "topic": topic}, ends[topic, number] - 1)

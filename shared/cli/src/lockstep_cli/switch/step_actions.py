@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
-from lockstep_cli.switch.switch_clusters import NotFoundYet, StepFailed, SwitchClusters, known_groups
+from lockstep_cli.switch.source_ends import SourceEndsReader
+from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import (
     PartitionLoss,
@@ -19,7 +20,6 @@ from lockstep_cli.switch.switch_positions import (
     known_until,
     not_copied,
     records_by_partition,
-    switched_topics,
     topic_rows,
     unknown_losses,
 )
@@ -36,9 +36,6 @@ from lockstep_protocol.rows.state_rows import (
     SwitchGroup,
     progress_by_partition,
 )
-
-STILL_S = 1.0
-"""The source's logs stand still if they end where they ended so long ago."""
 
 CHECK_AGAIN_S = 0.25
 
@@ -58,68 +55,30 @@ class StepActions:
         self.clusters = clusters
         self._progress = progress
         self._within_s = within_s
+        self._source = SourceEndsReader(log, clusters, progress)
 
     @property
     def topics(self) -> list[MirroredTopic]:
         """The mirrored topics that the switch is about."""
-        return selected_topics(self.log, self._names)
+        return self._source.topics
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     async def read_ends(self, row: Switch) -> str:
         """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill."""
-        topics = self.topics
-        if row.cutoff_ms:
-            ends = await self.clusters.ends_at(topics, row.cutoff_ms)
+        deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
+        if cutoff_ms:
+            topics, ends = await self._source.of_all(deadline, lambda those: self.clusters.ends_at(those, cutoff_ms))
         elif row.drill:
-            ends = await self.clusters.source_ends(topics)
+            topics, ends = await self._source.of_all(deadline)
         else:
-            ends = await self._still_ends()
-            topics = self.topics
+            topics, ends = await self._source.of_still_ones(deadline)
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
         return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}"
-
-    async def _known_ends(self, deadline: float) -> dict[TopicPartition, int]:
-        """The ends of the source's logs, once the flow has found every topic and partition that it selects."""
-        while True:
-            try:
-                await self.clusters.require_found(self.log.rows, self._names)
-                return await self.clusters.source_ends(self.topics)
-            except NotFoundYet as exc:
-                if time.monotonic() > deadline:
-                    raise
-                self._progress.text = str(exc)
-                await asyncio.sleep(STILL_S)
 
     @property
     def _partitions(self) -> dict[TopicPartition, PartitionProgress]:
         return progress_by_partition(self.log.rows.values())
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return () if self.log.switch is None else self.log.switch.topics
-
-    async def _still_ends(self) -> dict[TopicPartition, int]:
-        """Where the source's logs end, once they stand still and no transaction is open that the flow waits for."""
-        deadline = time.monotonic() + self._within_s
-        before = await self._known_ends(deadline)
-        topics = self.topics
-        while True:
-            await asyncio.sleep(STILL_S)
-            ends = await self.clusters.source_ends(topics)
-            grown = {where: end - before[where] for where, end in ends.items() if end > before[where]}
-            waiting = await self.clusters.open_transactions(topics)
-            if not grown and not waiting:
-                return ends
-            if grown:
-                why = f"producers still write to {self.log.settings.flow.source}: {records_by_partition(grown)}"
-            else:
-                topic, number = waiting[0]
-                why = f"a transaction is open in {topic}-{number}: end it, or wait until it times out"
-            if time.monotonic() > deadline:
-                raise StepFailed(f"{why}. Stop them, or say up to when to copy with --cutoff")
-            self._progress.text = why
-            before = ends
 
     async def drain(self, row: Switch) -> str:
         """Wait until everything before the written ends is on the target, and can be read there."""
@@ -174,8 +133,7 @@ class StepActions:
         copied = 0
         while True:
             began = time.monotonic()
-            ends = await self._known_ends(deadline)
-            topics = self.topics
+            topics, ends = await self._source.of_all(deadline)
             starts = await self.clusters.source_starts(topics)
             left = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
@@ -340,9 +298,3 @@ class StepActions:
 
 def _reads(group: GroupAtSource) -> bool:
     return bool(group.offsets or group.members)
-
-
-def selected_topics(log: SwitchLog, names: Sequence[str]) -> list[MirroredTopic]:
-    """The topics of the flow that a switch is about. `names`: on the source; empty: all but heartbeats."""
-    mirrored = [row.source_topic for row in log.rows.values() if isinstance(row, MirroredTopic)]
-    return switched_topics(log.rows, names, filter(log.settings.policy.is_heartbeats_topic, mirrored))

@@ -11,7 +11,7 @@ from lockstep_cli.report_builder import build_report
 from lockstep_cli.services import SERVICES
 from lockstep_cli.status import read_report
 from lockstep_cli.switch.failback_actions import ForwardFlow, undecided
-from lockstep_cli.switch.step_actions import selected_topics
+from lockstep_cli.switch.source_ends import selected_topics
 from lockstep_cli.switch.switch_check import (
     about_topics,
     blocking,
