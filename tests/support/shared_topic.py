@@ -10,7 +10,7 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.kafka.topic_reader import Record
 
-Happens = Callable[[], None]
+Happens = Callable[[], object]
 
 
 class SharedTopic:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -23,13 +23,13 @@ Happens = Callable[[], object]
 
 
 class Source:
-    """A cluster whose logs end at `ends`. `looks`: what happens before each request for the ends; `after_looks`: before
+    """A cluster whose logs end at `ends`. `before_requests`: what happens before each request for the ends; `after_requests`: before
     each answer."""
 
     def __init__(self, ends: dict[TopicPartition, int]) -> None:
         self.ends = ends
-        self.looks: list[Happens] = []
-        self.after_looks: list[Happens] = []
+        self.before_requests: list[Happens] = []
+        self.after_requests: list[Happens] = []
         self.count = 0
 
     async def require_found(self, rows: Mapping[str, Row], _names: Iterable[str]) -> None:
@@ -40,15 +40,15 @@ class Source:
 
     async def source_ends(self, topics: Iterable[MirroredTopic]) -> dict[TopicPartition, int]:
         self.count += 1
-        if self.looks:
-            self.looks.pop(0)()
+        if self.before_requests:
+            self.before_requests.pop(0)()
         known = {(one.source_topic, number) for one in topics for number in range(one.partitions)}
         names = {one.source_topic for one in topics}
         if any(name in names and (name, number) not in known for name, number in self.ends):
             raise NotFoundYet("a partition is not found yet")
         found = {where: self.ends[where] for where in known}
-        if self.after_looks:
-            self.after_looks.pop(0)()
+        if self.after_requests:
+            self.after_requests.pop(0)()
         return found
 
     async def ends_at(self, topics: Iterable[MirroredTopic], _moment_ms: int) -> dict[TopicPartition, int]:
@@ -94,56 +94,56 @@ async def test_ends_of_logs_that_stand_still_are_written(scene: Scene) -> None:
     assert scene.source.count == 2
 
 
-async def test_topic_found_between_two_looks_is_drained_too(scene: Scene) -> None:
+async def test_topic_found_between_two_checks_is_drained_too(scene: Scene) -> None:
     def appears() -> None:
         scene.creates(("u", 0), 3)
         scene.finds(NEW)
 
-    scene.source.after_looks = [appears]
+    scene.source.after_requests = [appears]
     assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
-    assert scene.source.count == 3, "it stands still only after two looks"
+    assert scene.source.count == 3, "it stands still only after two checks"
 
 
-async def test_partition_found_between_two_looks_is_drained_too(scene: Scene) -> None:
+async def test_partition_found_between_two_checks_is_drained_too(scene: Scene) -> None:
     def appears() -> None:
         scene.creates(("t", 1), 0)
         scene.finds(topic(partitions=2))
 
-    scene.source.after_looks = [appears]
+    scene.source.after_requests = [appears]
     assert await scene.ends() == {("t", 0): 5, ("t", 1): 0}
     assert scene.source.count == 3
 
 
 async def test_topic_that_is_found_late_is_waited_for(scene: Scene) -> None:
-    """It was created after the first look, and topic-sync finds it later."""
-    scene.source.after_looks = [lambda: scene.creates(("u", 0), 3)]
-    scene.source.looks = [lambda: None, lambda: None, lambda: scene.finds(NEW)]
+    """It was created after the first check, and topic-sync finds it later."""
+    scene.source.after_requests = [lambda: scene.creates(("u", 0), 3)]
+    scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(NEW)]
     assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
 
 
 async def test_partition_that_is_found_late_is_waited_for(scene: Scene) -> None:
-    scene.source.after_looks = [lambda: scene.creates(("t", 1), 7)]
-    scene.source.looks = [lambda: None, lambda: None, lambda: scene.finds(topic(partitions=2))]
+    scene.source.after_requests = [lambda: scene.creates(("t", 1), 7)]
+    scene.source.before_requests = [lambda: None, lambda: None, lambda: scene.finds(topic(partitions=2))]
     assert await scene.ends() == {("t", 0): 5, ("t", 1): 7}
 
 
-async def test_topic_found_at_the_last_look_is_waited_for(scene: Scene) -> None:
+async def test_topic_found_at_the_last_check_is_waited_for(scene: Scene) -> None:
     """Its row comes while the ends of the others are read."""
 
     def appears() -> None:
         scene.creates(("u", 0), 3)
         scene.finds(NEW)
 
-    scene.source.after_looks = [lambda: None, appears]
+    scene.source.after_requests = [lambda: None, appears]
     assert await scene.ends() == {("t", 0): 5, ("u", 0): 3}
 
 
 @pytest.mark.parametrize("fields", [{"cutoff_ms": 1}, {"drill": True}], ids=["cutoff", "drill"])
-async def test_topic_that_is_not_found_is_waited_for_in_each_way(scene: Scene, fields: dict[str, int]) -> None:
+async def test_topic_that_is_not_found_is_waited_for_in_each_way(scene: Scene, fields: dict[str, Any]) -> None:
     scene.creates(("u", 0), 3)
-    found = []
+    found: list[int] = []
 
-    async def once(rows: Mapping[str, Row], names: Iterable[str]) -> None:
+    async def once(_rows: Mapping[str, Row], _names: Iterable[str]) -> None:
         if not found:
             found.append(1)
             scene.finds(NEW)
@@ -157,10 +157,10 @@ async def test_topic_that_is_not_found_is_waited_for_in_each_way(scene: Scene, f
 async def test_what_does_not_stand_still_fails_the_step(scene: Scene, what: str) -> None:
     scene.actions._within_s = 0.1
     if what == "topic":
-        scene.source.after_looks = [lambda: scene.creates(("u", 0), 3)]
+        scene.source.after_requests = [lambda: scene.creates(("u", 0), 3)]
     elif what == "partition":
-        scene.source.after_looks = [lambda: scene.creates(("t", 1), 3)]
+        scene.source.after_requests = [lambda: scene.creates(("t", 1), 3)]
     else:
-        scene.source.looks = [lambda: scene.creates(("t", 0), scene.source.ends["t", 0] + 1)] * 10_000
+        scene.source.before_requests = [lambda: scene.creates(("t", 0), scene.source.ends["t", 0] + 1)] * 10_000
     with pytest.raises(StepFailed, match="still write" if what == "writer" else "not found yet"):
         await scene.ends()

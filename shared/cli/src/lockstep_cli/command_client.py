@@ -53,7 +53,7 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
 
     events = target_follower(settings, "commands", events_topic(flow, group_id), hear, from_beginning=False)
     async with events, producing(settings, within) as producer:
-        await events.caught_up()  # every answer comes after this
+        await events.caught_up(silent_s=within)  # every answer comes after this
         key, value = question.command.encode()
         log = ControlTopicLog(producer, commands_topic(flow, group_id))
         await log.append(key, value, partition=question.commands_partition)

@@ -12,12 +12,23 @@ from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.state_fold import StateFold
 
+SILENT_S = 15.0
+"""A leader is elected within some seconds. A topic of which nothing comes for longer cannot be read."""
+
 
 class StateTopicRows:
     """The rows of one flow that count, as far as they were read. `client`: its client id on the target. `on_record` is
-    called after each record."""
+    called after each record. `silent_s`: for how long nothing may come while the topic is read to its end."""
 
-    def __init__(self, settings: FlowSettings, client: str, on_record: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        settings: FlowSettings,
+        client: str,
+        on_record: Callable[[], None] | None = None,
+        *,
+        silent_s: float = SILENT_S,
+    ) -> None:
+        self._silent_s = silent_s
         self._settings = settings
         self._client = client
         self._on_record = on_record
@@ -32,17 +43,17 @@ class StateTopicRows:
 
     async def replay(self) -> None:
         """Read what is in the topic now. Raises as `following`."""
-        await (await self._follower()).replay()
+        await (await self._follower()).replay(silent_s=self._silent_s)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[TopicFollower]:
         """Read what is in the topic, and go on reading.
 
-        Raises ClusterError for a target that does not answer, which is not waited for; TopicMissing where the flow has
-        never run; and NewerVersion.
+        Raises ClusterError for a target that does not answer, which is not waited for, or whose topic has no leader.
+        Raises TopicMissing where the flow has never run, and NewerVersion.
         """
         async with await self._follower() as follower:
-            await follower.caught_up()
+            await follower.caught_up(silent_s=self._silent_s)
             yield follower
 
     async def _follower(self) -> TopicFollower:

@@ -81,7 +81,9 @@ async def command(
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
     meant = choose_flows(file, flows, every=not flows)
-    answers = await asyncio.gather(*(read_report(settings, timeout) for settings in meant), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(read_report(settings, timeout, timeout) for settings in meant), return_exceptions=True
+    )
     reports: list[Report] = []
     unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
     for settings, answer in zip(meant, answers, strict=True):
@@ -124,9 +126,9 @@ def console() -> "Console":
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
-async def read_report(settings: "FlowSettings", timeout: float) -> "Report":
+async def read_report(settings: "FlowSettings", timeout: float, silent_s: float | None = None) -> "Report":
     """How a flow is now. Raises ClusterError: target unreachable within `timeout` seconds, not permitted, never run
-    (TopicMissing); and NewerVersion."""
+    (TopicMissing); and NewerVersion. `silent_s`: as in `read_rows`."""
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.log_offsets import read_logs
     from lockstep_cli.partition_status import is_conclusive
@@ -138,14 +140,16 @@ async def read_report(settings: "FlowSettings", timeout: float) -> "Report":
     target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
-    (rows, unreadable), replicas = await asyncio.gather(read_rows(settings), count_replicas(target, settings, services))
+    (rows, unreadable), replicas = await asyncio.gather(
+        read_rows(settings, silent_s), count_replicas(target, settings, services)
+    )
     logs = None
     if "data-plane" in services:
         source = source_client(settings)
         logs = await read_logs(settings, source, target, rows, timeout)
         if not is_conclusive(rows.values(), now_ms(), logs):
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
-            rows, unreadable = await read_rows(settings)
+            rows, unreadable = await read_rows(settings, silent_s)
             logs = await read_logs(settings, source, target, rows, timeout, logs)
     return build_report(
         settings.flow,
@@ -171,11 +175,12 @@ async def _read_members(target: "Admin", rows: "Mapping[str, Row]") -> dict[str,
     return {name: group.member_names for name, group in described.done.items() if group.members}
 
 
-async def read_rows(settings: "FlowSettings") -> tuple["Mapping[str, Row]", list[str]]:
+async def read_rows(settings: "FlowSettings", silent_s: float | None = None) -> tuple["Mapping[str, Row]", list[str]]:
     """The rows of the flow's state topic that count now, by key, and sentences about records that are none. Raises
-    ClusterError and NewerVersion. A target that does not answer is not waited for."""
-    from lockstep_cli.state_topic_rows import StateTopicRows
+    ClusterError and NewerVersion. A target that does not answer is not waited for, and a topic of which nothing comes
+    only for `silent_s` seconds."""
+    from lockstep_cli.state_topic_rows import SILENT_S, StateTopicRows
 
-    rows = StateTopicRows(settings, "status")
+    rows = StateTopicRows(settings, "status", silent_s=SILENT_S if silent_s is None else silent_s)
     await rows.replay()
     return rows.by_key, list(rows.unreadable.values())

@@ -17,6 +17,7 @@ from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
 from lockstep_cli.migration import MigrationState
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
+from lockstep_cli.state_topic_rows import SILENT_S
 from lockstep_cli.status import read_rows
 from lockstep_cli.takeover import TakeoverPlan, TakeoverState
 from lockstep_config import FlowSettings
@@ -212,7 +213,7 @@ async def _groups_with_checkpoints(settings: FlowSettings) -> int:
 
     topic = settings.checkpoints_topic
     try:
-        await target_follower(settings, "takeover", topic, fold_in).replay()
+        await target_follower(settings, "takeover", topic, fold_in).replay(silent_s=SILENT_S)
     except TopicMissing:
         return 0
     return len(groups)

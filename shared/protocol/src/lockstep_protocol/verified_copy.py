@@ -32,7 +32,7 @@ def present_verification(
     return row
 
 
-def verification_of(rows: Mapping[str, Row], where: TopicPartition) -> VerifiedPartition | None:
+def find_verification(rows: Mapping[str, Row], where: TopicPartition) -> VerifiedPartition | None:
     """`present_verification` of a partition, by the rows of the state topic."""
     name, number = where
     row = rows.get(VerifiedPartition(topic=name, partition=number).key())

@@ -9,7 +9,7 @@ from lockstep_cli.formatting import in_time
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
-from lockstep_protocol.verified_copy import verification_of
+from lockstep_protocol.verified_copy import find_verification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Evidence:
         }
 
     def _verified(self, topic: str, number: int) -> VerifiedPartition | None:
-        return verification_of(self.rows, (topic, number))
+        return find_verification(self.rows, (topic, number))
 
     def _verified_words(self) -> str:
         every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]

@@ -1,6 +1,6 @@
 """Where the logs of the source end, together with the topics that these ends are of.
 
-Topics and partitions appear while a step waits. So the topics are read again for each look at the logs, and what
+Topics and partitions appear while a step waits. So the topics are read again whenever the ends are read, and what
 appears counts as something that moved.
 """
 

@@ -161,7 +161,7 @@ async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> S
         other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)))
         if other is not None and other.phase in UNDER_WAY:
             raise SwitchRefused([running(other)])
-    except (SwitchRefused, ClusterError, TimeoutError):
+    except (SwitchRefused, ClusterError):
         await log.write(replace(began, phase="aborted", ended_ms=now_ms()))
         raise
     return began
@@ -262,13 +262,13 @@ async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mappi
     """The rows of the opposite flow, which are on our source. A failover does without."""
     if opposite is None:
         return {}
+    if verb is not Verb.FAILOVER:
+        return await flow_rows(opposite)
     try:
-        async with asyncio.timeout(PROBED_WITHIN_S if verb is Verb.FAILOVER else REPORTED_WITHIN_S):
+        async with asyncio.timeout(PROBED_WITHIN_S):
             return await flow_rows(opposite)
     except (ClusterError, TimeoutError):
-        if verb is Verb.FAILOVER:
-            return {}
-        raise
+        return {}
 
 
 def _switch(rows: Mapping[str, Row]) -> Switch | None:

@@ -16,7 +16,7 @@ from lockstep_config.flow import client_settings
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
-from lockstep_protocol.verified_copy import verification_of
+from lockstep_protocol.verified_copy import find_verification
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.util.errors import ClusterUnreachable
 
@@ -129,7 +129,7 @@ def record_places(
 ) -> tuple[int, int]:
     """The offsets of a record on the source and on the target, of which one is given. A difference that was found says
     the other one, else the offset runs; -1: neither does."""
-    verified = verification_of(rows, tp)
+    verified = find_verification(rows, tp)
     if verified is not None:
         for _, source, target in verified.found:
             if offset == (target if is_target else source) and min(source, target) >= 0:

@@ -66,6 +66,8 @@ class TopicFollower:
         access: Access = NO_ACCESS,
     ) -> None:
         self._topic = topic
+        self._alias = alias
+        self._bootstrap = conf.get("bootstrap.servers", "")
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
@@ -86,11 +88,11 @@ class TopicFollower:
     ) -> None:
         await self.stop()
 
-    async def replay(self) -> None:
-        """Hand over every record that is in the topic now, then end. Raises what `failed` raises."""
+    async def replay(self, *, silent_s: float | None = None) -> None:
+        """Hand over every record that is in the topic now, then end. Raises as `caught_up`."""
         self.start()
         try:
-            await self.caught_up()
+            await self.caught_up(silent_s=silent_s)
         finally:
             self.end()
 
@@ -118,9 +120,19 @@ class TopicFollower:
         self._stopping.set()
         self._room.release()
 
-    async def caught_up(self) -> None:
-        """Return once every record that was there at the start has been handed over. Raises what `failed` raises."""
-        await asyncio.shield(self._caught_up)
+    async def caught_up(self, *, silent_s: float | None = None) -> None:
+        """Return once every record that was there at the start has been handed over. Raises what `failed` raises, and
+        ClusterUnreachable if nothing more comes for `silent_s` seconds. Without them it waits for ever."""
+        while True:
+            before = dict(self.positions)
+            done, _ = await asyncio.wait({self._caught_up}, timeout=silent_s)
+            if done:
+                return self._caught_up.result()
+            if self.positions == before:
+                why = self._reader.trouble or self._reader.unanswered or "no record came"
+                raise ClusterUnreachable(
+                    self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {why}"
+                )
 
     async def permitted(self) -> None:
         """Return once the broker has handed out something of each partition, if only its end, which takes it up to half

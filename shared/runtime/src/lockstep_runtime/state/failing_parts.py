@@ -50,8 +50,8 @@ def acl_failure(row: AclStatus) -> str:
 def topic_failure(row: MirroredTopic) -> str:
     """Why a topic, or a part of it, is not mirrored; "" if all of it is, or need not be.
 
-    The row of a mirrored topic has a reason if the target lacks partitions, if its configs fail, or if a cluster does
-    not describe it any more.
+    The row of a mirrored topic has a reason if the target lacks partitions, or if its configs fail. It also has one if
+    a cluster does not describe the topic any more.
     """
     if row.phase == "failed":
         return row.reason or "failed without a reason"
