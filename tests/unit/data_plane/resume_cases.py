@@ -1,14 +1,14 @@
-"""The cases of a resume that the records' own sequences decide, in one table; `resume_cases_fenced.py` has those of
-transactions and of partitions that rest.
+"""The cases of a resume that the records' own sequences decide, in one table. `resume_cases_compared.py` has those
+where the records of both logs are compared, `resume_cases_fenced.py` those of transactions and of partitions that
+rest.
 
 What each resume does, `resume_cases.txt` has line by line."""
 
 from collections.abc import Callable
 
 from lockstep_protocol.rows.state_rows import PartitionProgress
-from tests.support.batch_bytes import record
 from tests.support.memory_cluster import MemoryLog
-from tests.unit.data_plane.resume_scene import OTHER, OURS, TRANSACTIONS, Scene, row, source_of, target_of
+from tests.unit.data_plane.resume_scene import OTHER, OURS, Scene, row, source_of, target_of
 
 Cases = dict[str, Callable[[], Scene]]
 
@@ -18,13 +18,6 @@ PROGRESS_COUNTS = "lockstep.on.doubt = progress"
 LAST_EPOCH = 32_767
 BEGINS = row(sequence=-1, upstream=-1, downstream=-1)
 """Nothing was appended in this epoch yet."""
-
-BEHIND_QUARANTINE = row(producer_epoch=2, sequence=-1, skips=((10, 10),), quarantined=1)
-
-
-def past_quarantine() -> MemoryLog:
-    """The target's log: records 11 and 12 were appended behind the one that was refused."""
-    return target_of(10).append([11, 12], (OURS, 2), sequence=0)
 
 
 def theirs(log: MemoryLog, count: int = 1, producer_id: int = 77) -> MemoryLog:
@@ -53,14 +46,6 @@ def parted(log: MemoryLog, end: int, leader_epoch: int = 3) -> MemoryLog:
 def regrown(log: MemoryLog, end: int) -> MemoryLog:
     """The log was truncated, and somebody else has appended since."""
     return theirs(log.truncate(end), 30 - end)
-
-
-def same(count: int, first: int = 0) -> MemoryLog:
-    """A source's log that holds the same record again and again."""
-    log = MemoryLog(start=first, end=first)
-    for _ in range(first, count):
-        log.append_records([record(0, b"same", timestamp=1000)])
-    return log
 
 
 def row_comes(late: PartitionProgress) -> Callable[[Scene], None]:
@@ -167,69 +152,6 @@ GOES_ON: Cases = {
         source_of(14),
         target_of(10),
         remembers=row(upstream=8, downstream=8, sequence=8),
-    ),
-}
-
-COMPARES: Cases = {
-    "a compacted tail, remembered": lambda: Scene(
-        row(), source_of(16), target_of(14).compact(12, 13), tombstones_kept_ms=1
-    ),
-    "a compacted tail, remembered, its end not replicated": lambda: Scene(
-        row(),
-        source_of(16),
-        unreplicated(theirs(target_of(10).append([10, 11], (OURS, 1)).compact(10, 11)).append([12], (OURS, 1)), 1),
-        later=replicas_catch_up,
-    ),
-    "a whole tail that is gone, remembered": lambda: Scene(row(), source_of(16), target_of(14).delete_before(14)),
-    "a tail that is gone, forgotten": lambda: Scene(row(), source_of(16), target_of(14).delete_before(14).forget()),
-    "a tail that is gone, forgotten, progress": lambda: Scene(
-        row(), source_of(16), target_of(14).delete_before(14).forget(), [PROGRESS_COUNTS]
-    ),
-    "the source lost some that are there": lambda: Scene(row(), source_of(16).delete_before(12), target_of(14)),
-    "the source lost all that are there": lambda: Scene(row(), source_of(20).delete_before(18), target_of(14)),
-    "the source lost all that are there, skip": lambda: Scene(
-        row(), source_of(20).delete_before(18), target_of(14), [GAP_SKIP]
-    ),
-    "the source lost some, keys compacted": lambda: Scene(
-        row(), source_of(16).delete_before(12), target_of(14).compact(10, 12), tombstones_kept_ms=1
-    ),
-    "the same record twice": lambda: Scene(
-        row(),
-        same(16).delete_before(12),
-        target_of(10).append_records([record(0, b"same", timestamp=1000)] * 3, (OURS, 1)),
-    ),
-    "too much to compare": lambda: Scene(
-        row(), source_of(16).delete_before(12), remembering(target_of(10).delete_before(14), 300_000)
-    ),
-    "counting went wrong": lambda: Scene(
-        row(upstream=8, downstream=8, sequence=8), source_of(16), target_of(12), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, records are not the source's": lambda: Scene(
-        row(), source_of(16), target_of(10).append([40, 41], (OURS, 1)), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, records in another order": lambda: Scene(
-        row(), source_of(16), target_of(10).append([11, 10], (OURS, 1)), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, nothing beyond": lambda: Scene(
-        row(), source_of(16), target_of(10), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, a record is in quarantine": lambda: Scene(
-        BEHIND_QUARANTINE, source_of(16), past_quarantine(), remembers=BEHIND_QUARANTINE, misnumbered=True
-    ),
-    "the source lost some, a record is in quarantine": lambda: Scene(
-        BEHIND_QUARANTINE, source_of(16).delete_before(11), past_quarantine()
-    ),
-    "a record is in quarantine, transactions begin": lambda: Scene(
-        BEHIND_QUARANTINE, source_of(16), past_quarantine(), [TRANSACTIONS]
-    ),
-    "counting went wrong, the source is shorter": lambda: Scene(
-        row(), source_of(12), target_of(14), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, the source was truncated and grew": lambda: Scene(
-        row(), theirs(source_of(12), 4), target_of(14), remembers=row(), misnumbered=True
-    ),
-    "counting went wrong, the source was truncated and grew, skip": lambda: Scene(
-        row(), theirs(source_of(12), 4), target_of(14), [GAP_SKIP], remembers=row(), misnumbered=True
     ),
 }
 
@@ -367,4 +289,4 @@ QUARANTINES: Cases = {
     ),
 }
 
-CASES: Cases = FIRST | GOES_ON | COMPARES | GAPS | BEGINS_ANEW | QUARANTINES
+CASES: Cases = FIRST | GOES_ON | GAPS | BEGINS_ANEW | QUARANTINES
