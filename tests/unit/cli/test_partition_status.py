@@ -81,7 +81,7 @@ def test_topics_that_cannot_be_created_are_behind_by_all_they_hold() -> None:
 
 
 def test_partitions_that_the_target_lacks_are_not_copied() -> None:
-    lacking = replace(topic(partitions=2), target_partitions=1, missing=1)
+    lacking = replace(topic(partitions=1), missing=1)
     report = reported(lacking, progress(), *at_work(("t", 0)), ends={("t", 0): 10, ("t", 1): 5})
     assert (report.lag_records, report.not_copying) == (5, {"not begun": 1})
 

@@ -23,8 +23,8 @@ Happens = Callable[[], object]
 
 
 class Source:
-    """A cluster whose logs end at `ends`. `before_requests`: what happens before each request for the ends; `after_requests`: before
-    each answer."""
+    """A cluster whose logs end at `ends`. `before_requests`: what happens before each request for the ends;
+    `after_requests`: before each answer."""
 
     def __init__(self, ends: dict[TopicPartition, int]) -> None:
         self.ends = ends
@@ -143,7 +143,7 @@ async def test_topic_that_is_not_found_is_waited_for_in_each_way(scene: Scene, f
     scene.creates(("u", 0), 3)
     found: list[int] = []
 
-    async def once(_rows: Mapping[str, Row], _names: Iterable[str]) -> None:
+    async def once(rows: Mapping[str, Row], _names: Iterable[str]) -> None:
         if not found:
             found.append(1)
             scene.finds(NEW)
