@@ -28,6 +28,7 @@ def reported(
     ends: Mapping[tuple[str, int], int] | None = None,
     limits: SwitchLimits = LIMITS,
     members: Mapping[str, Sequence[str]] | None = None,
+    replicas_unknown: Sequence[str] = (),
     **logs: Any,
 ) -> Report:
     """`ends`: of the source; of the target everything is there that rows speak of."""
@@ -42,6 +43,7 @@ def reported(
         by_key,
         at_ms=NOW,
         replicas=replicas,
+        replicas_unknown=replicas_unknown,
         unreadable=unreadable,
         logs=log_offsets,
         limits=limits,

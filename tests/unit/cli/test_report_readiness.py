@@ -62,6 +62,9 @@ def test_note_is_shown_behind_yes() -> None:
         pytest.param(of_copied(troubles={"A": "refused"}, ends={}), ("source-unreachable", "A"), id="source away"),
         pytest.param(of_copied(replicas={"checkpoint": 0}), ("service-failing", "checkpoint"), id="no replica"),
         pytest.param(
+            of_copied(replicas_unknown=["checkpoint"]), ("service-failing", "checkpoint"), id="replicas unknown"
+        ),
+        pytest.param(
             of_copied(Restarts(owner="topic-sync", phase="failed", count=3, reason="r", asked=("",))),
             ("service-failing", "topic-sync"),
             id="spent",

@@ -45,7 +45,7 @@ class TestLag:
 
     def test_metrics_lag_covers_missing_partitions_and_failed_topics(self) -> None:
         driver = copying(upstream=9)
-        driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=2, target_partitions=1, missing=1))
+        driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1, missing=1))
         driver.say(MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"))
         driver.observe({("t", 0): 10, ("t", 1): 5, ("u", 0): 7})
         lags = {(at["topic"], at["partition"]): value for at, value in driver.page()["lockstep_lag_records"]}

@@ -45,7 +45,7 @@ from lockstep_protocol.rows.state_rows import (
     SlotStatus,
     progress_by_partition,
 )
-from lockstep_protocol.switch_readiness import NO_REPLICA, SwitchLimits
+from lockstep_protocol.switch_readiness import NO_REPLICA, REPLICAS_UNKNOWN, SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, topic_failure
 from lockstep_runtime.state.leadership import label_service
@@ -65,6 +65,7 @@ def build_report(
     at_ms: int,
     services: Collection[str] = SERVICES,
     replicas: Mapping[str, int] | None = None,
+    replicas_unknown: Collection[str] = (),
     unreadable: Iterable[str] = (),
     states: StatedPhases = NOTHING_STATED,
     logs: LogOffsets | None = None,
@@ -73,11 +74,14 @@ def build_report(
     members: Mapping[str, Sequence[str]] = NO_MEMBERS,
 ) -> Report:
     """`rows`: the fold of the state topic, by key. `services`: those that have work in this flow, by the file.
-    `replicas`: how many of each run; absent: not known. `unreadable`: sentences about rows that are none.
+    `replicas`: how many of each run; absent: not known, in `replicas_unknown` for another reason than a permission.
+    `unreadable`: sentences about rows that are none.
     `states`: what the file says of connectors. `logs`: what the clusters said, None: they were not asked. `by_key`:
     keys choose the target's partition. `limits`: what has to hold before a switch. `members`: of groups that have some
     on the target, by group."""
-    seen = _Seen(rows, services, replicas or {}, states, logs or LogOffsets(), at_ms, by_key)
+    seen = _Seen(
+        rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
+    )
     partitions = tuple(seen.partitions())
     topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, seen.all(GroupStatus)))
     shown, slots = tuple(seen.services()), tuple(seen.slots())
@@ -122,6 +126,7 @@ class _Seen:
     rows: InitVar[Mapping[str, Row]]
     _services: Collection[str]
     _replicas: Mapping[str, int]
+    _replicas_unknown: Collection[str]
     states: InitVar[StatedPhases]
     logs: LogOffsets
     _at_ms: int
@@ -151,8 +156,9 @@ class _Seen:
             trouble = failure_reason(restarts, self.wanted, service, "service", (Scope.for_connector(connector),))
             word = self.wanted.connector(connector).word
             # The data plane may have no replica while it is stopped; others are needed to resume.
-            if not trouble and count == 0 and (service, word) != ("data-plane", "stopped"):
-                trouble = NO_REPLICA
+            if not trouble and (service, word) != ("data-plane", "stopped"):
+                unknown = REPLICAS_UNKNOWN if service in self._replicas_unknown else ""
+                trouble = NO_REPLICA if count == 0 else unknown
             yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
 
     def partitions(self) -> Iterable[PartitionLine]:

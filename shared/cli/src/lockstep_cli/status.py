@@ -134,14 +134,14 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
     from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
-    from lockstep_runtime.kafka.replicas import count_replicas
+    from lockstep_runtime.kafka.replicas import describe_replicas
     from lockstep_runtime.util.clock import now_ms
 
     target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
     (rows, unreadable), replicas = await asyncio.gather(
-        read_rows(settings, silent_s), count_replicas(target, settings, services)
+        read_rows(settings, silent_s), describe_replicas(target, settings, services)
     )
     logs = None
     if "data-plane" in services:
@@ -156,7 +156,8 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
         rows,
         at_ms=now_ms(),
         services=services,
-        replicas=replicas,
+        replicas=replicas.counts,
+        replicas_unknown=replicas.unknown,
         unreadable=unreadable,
         states=settings.states,
         logs=logs,

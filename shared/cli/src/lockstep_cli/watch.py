@@ -165,6 +165,7 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
 
 async def _show(view: _View, no_follow: bool) -> None:
     """Follow one topic, also one that is made, or made anew, later."""
+    from lockstep_cli.state_topic_rows import SILENT_S
     from lockstep_config.credentials.permissions import needed_access
     from lockstep_runtime.kafka.topic_follower import TopicFollower
     from lockstep_runtime.util.errors import LogTruncated, NotPermitted, TopicMissing
@@ -183,7 +184,7 @@ async def _show(view: _View, no_follow: bool) -> None:
         )
         try:
             async with follower:
-                await follower.caught_up()
+                await follower.caught_up(silent_s=SILENT_S if no_follow else None)
                 view.showing = True
                 if no_follow:
                     return

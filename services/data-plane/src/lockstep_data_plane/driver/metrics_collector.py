@@ -109,7 +109,7 @@ class MetricsCollector:
         """Every partition that the target is to have, also where its topic cannot be made or lacks it."""
         topics = self._ctx.state.all(MirroredTopic)
         copied = [topic for topic in topics if topic.phase in ("mirrored", "failed")]
-        return {(topic.source_topic, n): topic for topic in copied for n in range(topic.partitions)}
+        return {(topic.source_topic, n): topic for topic in copied for n in range(topic.source_partitions)}
 
     @property
     def unheard(self) -> bool:

@@ -41,7 +41,7 @@ from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_protocol.switch_readiness import Blocker
-from lockstep_runtime.kafka.replicas import count_replicas
+from lockstep_runtime.kafka.replicas import describe_replicas
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
@@ -242,12 +242,14 @@ async def _failover_refusals(
     allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
     refusals = list(failover_refusals(losses, allowed, source=source, source_answers=not gone, force=force))
     services = [name for name in SERVICES if settings.needs(name)]
+    replicas = await describe_replicas(clusters.target, settings, services)
     report = build_report(
         settings.flow,
         log.rows,
         at_ms=now_ms(),
         services=services,
-        replicas=await count_replicas(clusters.target, settings, services),
+        replicas=replicas.counts,
+        replicas_unknown=replicas.unknown,
         unreadable=log.unreadable,
         states=settings.states,
         by_key=settings.data_plane.by_key,
