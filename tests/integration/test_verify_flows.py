@@ -74,7 +74,7 @@ def test_copy_of_a_compacted_topic_is_equal_by_record(mirror: Mirror, there: Mir
     there.wait_written_down(topic)
     code, found = verify(mirror, there, topic)
     (line,) = found["topics"]
-    assert (code, line["differ"], line["missing"], line["extra"]) == (0, 0, 0, 0), found
+    assert (code, line["differ"], line["missing"], line["extra"]) == (0, 0, 0, 0), json.dumps(found)
     assert line["records"] >= len(left)
 
 
