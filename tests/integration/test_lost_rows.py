@@ -182,15 +182,20 @@ def test_a_row_that_comes_late_is_waited_for_however_far_it_is_behind(
 
 
 @pytest.mark.long
-def test_a_count_that_the_source_cannot_reach_is_not_believed(there: MirroredFlow) -> None:
-    """It has lost records that were appended: what comes next is not taken for them."""
-    topic = without_a_row(there, "there-short", there=HELD - 3)
-    write_down(there, topic, 3)
-    there.wait_written_down(topic, within=SOON)
+def test_source_that_lost_what_was_appended_is_truncated(there: MirroredFlow) -> None:
+    """What comes next is not taken for the lost records."""
+    halts, goes_on = (without_a_row(there, stem, there=HELD - 3) for stem in ("there-short", "there-skip-short"))
+    for topic in (halts, goes_on):
+        write_down(there, topic, 3)
+    there.wait_event("PartitionHalted", f"{halts}-0", within=SOON)
+    wait_until(lambda: there.progress(halts)[0].phase == "halted", within=SOON, every=0.25)
+    assert there.progress(halts)[0].case == "source-truncated"
+    assert end_offsets(there.target, there.remote(halts))[0] == HELD
+    event = there.wait_event("GapSkipped", f"{goes_on}-0", within=SOON)
+    assert event.detail["begin"] == HELD - 3
     new = numbered(5, first=100)
-    produce(there.source, topic, new)
-    there.wait_holds(topic, [*numbered(HELD), *new])
-    untroubled(there, topic)
+    produce(there.source, goes_on, new)
+    there.wait_holds(goes_on, [*numbered(HELD), *new])
 
 
 @pytest.mark.long
