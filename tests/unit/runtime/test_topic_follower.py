@@ -24,7 +24,7 @@ class Reader:
         self._total, self._every_s, self._leaderless, self._stops_at = total, every_s, leaderless, stops_at
         self._next = 0
         self.trouble = ""
-        self.unanswered = ""
+        self.ends_trouble = ""
 
     def open(self) -> None:
         pass
@@ -38,7 +38,7 @@ class Reader:
     def ends(self, _partitions: Iterable[int] | None) -> dict[int, tuple[int, int]] | None:
         if not self._leaderless:
             return {0: (0, self._total)}
-        self.unanswered = "Broker: Leader not available"
+        self.ends_trouble = "Broker: Leader not available"
         self._stopping.wait()
         return None
 

@@ -8,6 +8,7 @@ from typing import Any
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_protocol.topic_plan import LeftOutTopic
 from lockstep_runtime.kafka.admin_types import TopicDescription
+from lockstep_runtime.state.failing_parts import describe_missing
 
 STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 """A row's phases, and `failing` for what is mirrored and yet has something wrong with it."""
@@ -129,7 +130,7 @@ def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[Top
     name, pair = after.source_topic, f"{after.source_topic} -> {after.target_topic}"
     events = []
     if after.reason and (before is None or (before.reason, before.missing) != (after.reason, after.missing)):
-        missing = range(after.partitions, after.partitions + after.missing)
+        missing = after.missing_partitions
         detail = {"reason": after.reason, "partitions": list(missing)} if missing else {"reason": after.reason}
         events.append(TopicEvent("TopicFailed", name, f"{pair}: {_not_copied(missing)}{after.reason}", detail))
     if after.phase == "deleted" and before is not None and before.phase != "deleted":
@@ -157,9 +158,8 @@ def topic_events(before: MirroredTopic | None, after: MirroredTopic) -> list[Top
 def _not_copied(missing: range) -> str:
     if not missing:
         return ""
-    if len(missing) == 1:
-        return f"partition {missing[0]} is not copied, the target has none of that number: "
-    return f"partitions {missing[0]} to {missing[-1]} are not copied, the target has none of these numbers: "
+    numbers = "that number" if len(missing) == 1 else "these numbers"
+    return f"{describe_missing(missing)}, the target has none of {numbers}: "
 
 
 def count_by_phase(rows: Iterable[MirroredTopic]) -> Mapping[str, int]:

@@ -103,9 +103,9 @@ def stamp(
     """The batch as it is produced: base offset 0, our producer, kept attributes only (and the bit of a transaction, in
     one), everything else untouched. The CRC of the batch must be right: compiled code does not read the records for
     the new one."""
-    given = batch, producer_id, producer_epoch, base_sequence, transactional
     compiled = find_compiled()
-    header: bytes = stamped_header(*given) if compiled is None else compiled.stamp(*given)
+    make_header = stamped_header if compiled is None else compiled.stamp
+    header = make_header(batch, producer_id, producer_epoch, base_sequence, transactional)
     return StampedBatch(header, memoryview(batch)[HEADER_SIZE:])
 
 

@@ -114,7 +114,7 @@ def build_verification(flow: Flow, rows: Mapping[str, Row], topics: Sequence[str
             if why := _waits(topic, progress, last):
                 waiting[f"{name}-{number}"] = why
             found.append((row or VerifiedPartition(topic=name, partition=number), progress))
-        for number in range(topic.partitions, topic.partitions + topic.missing):
+        for number in topic.missing_partitions:
             waiting[f"{name}-{number}"] = "the target topic has no such partition"
         lines.append(_topic(name, found))
     return VerificationReport(

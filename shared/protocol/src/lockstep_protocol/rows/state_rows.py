@@ -96,6 +96,11 @@ class MirroredTopic(Row):
         """How many partitions the source has, also those that the target lacks."""
         return self.partitions + self.missing
 
+    @property
+    def missing_partitions(self) -> range:
+        """The partitions of the source that the target lacks."""
+        return range(self.partitions, self.source_partitions)
+
     def copied(self, *, by_key: bool) -> int:
         """How many partitions of the source are copied: each into the one of the same number. If keys choose the
         partition, they are copied into all that there are."""

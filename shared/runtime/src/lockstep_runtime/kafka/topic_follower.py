@@ -129,7 +129,7 @@ class TopicFollower:
             if done:
                 return self._caught_up.result()
             if self.positions == before:
-                why = self._reader.trouble or self._reader.unanswered or "no record came"
+                why = self._reader.trouble or self._reader.ends_trouble or "no record came"
                 raise ClusterUnreachable(
                     self._alias, self._bootstrap, f"topic {self._topic} is not read within {silent_s:g} s: {why}"
                 )

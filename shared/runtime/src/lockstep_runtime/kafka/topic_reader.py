@@ -131,7 +131,7 @@ class TopicReader:
         self._checked_at = 0.0
         self.trouble: str = ""
         """Why the cluster cannot be reached just now; "" while it can."""
-        self.unanswered: str = ""
+        self.ends_trouble: str = ""
         """Why the cluster did not say last where a partition ends: it may have no leader, although brokers answer."""
 
     def open(self) -> None:
@@ -153,7 +153,7 @@ class TopicReader:
                 error = exc.args[0]
                 if not _passes(error):
                     raise
-                self.unanswered = error.str()
+                self.ends_trouble = error.str()
                 self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
                 if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
                     self._connect_anew(error.str())

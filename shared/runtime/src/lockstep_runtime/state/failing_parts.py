@@ -59,6 +59,11 @@ def topic_failure(row: MirroredTopic) -> str:
         return ""
     if not row.missing:
         return row.reason
-    last = row.source_partitions - 1
-    numbers = f"partitions {row.partitions} to {last} are" if row.missing > 1 else f"partition {last} is"
-    return f"{numbers} not copied: {row.reason or 'the target has no such partitions'}"
+    return f"{describe_missing(row.missing_partitions)}: {row.reason or 'the target has no such partitions'}"
+
+
+def describe_missing(partitions: range) -> str:
+    """That these partitions, one at least, are not copied."""
+    if len(partitions) == 1:
+        return f"partition {partitions[0]} is not copied"
+    return f"partitions {partitions[0]} to {partitions[-1]} are not copied"
