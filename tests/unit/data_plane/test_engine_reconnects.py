@@ -23,6 +23,24 @@ async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     await made.end()
 
 
+async def reconnecting(scene: EngineScene, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], asyncio.Event]:
+    """A record comes after the broker has closed the idle connection, which opens again once the event is set. The list
+    has each connection that waits for that."""
+    opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
+
+    async def connection(broker: int, purpose: str) -> Connection:
+        if purpose.startswith("produce"):
+            waiting.append(purpose)
+            await may_open.wait()
+        return await opened(broker, purpose)
+
+    monkeypatch.setattr(scene.target, "connection", connection)
+    scene.target.cut()
+    scene.append(1)
+    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    return waiting, may_open
+
+
 async def test_engine_fetches_after_its_source_lost_the_leader_meanwhile(
     scene: EngineScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,18 +65,7 @@ async def test_engine_appends_on_a_connection_that_reopened_during_a_resume(
     partition = await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
-    opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
-
-    async def connection(broker: int, purpose: str) -> Connection:
-        if purpose.startswith("produce"):
-            waiting.append(purpose)
-            await may_open.wait()
-        return await opened(broker, purpose)
-
-    monkeypatch.setattr(scene.target, "connection", connection)
-    scene.target.cut()  # a broker closes what is idle
-    scene.append(1)
-    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    waiting, may_open = await reconnecting(scene, monkeypatch)
     scene.source.fetch_codes.append(NOT_LEADER_OR_FOLLOWER)
     await eventually(lambda: len(waiting) == 2, within=20, what="the partition resumes")
     assert partition.phase is Phase.RESUMING
@@ -72,18 +79,7 @@ async def test_sender_forgets_a_partition_that_left_while_it_reconnected(
     await scene.begin()
     scene.append(0)
     await scene.has_copied(1)
-    opened, may_open, waiting = scene.target.connection, asyncio.Event(), list[str]()
-
-    async def connection(broker: int, purpose: str) -> Connection:
-        if purpose.startswith("produce"):
-            waiting.append(purpose)
-            await may_open.wait()
-        return await opened(broker, purpose)
-
-    monkeypatch.setattr(scene.target, "connection", connection)
-    scene.target.cut()
-    scene.append(1)
-    await eventually(lambda: len(waiting) == 1, within=20, what="the idle connection is opened again")
+    _, may_open = await reconnecting(scene, monkeypatch)
     scene.engine.leave(("t", 0), goes_on=True)
     assert scene.task is not None
     await asyncio.wait_for(scene.task, 20)

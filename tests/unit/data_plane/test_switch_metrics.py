@@ -118,20 +118,17 @@ def test_target_that_does_not_answer_is_a_reason() -> None:
     assert blocking(driver) == {"target-unreachable": 1}
 
 
-def test_service_without_replica_is_counted_once() -> None:
+@pytest.mark.parametrize("kind", ["absent", "unknown"])
+def test_service_without_a_known_replica_is_counted_once(kind: str) -> None:
     driver = at_its_end()
-    driver.replicas.absent = frozenset({"acl-sync", "checkpoint"})
+    setattr(driver.replicas, kind, frozenset({"acl-sync", "checkpoint"}))
     assert blocking(driver) == {"service-failing": 2}
     driver.say(AclStatus(phase="failing", reason="r"))
     assert blocking(driver) == {"service-failing": 2}
 
 
-def test_service_whose_replicas_are_unknown_makes_the_flow_unready() -> None:
+def test_service_that_clients_do_not_need_may_be_unknown() -> None:
     driver = at_its_end()
-    driver.replicas.unknown = frozenset({"checkpoint", "acl-sync"})
-    assert blocking(driver) == {"service-failing": 2}
-    driver.say(AclStatus(phase="failing", reason="r"))
-    assert blocking(driver) == {"service-failing": 2}
     driver.replicas.unknown = frozenset({"heartbeat"})
     driver.say(AclStatus(phase="in-sync"))
     assert blocking(driver) == {}, "nothing that clients use depends on it"
