@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.events import Acked
@@ -22,9 +23,9 @@ from tests.support.clusters import Record, create_topic, end_offsets, produce, u
 from tests.support.eventually import eventually
 from tests.support.wire import set_quota
 
-QUOTA = 150_000.0
+QUOTA = 100_000.0
 RECORDS, RECORD_BYTES = 44, 10_000
-"""More than the quota allows at once."""
+"""More than the quota allows in three seconds."""
 
 COUNTS_OVER_S = {"quota.window.num": "2"}
 """Brokers count over eleven seconds by default."""
@@ -52,16 +53,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
 
 @pytest.fixture
 def client_id(broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A client id of which the brokers take no more than the quota in either direction."""
+    """A client id that the broker throttles in both directions by now."""
     name = unique_name("quota")
     set_quota(broker.bootstrap, name, consumer_byte_rate=QUOTA, producer_byte_rate=QUOTA)
+    produce_until_throttled(broker.bootstrap, name)
     yield name
     set_quota(broker.bootstrap, name, consumer_byte_rate=None, producer_byte_rate=None)
 
 
-def obeyed(asked: list[tuple[float, float]]) -> bool:
-    """Whether somebody was told to rest, and nobody was asked before the rest was over."""
-    return any(until for _, until in asked) and all(at >= until for at, until in asked)
+def produce_until_throttled(bootstrap: str, client_id: str) -> None:
+    """A broker counts by a quota a moment after it has accepted it."""
+    throttled: list[Any] = []
+    settings = {"bootstrap.servers": bootstrap, "client.id": client_id, "throttle_cb": throttled.append}
+    topic = create_topic(bootstrap)
+    producer = Producer(settings)
+    deadline = time.monotonic() + 30
+    while not throttled:
+        assert time.monotonic() < deadline, "the broker has never throttled the client"
+        producer.produce(topic, b"x" * RECORD_BYTES)
+        producer.flush(1)
+
+
+def assert_throttle_obeyed(asked: list[tuple[float, float]]) -> None:
+    """The broker throttled a connection, and no request was sent before that time was over."""
+    assert any(until for _, until in asked), "the broker has throttled no connection"
+    assert [at - until for at, until in asked if at < until] == []
 
 
 async def test_consumer_over_its_quota_waits_and_loses_nothing(
@@ -86,7 +102,7 @@ async def test_consumer_over_its_quota_waits_and_loses_nothing(
         await fetcher.close()
         await cluster.close()
     assert offsets == list(range(RECORDS))
-    assert obeyed(asked)
+    assert_throttle_obeyed(asked)
     assert cluster.quota.news() > 0
 
 
@@ -116,6 +132,6 @@ async def test_producer_over_its_quota_waits_and_doubles_nothing(
     finally:
         await cluster.close()
     assert [each.base_offset for each in answers if isinstance(each, ProduceAnswer)] == list(range(RECORDS))
-    assert obeyed(asked)
+    assert_throttle_obeyed(asked)
     assert cluster.quota.news() > 0
     assert end_offsets(broker.bootstrap, topic) == {0: RECORDS}
