@@ -56,6 +56,22 @@ async def test_main_loop_ends_when_paused_and_begins_when_resumed(tmp_path: Path
     await scene.until(["begins", "ends", "begins", "ends"])
 
 
+@pytest.mark.parametrize("phase", ["paused", "stopped"])
+async def test_main_loop_that_is_not_to_run_forgets_its_failures(tmp_path: Path, phase: str) -> None:
+    scene = Scene(tmp_path)
+    going = asyncio.create_task(scene.work.run_forever())
+    await scene.until(["begins"])
+    troubles = scene.ctx.rounds.troubles
+    troubles.began("beat", ClusterUnreachable("a", "a1:9092", "refused"))
+    scene.write(Wanted(scope=CONNECTOR, restart="again"))
+    await scene.until(["begins", "ends", "begins"])
+    assert troubles.now
+    scene.write(Wanted(scope=CONNECTOR, phase=phase))
+    await scene.until(["begins", "ends", "begins", "ends"])
+    assert not troubles.now
+    going.cancel()
+
+
 async def test_main_loop_paused_at_the_start_does_not_begin(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.write(Wanted(scope=CONNECTOR, phase="paused"))

@@ -47,6 +47,30 @@ class Scene:
         await eventually(lambda: self.ticks > ticks + 1, within=5.0)
 
 
+async def test_replica_keeps_its_troubles_over_an_outage_of_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It could not lead meanwhile, and joins its group again."""
+    scene = Scene(tmp_path, monkeypatch)
+
+    async def refused() -> None:
+        raise AWAY
+
+    monkeypatch.setattr(scene.ctx.target, "probe", refused)
+    follower: Any = Follower()
+    watching = asyncio.create_task(scene.runner._watch_reach(follower))
+    scene.ctx.rounds.troubles.began("topic refresh", DENIED)
+    await scene.after(1)
+    follower.trouble = "no answer"
+    await scene.after(2 * FORGETS_AFTER)
+    follower.trouble = ""
+    await scene.after(1)
+    assert "topic refresh" in scene.ctx.rounds.troubles.now
+    await scene.after(FORGETS_AFTER + 1)
+    assert not scene.runner.degraded
+    watching.cancel()
+
+
 async def test_standby_replica_forgets_its_troubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, monkeypatch)
     follower: Any = Follower()

@@ -69,6 +69,8 @@ class MainLoop:
             if ctx.to_run and not spent:
                 break
             if not said:
+                if not ctx.to_run:
+                    ctx.rounds.troubles.forget_all()  # nothing is retried here until it is resumed
                 word = f"failed: {row.reason}" if spent else ctx.wanted.why(ctx.connector)
                 ctx.log.info("not running", f"{ctx.connector.value} is {word}")
                 said = True

@@ -260,6 +260,7 @@ class FlowRunner:
         troubles = self.ctx.rounds.troubles
         while True:
             if follower.trouble:
+                self._acted_at = self.ctx.clock.monotonic()  # it cannot lead, and may when the target is back
                 try:
                     await self.ctx.target.probe()
                 except ClusterError as trouble:
