@@ -90,6 +90,9 @@ CASES: Cases = {
     "counting went wrong, the source was truncated and grew": lambda: Scene(
         row(), theirs(source_of(12), 4), target_of(14), remembers=row(), misnumbered=True
     ),
+    "counting went wrong, a record was left out of the copy": lambda: Scene(
+        row(), source_of(16), target_of(10).append([10, 12, 13], (OURS, 1)), remembers=row(), misnumbered=True
+    ),
     "counting went wrong, the source was truncated and grew, skip": lambda: Scene(
         row(), theirs(source_of(12), 4), target_of(14), [GAP_SKIP], remembers=row(), misnumbered=True
     ),

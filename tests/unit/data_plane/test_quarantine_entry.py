@@ -89,6 +89,16 @@ def test_a_set_of_the_old_formats_that_cannot_be_read_is_not_offered(magic: int,
     assert queued(p)[:2] == [0, 1]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("skipped", [100, 104, 109])
+def test_one_record_of_an_old_set_is_skipped_and_the_others_are_copied(magic: int, skipped: int) -> None:
+    """A compressed set has the offset of its last record."""
+    content = [Message(offset, None, b"%d" % offset) for offset in range(100, 110)]
+    p = resumed(replace(ROW, upstream=99, skips=((skipped, skipped),), quarantined=1))
+    admit(p, *scan(message_set(magic, content, GZIP)))
+    assert (queued(p), p.position) == ([n for n in range(100, 110) if n != skipped], 110)
+
+
 def test_a_record_too_large_is_offered_alone() -> None:
     p = resumed(ROW, limits=TargetLimits(300))
     admit(p, batch([*records(0, 2), record(2, bytes(900)), *records(3, 1)]))

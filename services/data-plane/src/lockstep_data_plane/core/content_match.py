@@ -94,6 +94,15 @@ class ContentMatch:
                     return True
         return False
 
+    def require_parted(self, records: Iterable[PlainRecord]) -> None:
+        """Compare records of the source behind `next`. Raises AmbiguousMatch if the target has one of them. Then the
+        log is not another one from `next` on: that record was left out of the copy."""
+        for record in records:
+            if self._place.get(_content(record), -1) > self._reached:
+                raise AmbiguousMatch(
+                    f"the target has the source's record at offset {record.offset}, and not the one at {self.next}"
+                )
+
     def ends(self) -> None:
         """The source has nothing more, or nothing more that the target could have. Raises AmbiguousMatch as `add`."""
         if self._open is None:

@@ -101,9 +101,10 @@ def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> li
 
 
 def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:
-    """Whether all of a batch from upstream offset `position` on is passed over."""
+    """Whether all of a batch from upstream offset `position` on is passed over. In the old formats a compressed batch
+    has the offset of its last record, and only its records say where it begins."""
     begin = max(batch.base_offset, position)
-    return any(first <= begin and batch.last_offset <= last for first, last in ranges)
+    return batch.magic >= 2 and any(first <= begin and batch.last_offset <= last for first, last in ranges)
 
 
 def skipped(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:

@@ -4,7 +4,7 @@ log is changed."""
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Mapping, Set
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
@@ -17,6 +17,7 @@ from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
 from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.offsets import TopicPartition
@@ -227,19 +228,36 @@ async def match_logs(
     since = round(time.time() * 1000) - partition.limits.tombstones_kept_ms // 2 if compacted else None
     match = ContentMatch(there.records, there.gone_before, beyond, since)
     end = await source.end_offset(partition.tp)
-    position = reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
+    left = MOST
+    reached = max(row.upstream + 1, await source.end_offset(partition.tp, timestamp=EARLIEST))
+    async for found, behind in _read_source(source, partition, row, reached, end, isolation):
+        records = there.as_stamped(found)
+        if match.next is None and not match.compare(records):
+            reached = behind
+            continue
+        if match.next is None or match.next >= row.upstream + 1 + beyond or left <= 0:
+            break
+        # So few offsets for so many records: the log is another one, or that record was not to be copied then.
+        match.require_parted(record for record in records if record.offset > match.next)
+        left -= len(records)
+    if match.next is None:
+        match.ends()
+    if match.next is None:
+        return MatchedPosition(match.upstream, reached, at_end=True)
+    return MatchedPosition(match.upstream, match.next)
+
+
+async def _read_source(
+    source: ClusterClient, partition: PartitionMachine, row: PartitionProgress, position: int, end: int, isolation: str
+) -> AsyncIterator[tuple[list[PlainRecord], int]]:
+    """Batch by batch, the records that are to be copied, and the offset behind the batch. What is in quarantine was not
+    appended."""
     async for batches, aborted in log_between(source, partition.tp, position, end, isolation):
         await partition.provenance.learn(batches_with_records(batches))
         for batch in batches:
             elsewhere = partition.provenance.copy_producer_id(batch) is None
             action, _ = classify(batch, position, NO_LIMITS, aborted=aborted.holds(batch), elsewhere=elsewhere)
             if action in (BatchAction.SKIP, BatchAction.REFUSE) or wholly_skipped(batch, position, row.skips):
-                continue
-            records = unread(batch, position, row.skips)  # what is in quarantine was not appended
-            if match.compare(there.as_stamped(records)) and match.next is not None:
-                return MatchedPosition(match.upstream, match.next)
-        reached = next_offset(batches[-1])
-    match.ends()
-    if match.next is None:
-        return MatchedPosition(match.upstream, reached, at_end=True)
-    return MatchedPosition(match.upstream, match.next)
+                yield [], batch.last_offset + 1
+            else:
+                yield unread(batch, position, row.skips), next_offset(batch)
