@@ -58,12 +58,24 @@ class Rounds:
     troubles: FailureTracker
 
 
+@dataclass
+class Leads:
+    """Whether another replica has led since this one did."""
+
+    others: bool = False
+
+    def others_since(self, term: int, instance: str) -> bool:
+        assert (term, instance) == (1, "me")
+        return self.others
+
+
 class Driver:
     """A flow's context as far as `MetricsCollector` asks, with a real fold of the rows."""
 
     def __init__(self) -> None:
         self.now, self.service = T, "data-plane"
         self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
+        self.term, self.instance, self.leadership = 1, "me", Leads()
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
         self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
         self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))

@@ -60,11 +60,21 @@ class TestCounts:
     def test_metrics_counters_continue_after_another_driver_led(self) -> None:
         driver = copying(records=100, counts_since=1)
         driver.collector.reset()
+        driver.leadership.others = True
         driver.say(row(records=700, counts_since=2))
         driver.assign(("t", 0))
         assert driver.value("lockstep_records_total") == 100
         driver.say(row(records=705, counts_since=2))
         assert driver.value("lockstep_records_total") == 105
+
+    def test_counts_of_a_time_without_a_leader_belong_to_the_same_one(self) -> None:
+        """A gap that is found while the lead is lost for a moment sets off its alert all the same."""
+        driver = copying(records=100, counts_since=1)
+        driver.collector.reset()
+        driver.say(row(records=700, counts_since=2, gaps=(("in-doubt", 1),)))
+        driver.assign(("t", 0))
+        assert driver.value("lockstep_records_total") == 800
+        assert driver.value("lockstep_gaps_total", case="in-doubt") == 1
 
     def test_rows_of_an_older_release_count_as_of_one_beginning(self) -> None:
         driver = copying(records=5)

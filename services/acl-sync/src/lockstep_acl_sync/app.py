@@ -190,9 +190,9 @@ class AclSync:
     async def _gone(self, bindings: Collection[AclBinding]) -> None:
         """Reported first: a process that is killed in between reports it again, rather than never."""
         gone = sorted(bindings)
-        self._deleted.increase(len(gone))
         await asyncio.gather(*(self._ctx.event("AclDeleted", b.name, str(b), **_detail(b)) for b in gone))
         await self._own.release(gone, "revoked on the source")
+        self._deleted.increase(len(gone))
 
     def _report_unknown(self, wanted: AclPlan) -> None:
         unknown = frozenset(wanted.unknown)

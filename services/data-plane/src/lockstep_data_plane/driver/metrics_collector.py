@@ -64,6 +64,8 @@ class MetricsCollector:
         self._ctx = ctx
         self._slots = slots
         self._followed: frozenset[TopicPartition] = frozenset()
+        self._term = 0
+        """The last term in which this replica has led."""
         self._tallies: dict[TopicPartition, _PartitionCounts] = {}
         self._gaps = dict.fromkeys(CASES, 0)
         self._incoming: dict[int, int] = defaultdict(int)
@@ -80,10 +82,19 @@ class MetricsCollector:
 
     def follow(self, partitions: Collection[TopicPartition]) -> None:
         """From now on these are counted. Counts in a row of a partition that was not followed before are those of the
-        former leader. A partition that is not among them has left the flow, and its series go."""
+        former leader. If that was this replica, and no other one has led since, its counts go on with what slots did
+        meanwhile. A partition that is not among them has left the flow, and its series go."""
+        ctx = self._ctx
+        goes_on = self._term > 0 and not ctx.leadership.others_since(self._term, ctx.instance)
+        self._term = ctx.term
         for tp in set(partitions) - self._followed:
+            tally = self._tallies.get(tp)
+            row = ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+            if tally is not None and goes_on:
+                if row is not None:
+                    self._count(tally, row)
+                continue
             tally = self._tallies.setdefault(tp, _PartitionCounts())
-            row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
             if row is not None:
                 tally.start_from(row)
         self._followed = frozenset(partitions)
