@@ -1,6 +1,10 @@
 """How a command ends: with one sentence and the exit code of what went wrong."""
 
 import logging
+import os
+import pty
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,3 +68,30 @@ def test_row_of_a_newer_release_is_named_with_its_place() -> None:
     assert text.startswith(
         "'partition/t/0' in topic state on cluster B was written in version 9, this release reads up "
     )
+
+
+ASKS = """
+from lockstep_cli.command_runner import confirmed, exit_with
+
+async def ask():
+    return 0 if confirmed("Do this?") else 7
+
+exit_with(ask())
+"""
+
+
+@pytest.mark.parametrize(("typed", "code"), [(b"y\n", 0), (b"n\n", 7), (b"\x04", 7), (b"\x03", INTERRUPTED)])
+def test_question_of_a_command_ends_with_its_answer(typed: bytes, code: int) -> None:
+    """Ctrl-C too, at once, though the terminal is waited for within an event loop."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execv(sys.executable, [sys.executable, "-c", ASKS])  # noqa: S606  # no shell is meant
+    with suppress(OSError):  # the terminal is gone with the process
+        while b"[y/N]" not in os.read(terminal, 1024):
+            pass
+        os.write(terminal, typed)
+        while os.read(terminal, 1024):
+            pass
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == code

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
+from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.switch import switch_log, switch_run, switch_session
 from lockstep_cli.switch.command import SwitchArguments
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
@@ -74,11 +74,18 @@ async def test_of_two_that_begin_at_once_the_first_one_counts(topic: SharedTopic
         await begin(second, None, new("y"))
     for log in (first, second, topic.log(), topic.log(compacted=True)):
         assert (last(log).id, last(log).steps) == ("x", begun.steps)
-    if goes_on:
-        assert (await first.write(with_step(begun, Step.REDIRECT, DONE, 2))).id == "x"
-    else:
-        with pytest.raises(TakenOver):
-            await first.write(with_step(begun, Step.REDIRECT, DONE, 2))
+        assert last(log).operator == first.operator, "it may be at work, and goes on"
+    assert (await first.write(with_step(begun, Step.REDIRECT, DONE, 2))).id == "x"
+
+
+async def test_row_that_comes_before_it_is_restored_is_the_last_one(topic: SharedTopic) -> None:
+    first, second = topic.log(), topic.log()
+    row = new("x", operator=first.operator)
+    begun, done = with_step(row, Step.REDIRECT, RUNNING, 1), with_step(row, Step.REDIRECT, DONE, 2)
+    topic.write(begun)
+    topic.around_append(second, lambda: topic.write(done))
+    await second._restore(begun)
+    assert last(topic.log(compacted=True)).steps == done.steps
 
 
 async def test_of_three_that_begin_at_once_the_first_one_counts(topic: SharedTopic) -> None:
@@ -152,7 +159,9 @@ def session(
         output="text",
     )
     made = SwitchSession(file(), settings(), None, arguments, arguments.options(Verb.SWITCHOVER))
-    monkeypatch.setattr(made, "_log", topic.log())
+    log = topic.log()
+    monkeypatch.setattr(made, "_log", log)
+    monkeypatch.setattr(made._switcher, "_log", log)
     return made
 
 
@@ -162,7 +171,7 @@ async def test_switch_is_planned_again_after_the_question(
 ) -> None:
     began: list[Switch] = []
 
-    def answered(*_given: object, **_named: object) -> bool:
+    def answered(_question: str) -> bool:
         if phase:
             topic.write(new("x", operator="other", phase=phase))
         return True
@@ -171,7 +180,7 @@ async def test_switch_is_planned_again_after_the_question(
         began.append(row)
         return 0
 
-    monkeypatch.setattr(click, "confirm", answered)
+    monkeypatch.setattr(switch_session, "confirmed", answered)
     monkeypatch.setattr(session, "_carry_out", carry_out)
     if phase == "running":
         with pytest.raises(SwitchRefused, match="under way"):
@@ -180,3 +189,31 @@ async def test_switch_is_planned_again_after_the_question(
         return
     await session._run()
     assert [row.id for row in began] == ["after x" if phase else "after old"]
+
+
+@pytest.mark.parametrize(("phase", "code"), [("running", 1), ("aborting", 1), ("aborted", 0), ("done", 0)])
+async def test_status_of_a_switch_under_way_is_trouble(
+    session: SwitchSession, topic: SharedTopic, phase: str, code: int
+) -> None:
+    topic.write(new("x", operator="other", phase=phase))
+    assert await session._show_last() == code
+
+
+async def test_continued_switch_that_had_ended_has_its_code_and_its_files(
+    session: SwitchSession, topic: SharedTopic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def no_topology(*_given: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(session, "_topology", no_topology)
+    topic.write(new("x", operator="other", phase="done", late=5, began_ms=1_000))
+    assert await session._continue() == 1
+    assert {path.suffix for path in tmp_path.glob("switchover-A-B-*")} == {".json", ".md"}
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/", "some/.."])
+def test_evidence_that_is_a_folder_is_refused_before_anything_begins(session: SwitchSession, folder: str) -> None:
+    with pytest.raises(CannotUse, match="is a folder"):
+        replace(session._arguments, evidence=Path(folder), yes=True).check()

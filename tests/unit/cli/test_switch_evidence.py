@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lockstep_cli.switch.evidence import Evidence
+from lockstep_cli.switch.switch_shown import evidence_shown
 from lockstep_cli.switch.switch_steps import DONE, FAILED, MEANINGS, WAITING, Step
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
 from tests.support.takeover_rows import FLOW, progress, rows_of, topic
@@ -60,6 +61,7 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
         "ended": None,
         "seconds": None,
         "lost": 1_234,
+        "lost_unknown_partitions": 0,
         "late": 5,
         "cutoff": "2023-11-14T22:13:19.999+00:00",
         "forced": True,
@@ -173,7 +175,7 @@ def test_evidence_as_markdown_begins_with_the_result() -> None:
         "- Result: done",
         "- Began: 2023-11-14T22:13:20.000+00:00",
         "- Ended: 2023-11-14T22:13:24.500+00:00",
-        "- Lost: 1,234 records that the source was known to have",
+        "- Lost, of what the source was known to have: 1,234 records",
         "- Late: 5 records that came after the fence and are not copied",
         "- Verified: 0 of 0 partitions were compared with their source, 0 differences, 0 records not verified",
         "- Id: 1",
@@ -242,3 +244,13 @@ def test_evidence_has_what_verification_knew_of_a_copy() -> None:
     assert first["verified"] == {"verified_to": 9, "depth": "bytes", "differences": 2, "not_verified": 0}
     assert second["verified"] is None, "never compared is not equal"
     assert "- Verified: 1 of 2 partitions were compared with their source, 2 differences," in found.as_markdown()
+
+
+def test_evidence_of_an_unknown_loss_has_its_partitions() -> None:
+    done = replace(ROW, phase="done", lost=0, late=0, ended_ms=T0 + 9_000)
+    found = evidence(replace(TOPIC, missing=(-1, 0)), row=done)
+    assert (found.as_json()["lost"], found.as_json()["lost_unknown_partitions"]) == (0, 1)
+    assert "known to have: 0 records known, unknown for 1 partition\n" in found.as_markdown()
+    first, *others = evidence_shown(found)
+    assert [str(span.style) for span in first.spans] == ["yellow"]
+    assert "  lost          0 records known, unknown for 1 partition" in [line.plain for line in others]

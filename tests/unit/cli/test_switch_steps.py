@@ -57,7 +57,12 @@ def rows(draw: st.DrawFn) -> Switch:
     """Any plan, with its steps in any state."""
     steps = [(step, draw(st.sampled_from(STATES))) for step in draw(plans)]
     was = draw(st.sampled_from(("", "running", "paused", "stopped")))
-    return switch(*steps, opposite_was=was, diverged=draw(st.sampled_from(("", "copy", "leave"))))
+    return switch(
+        *steps,
+        opposite_was=was,
+        opposite_paused=draw(st.sampled_from(((), ("t",)))),
+        diverged=draw(st.sampled_from(("", "copy", "leave"))),
+    )
 
 
 # -- which steps ------------------------------------------------------------------------------------------------------
@@ -230,13 +235,29 @@ def test_steps_to_undo_are_those_begun_last_first(steps: list[Any], was: str, un
     assert list(steps_to_undo(switch(*steps, opposite_was=was))) == undone
 
 
+@pytest.mark.parametrize(
+    ("state", "fields", "undone"),
+    [
+        (RUNNING, {"opposite_was": "stopped"}, True),
+        (FAILED, {"opposite_was": "running", "topics": ("t",), "opposite_paused": ("t",)}, True),
+        (DONE, {"opposite_was": "stopped"}, False),
+        (RUNNING, {"opposite_was": "stopped", "diverged": "leave"}, False),
+        (RUNNING, {"opposite_was": "running"}, False),
+    ],
+)
+def test_copy_of_diverged_records_that_did_not_end_is_undone(state: str, fields: dict[str, Any], undone: bool) -> None:
+    row = switch((Step.DIVERGED, state), **{"diverged": "copy", **fields})
+    assert steps_to_undo(row) == ((Step.DIVERGED,) if undone else ())
+
+
 @given(rows())
 def test_steps_to_undo_of_any_row_have_begun(row: Switch) -> None:
     undone = steps_to_undo(row)
     order = [one.step for one in step_states(row)]
     assert [order.index(step) for step in undone] == sorted((order.index(step) for step in undone), reverse=True)
     assert all(has_begun(row, step) for step in undone)
-    assert (Step.REVERSE in undone) == (has_begun(row, Step.REVERSE) and row.opposite_was != "running")
+    rested = row.opposite_was != "running" or bool(row.opposite_paused)
+    assert (Step.REVERSE in undone) == (has_begun(row, Step.REVERSE) and rested)
     stopped = has_begun(row, Step.STOP, Step.SETTLE)
     assert sum(step in (Step.STOP, Step.SETTLE) for step in undone) == stopped
 
@@ -252,7 +273,7 @@ def test_steps_to_undo_after_a_killed_abort_are_the_same(row: Switch) -> None:
     ("steps", "diverged", "count"),
     [
         ([(Step.CHECK, DONE), Step.RETURN, Step.GROUPS], "leave", 0),
-        ([(Step.DIVERGED, DONE)], "copy", 0),
+        ([(Step.DIVERGED, DONE)], "copy", 1),
         ([(Step.DIVERGED, DONE)], "leave", 1),
         ([(Step.DIVERGED, FAILED), (Step.RETURN, RUNNING)], "leave", 2),
         ([(Step.DIVERGED, DONE), (Step.RETURN, DONE), (Step.GROUPS, RUNNING)], "leave", 3),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -41,6 +42,20 @@ def exit_with(work: Coroutine[Any, Any, int]) -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(int(code))
+
+
+def confirmed(question: str) -> bool:
+    """The answer of the person at the terminal. Raises KeyboardInterrupt on Ctrl-C: the handler of asyncio would only
+    cancel a task, and nothing wakes a thread that waits for the terminal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as exc:
+        if isinstance(exc.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from exc
+        return False  # the terminal is gone
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:

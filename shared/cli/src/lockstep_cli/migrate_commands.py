@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lockstep_cli.command_runner import asynchronous
+from lockstep_cli.command_runner import asynchronous, confirmed
 from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import echo_body, file_argument, flow_option, gathered, output_option, timeout_option
 
@@ -103,7 +103,7 @@ class Consent:
 
     def confirm(self, question: str) -> None:
         """Raises CannotUse on a no."""
-        if not self.yes and not click.confirm(question, err=True):
+        if not self.yes and not confirmed(question):
             raise CannotUse("nothing was done")
 
     def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:

@@ -52,6 +52,8 @@ class SwitchArguments:
 
         if sum((self.continue_, self.abort, self.status, self.dry_run)) > 1:
             raise CannotUse("--continue, --abort, --status and --dry-run exclude each other")
+        if self.evidence is not None and self.evidence.name in ("", ".."):
+            raise CannotUse(f"--evidence {self.evidence} is a folder: name a file in it, without .json")
         asked = not (self.yes or self.dry_run or self.status or self.continue_ or self.abort or self.drill)
         if asked and (self.output != "text" or not sys.stdin.isatty()):
             raise CannotUse("nobody can be asked here, and nothing was done: say --yes, or --dry-run to look only")
@@ -213,6 +215,8 @@ async def failback(file: Path, flow: str | None, diverged: str | None, arguments
       lockstep failback mm2.properties --flow 'A->B' --dry-run
       lockstep failback mm2.properties --flow 'A->B' --diverged copy
     """
+    if diverged == "leave" and arguments.topics:
+        raise CannotUse("--diverged leave alters offsets, and the flow has to be stopped for that: leave out --topic")
     return await _command(file, flow, arguments, arguments.options(Verb.FAILBACK, diverged=diverged or ""))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lockstep_cli.formatting import in_time
+from lockstep_cli.formatting import count_text, in_time
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -28,6 +28,17 @@ class Evidence:
             row for _, row in sorted(self.rows.items()) if isinstance(row, SwitchTopic) and row.switch == self.row.id
         ]
 
+    @property
+    def lost_unknown(self) -> int:
+        """Partitions of which it is not known how many records are lost."""
+        return sum(missing < 0 for topic in self.topics for missing in topic.missing)
+
+    @property
+    def lost_words(self) -> str:
+        """How many records are lost, in words."""
+        unknown = count_text(self.lost_unknown, "partition")
+        return count_text(self.row.lost, "record") + (f" known, unknown for {unknown}" if self.lost_unknown else "")
+
     def as_json(self) -> dict[str, Any]:
         """For programs, and to keep. Times are RFC 3339, in UTC."""
         row = self.row
@@ -43,6 +54,7 @@ class Evidence:
             "ended": _moment(row.ended_ms),
             "seconds": _seconds(row.began_ms, row.ended_ms),
             "lost": row.lost,
+            "lost_unknown_partitions": self.lost_unknown,
             "late": row.late,
             "cutoff": _moment(row.cutoff_ms),
             "forced": row.force,
@@ -133,7 +145,7 @@ class Evidence:
             f"- Result: {row.phase}",
             f"- Began: {_moment(row.began_ms)}",
             f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
-            f"- Lost: {row.lost:,} records that the source was known to have",
+            f"- Lost, of what the source was known to have: {self.lost_words}",
             f"- Late: {row.late:,} records that came after the fence and are not copied",
             f"- Verified: {self._verified_words()}",
             f"- Id: {row.id}",

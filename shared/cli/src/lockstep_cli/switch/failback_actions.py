@@ -9,9 +9,18 @@ from lockstep_cli.switch.step_actions import WRITTEN_DOWN_S
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_positions import diverged_records, not_copied, records_by_partition
+from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, PAUSE, RESUME, STOP, Connector, Scope
+from lockstep_protocol.commands.command_vocabulary import (
+    OFFSETS_ALTER,
+    PAUSE,
+    RESUME,
+    STOP,
+    Connector,
+    Scope,
+    ScopeKind,
+)
 from lockstep_protocol.connect_offsets import OffsetChange, listing
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Switch
@@ -50,6 +59,8 @@ class ForwardFlow:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""
         found = await self.diverged()
         if not found:
+            if row.diverged == "copy":  # a command that ended half-way has resumed the flow
+                await self.rest(row)
             return f"{self.settings.flow.source} has nothing that {self.settings.flow.target} lacks"
         text = records_by_partition(found)
         if row.diverged == "copy":
@@ -66,13 +77,22 @@ class ForwardFlow:
         async with log.following():
             topics = selected_topics(log, self._names)
             ends, starts = await self._clusters.source_ends(topics), await self._clusters.source_starts(topics)
-            await self._clusters.command(RESUME)
+            await self._clusters.command_each(RESUME, switch_scopes(row))
             copied = await log.wait_until(lambda: not not_copied(ends, starts, log.rows), within_s)
-            if rests := {"stopped": STOP, "paused": PAUSE}.get(row.opposite_was):
-                await self._clusters.command(rests)
+            await self.rest(row)
             if not copied:
                 left = records_by_partition(not_copied(ends, starts, log.rows))
                 raise StepFailed(f"not copied within {within_s:g} s: {left}")
+
+    async def rest(self, row: Switch) -> str:
+        """Let the flow, or its topics, be paused or stopped as before the switch. Raises StepFailed."""
+        flow = self.settings.flow
+        if row.opposite_paused:
+            await self._clusters.command_each(PAUSE, [Scope(ScopeKind.TOPIC, name) for name in row.opposite_paused])
+            return f"{', '.join(row.opposite_paused)} of {flow} paused again"
+        if not row.topics and (rests := {"stopped": STOP, "paused": PAUSE}.get(row.opposite_was)):
+            await self._clusters.command(rests)
+        return f"{flow} is {row.opposite_was} again"
 
     async def _leave(self, found: Mapping[TopicPartition, int]) -> None:
         """Let the flow begin behind what its source has now. It has to be stopped."""

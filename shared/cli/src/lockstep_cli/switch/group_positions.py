@@ -113,9 +113,7 @@ def _judge(
         return verdict("waiting", why)
     if row.held == "in-use" or not row.synced:
         return verdict("moving", row.held_reason or "it is not moved on the target yet")
-    again = sum(records for topic, _, records in row.behind if topic in targets)
-    if row.more_behind and row.behind:  # the list has the largest ones
-        again += row.more_behind * row.behind[-1][2]
+    again = row.read_again - sum(records for topic, _, records in row.behind if topic not in targets)
     if again or row.more_behind:
         return verdict("behind", f"at most {again:,} records are read again", again)
     return verdict("exact", "" if source is not None else "by the position that the source was last known to have")

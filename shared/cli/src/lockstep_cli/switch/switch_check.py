@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_protocol.switch_readiness import NO_REPLICA, REPLICAS_UNKNOWN, Blocker, SwitchReason
+from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, NO_REPLICA, REPLICAS_UNKNOWN, Blocker, SwitchReason
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
@@ -77,12 +77,13 @@ def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Bloc
 
 
 def may_pass(blockers: Collection[Blocker]) -> bool:
-    """Whether all of them are services without a replica, as far as the target says. When a cluster comes back, its
-    services join their groups again, which are empty for some seconds."""
-    passing = (NO_REPLICA, REPLICAS_UNKNOWN)
-    return bool(blockers) and all(
-        one.reason is SwitchReason.SERVICE_FAILING and one.text.endswith(passing) for one in blockers
-    )
+    """Whether all of them are services without a replica, as far as the target says, or groups that no round has read
+    yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
+    passing = {
+        SwitchReason.SERVICE_FAILING: (NO_REPLICA, REPLICAS_UNKNOWN),
+        SwitchReason.GROUPS_UNKNOWN: (GROUPS_NOT_READ,),
+    }
+    return bool(blockers) and all(one.text.endswith(passing.get(one.reason, ())) for one in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:

@@ -43,6 +43,8 @@ class SwitchLog:
         self._follower: TopicFollower
         self._topic: ControlTopicLog
         self._switch: Switch | None = None
+        self._previous: Switch | None = None
+        """The switch as it was before the last row that counts."""
         self._replaced: Switch | None = None
         """The last switch as it was when our claim came."""
         self._claims: set[str] = set()
@@ -105,8 +107,8 @@ class SwitchLog:
         that ours does not count. Raises as `append`.
 
         Our row is then the last one of its key, and compaction would keep it. The command of the other switch replaces
-        it with its next row. If none comes, that command may have ended, and the row of its switch is restored as in
-        `claim`.
+        it with its next row. If none comes, that command may have ended, or waits for a cluster. Then the row of its
+        switch is restored under its own name.
         """
         try:
             return await self.write(row)
@@ -115,8 +117,18 @@ class SwitchLog:
             if present is None or present.id == row.id:
                 raise
         if not await self.wait_until(lambda: self._newest_id() != row.id, WRITES_WITHIN_S):
-            await self.write(self._switch or present)
+            await self._restore(self._switch or present)
         return None
+
+    async def _restore(self, row: Switch) -> None:
+        """Append another command's row as it is, so that it goes on. What that command has written meanwhile counts."""
+        before = row
+        while True:
+            await self.catch_up(max(await self._topic.append_all([row.encode()], partition=0)))
+            came = self._previous
+            if came is None or self._switch != row or came in (before, row):
+                return
+            before, row = row, came
 
     def _newest_id(self) -> str:
         """The id of the switch in the last row, also in one that does not count."""
@@ -181,5 +193,5 @@ class SwitchLog:
             if row.operator == self.operator and row.operator not in self._claims:
                 self._replaced = self._switch
             self._claims.add(row.operator)
-            self._holder, self._switch = row.operator, row
+            self._holder, self._previous, self._switch = row.operator, self._switch, row
         self._came.set()

@@ -38,11 +38,12 @@ from lockstep_cli.switch.switch_steps import (
 )
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_protocol.switch_readiness import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
-from lockstep_runtime.state.desired_state import DesiredState
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
@@ -94,12 +95,11 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
     refusals += [f"{one.text} ({one.reason.word})" for one in kept]
+    opposite_was = _wanted(opposite, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
-        forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
-        diverged = await forward.diverged()
-        if diverged and not options.diverged:
-            refusals.append(undecided(opposite, diverged))
+        wanted = {settings.flow: _wanted(settings, log.rows), opposite.flow: opposite_was}
+        refusals += await _failback_refusals(log, opposite, options, wanted)
     if not options.force and not options.drill and (why := too_soon(others, now_ms())):
         refusals.append(why)
     if opposite is None:
@@ -126,12 +126,28 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         diverged=options.diverged,
         allowed_loss=options.allowed_loss,
         force=options.force,
-        opposite_was=_wanted(opposite, opposite_rows),
+        opposite_was=opposite_was,
+        opposite_paused=_paused(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
         steps=tuple(states),
     )
     passes = len(refusals) == len(kept) and may_pass(kept)
     return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports, may_pass=passes)
+
+
+async def _failback_refusals(
+    log: SwitchLog, opposite: FlowSettings, options: SwitchOptions, wanted: Mapping[Flow, str]
+) -> list[str]:
+    """What speaks against coming back, as sentences. `wanted` of both flows: single topics are paused and resumed, and
+    that has no effect in a flow that is stopped."""
+    sentence = "{} is {} as a whole: resume it first, or fail back without --topic"
+    if resting := [
+        sentence.format(flow, word) for flow, word in wanted.items() if options.topics and word != "running"
+    ]:
+        return resting
+    forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
+    diverged = await forward.diverged()
+    return [undecided(opposite, diverged)] if diverged and not options.diverged else []
 
 
 async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
@@ -276,6 +292,13 @@ async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mappi
 def _switch(rows: Mapping[str, Row]) -> Switch | None:
     row = rows.get("switch/current")
     return row if isinstance(row, Switch) else None
+
+
+def _paused(opposite: FlowSettings | None, rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[str, ...]:
+    if opposite is None:
+        return ()
+    wanted = DesiredState(rows, opposite.states)
+    return tuple(one for one in topics if wanted.phase_for(Scope(ScopeKind.TOPIC, one)) is not DesiredPhase.RUNNING)
 
 
 def _wanted(opposite: FlowSettings | None, rows: Mapping[str, Row]) -> str:

@@ -12,6 +12,7 @@ import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from lockstep_cli.command_runner import confirmed
 from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import echo_body
 from lockstep_cli.progress_display import ProgressDisplay
@@ -31,7 +32,7 @@ from lockstep_cli.switch.switch_run import (
     read_reports,
 )
 from lockstep_cli.switch.switch_shown import evidence_shown, last_line, next_words, plan_shown, topology_shown
-from lockstep_cli.switch.switch_steps import Step
+from lockstep_cli.switch.switch_steps import UNDER_WAY, Step
 from lockstep_cli.switch.switcher import Switcher
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
@@ -100,7 +101,7 @@ class SwitchSession:
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
-        if asks and not click.confirm(f"Do this {options.verb} of {self._settings.flow}?", err=True):
+        if asks and not confirmed(f"Do this {options.verb} of {self._settings.flow}?"):
             raise CannotUse("nothing was done")
         waited = await self._wait_until(arguments.scheduled_ms)
         if asks or waited:  # much may have changed meanwhile, and nothing was read while the question was open
@@ -135,9 +136,10 @@ class SwitchSession:
         try:
             began = await self._log.claim(lambda: continued(self._log, self._options))
         except SwitchRefused:
-            if self._log.switch is not None and self._log.switch.phase == "done":
-                return await self._show_last()  # it had ended before its command did, or another one ended it
-            raise
+            row = self._log.switch
+            if row is None or row.phase != "done":
+                raise
+            return await self._end(row)  # it had ended before its command did, or another one ended it
         return await self._carry_out(began)
 
     async def _carry_out(self, began: Switch) -> int:
@@ -171,7 +173,7 @@ class SwitchSession:
         evidence = await self._switcher.evidence(row)
         self._print(*evidence_shown(evidence))
         self._body(evidence.as_json())
-        return Exit.FINE if row.phase != "running" else Exit.TROUBLE
+        return Exit.TROUBLE if row.phase in UNDER_WAY else Exit.FINE
 
     async def _wait_until(self, moment_ms: int) -> bool:
         """Whether there was anything to wait for."""
@@ -211,10 +213,12 @@ class SwitchSession:
                 for sentence in evidence.lasting:
                     click.echo(f"Not taken back: {sentence}", err=True)
             elif row.operator == self._log.operator:
-                click.echo(
-                    f"Go on with --continue, or take it back with --abort: {row.verb} of {self._settings.flow}",
-                    err=True,
+                how = (
+                    "Go on with --abort"
+                    if row.phase == "aborting"
+                    else "Go on with --continue, or take it back with --abort"
                 )
+                click.echo(f"{how}: {row.verb} of {self._settings.flow}", err=True)
             self._body(evidence.as_json())
         return Exit.TROUBLE
 

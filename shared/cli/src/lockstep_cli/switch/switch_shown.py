@@ -64,11 +64,11 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
     """What came of a switch, in few lines."""
     row = evidence.row
     lasted = in_time(row.ended_ms - row.began_ms) if row.ended_ms else "not ended"
-    colour = "green" if row.phase == "done" and not (row.lost or row.late) else "yellow"
+    colour = "green" if row.phase == "done" and not (row.lost or row.late or evidence.lost_unknown) else "yellow"
     groups = evidence.groups
     again = sum(one.read_again for one in groups)
     yield Text.assemble((f"{row.verb} {row.phase}", colour), f" in {lasted}")
-    yield Text(f"  lost          {count_text(row.lost, 'record')}")
+    yield Text(f"  lost          {evidence.lost_words}")
     yield Text(f"  late          {count_text(row.late, 'record')}" + (" came after the fence" if row.late else ""))
     yield Text(f"  groups        {count_text(len(groups), 'group')}, at most {again:,} records are read again")
     for one in groups:

@@ -144,11 +144,15 @@ def cannot_abort(row: Switch) -> str:
 
 
 def steps_to_undo(row: Switch) -> tuple[Step, ...]:
-    """What an abort takes back, last first: the opposite flow if it was started, the flow if it was stopped."""
-    begun = [one.step for one in step_states(row) if one.state != WAITING]
-    back = [step for step in reversed(begun) if step in (Step.REVERSE, Step.STOP, Step.SETTLE)]
-    if Step.REVERSE in back and row.opposite_was == "running":
+    """What an abort takes back, last first: the opposite flow if it was started, the flow if it was stopped. A copy of
+    diverged records that did not end has left the opposite flow running."""
+    begun = {one.step: one.state for one in step_states(row) if one.state != WAITING}
+    back = [step for step in reversed(begun) if step in (Step.REVERSE, Step.STOP, Step.SETTLE, Step.DIVERGED)]
+    rested = row.opposite_was != "running" or bool(row.opposite_paused)
+    if Step.REVERSE in back and not rested:
         back.remove(Step.REVERSE)
+    if Step.DIVERGED in back and (begun[Step.DIVERGED] == DONE or row.diverged != "copy" or not rested):
+        back.remove(Step.DIVERGED)
     return tuple(step for step in back if not (step is Step.SETTLE and Step.STOP in back))
 
 
@@ -158,6 +162,8 @@ def lasting_effects(row: Switch) -> Iterator[str]:
         yield "what was copied back stays copied, and the flow that copies it goes on"
     if has_begun(row, Step.DIVERGED) and row.diverged == "leave":
         yield "the records that were left out stay left out"
+    if has_begun(row, Step.DIVERGED) and row.diverged == "copy":
+        yield "the diverged records that were copied stay copied"
     if has_begun(row, Step.GROUPS):
         yield "groups on the target stay where they were moved to, as group sync moves them anyhow"
 

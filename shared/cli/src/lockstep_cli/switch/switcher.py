@@ -29,7 +29,7 @@ from lockstep_cli.switch.switch_steps import (
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
-from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP
+from lockstep_protocol.commands.command_vocabulary import RESUME
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
@@ -113,7 +113,7 @@ class Switcher:
             case Step.DIVERGED:
                 return await self._forward(row).settle(row, self._progress, self._within_s), row
             case Step.RETURN:
-                await self._clusters.command(RESUME)
+                await self._clusters.command_each(RESUME, switch_scopes(row))
                 return await actions.catch_up(QUICK_S), row
             case Step.ENDS:
                 return await actions.read_ends(row), row
@@ -137,18 +137,17 @@ class Switcher:
                 return await self._hook(step, row, "done" if step is Step.AFTER else ""), row
 
     async def _undo(self, step: Step, row: Switch) -> str:
-        if step is not Step.REVERSE:
+        if step not in (Step.REVERSE, Step.DIVERGED):
             return await self._actions.resume(row)
-        assert self._opposite is not None
-        rests = STOP if row.opposite_was == "stopped" and not row.topics else PAUSE
-        await SwitchClusters(self._opposite, self._within_s).command_each(rests, switch_scopes(row))
-        return f"{self._opposite.flow} is {row.opposite_was} again"
+        return await self._forward(row).rest(row)
 
     async def _reverse(self, row: Switch) -> str:
         assert self._opposite is not None
         if row.opposite_was == "running" and not row.topics:
             return f"{self._opposite.flow} runs already"
         await SwitchClusters(self._opposite, self._within_s).command_each(RESUME, switch_scopes(row))
+        if row.topics and row.opposite_was != "running":
+            return f"{self._opposite.flow} is {row.opposite_was} as a whole: lockstep resume starts all of it"
         return f"{self._opposite.flow} runs"
 
     async def _hook(self, step: Step, row: Switch, result: str) -> str:

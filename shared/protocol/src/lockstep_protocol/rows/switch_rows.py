@@ -38,6 +38,8 @@ class Switch(Row):
     opposite_was: str = ""
     """What was wanted of the flow in the opposite direction when the switch began: `running` | `paused` | `stopped`.
     "": the file has no such flow."""
+    opposite_paused: tuple[str, ...] = ()
+    """Those of `topics` that were paused in the opposite direction when the switch began."""
     steps: tuple[tuple[str, str, int, int, str], ...] = ()
     """Each as (step, state, began, ended, text), in order; times are Unix milliseconds. state: `waiting` | `running` |
     `done` | `failed` | `undone`."""
