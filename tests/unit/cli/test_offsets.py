@@ -8,9 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from lockstep_cli.__main__ import main
-from lockstep_cli.exit_codes import CannotUse
-from lockstep_cli.offsets import build_request
+from lockstep_cli.command_request import CommandReply, command_request
+from lockstep_cli.exit_codes import CannotUse, Exit
+from lockstep_cli.offsets import OffsetsOptions, build_request
+from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector
+from lockstep_protocol.events import Event
 
 File = Callable[..., Path]
 
@@ -23,6 +26,25 @@ def test_offsets_request_for_one_partition_has_one_entry() -> None:
         "offsets": [{"partition": WHERE, "offset": {"offset": 5}}]
     }
     assert build_request(SOURCE, "A", None, "orders", 0, None) == {"offsets": [{"partition": WHERE, "offset": None}]}
+
+
+@pytest.mark.parametrize(("left_out", "code"), [(0, Exit.FINE), (3, Exit.TROUBLE)])
+def test_offsets_list_that_is_not_complete_ends_with_trouble(
+    file: File, monkeypatch: pytest.MonkeyPatch, left_out: int, code: Exit
+) -> None:
+    entries = [{"partition": WHERE, "offset": {"offset": 5}}]
+
+    async def ask(given: OffsetsOptions, settings: FlowSettings, verb: str) -> CommandReply:
+        reply = CommandReply(command_request(settings, verb, given.scope(), None))
+        detail = {"offsets": entries, "left_out": left_out}
+        reply.heard["data-plane"] = Event(kind="OffsetsListed", service="data-plane", flow="A->B", detail=detail)
+        return reply
+
+    monkeypatch.setattr(OffsetsOptions, "ask", ask)
+    ran = CliRunner().invoke(main, ["offsets", "list", str(file()), "--output", "json"])
+    assert json.loads(ran.stdout) == {"offsets": entries, **({"left_out": 3} if left_out else {})}
+    assert ("and 3 more" in ran.stderr) == bool(left_out)
+    assert ran.exit_code == code
 
 
 def test_offsets_request_without_a_selection_means_all() -> None:

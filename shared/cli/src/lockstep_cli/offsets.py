@@ -9,6 +9,7 @@ import click
 
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.control_commands import EXIT_CODES
+from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import (
     answer_timeout_option,
     echo_body,
@@ -119,17 +120,19 @@ async def list_(given: OffsetsOptions) -> int:
         return given.show(reply)
     detail = answers[0].detail
     entries: list[dict[str, Any]] = detail.get("offsets", [])
+    left_out: int = detail.get("left_out", 0)
     if given.output != "text":
-        echo_body({"offsets": entries}, given.output)
+        echo_body({"offsets": entries, **({"left_out": left_out} if left_out else {})}, given.output)
     else:
         for entry in entries:
             fields = " ".join(f"{key}={value}" for key, value in entry["partition"].items())
             click.echo(f"{fields}  offset {entry['offset']['offset']}")
         if not entries:
             click.echo(f"{settings.flow}: {given.connector} has no offsets")
-    if left_out := detail.get("left_out"):
-        click.echo(f"and {left_out:,} more, which an answer has no room for", err=True)
-    return 0
+    if left_out:
+        click.echo(f"and {left_out:,} more, which an answer has no room for: this is not all", err=True)
+        return Exit.TROUBLE
+    return Exit.FINE
 
 
 @command.command(short_help=VERBS[OFFSETS_ALTER].summary, epilog=EXIT_CODES)
@@ -190,7 +193,6 @@ def build_request(
 ) -> dict[str, Any] | None:
     """The request that is meant, checked by MM2's rules: `body` as JSON, or one partition (offset None resets it), or
     None for everything there is. Raises CannotUse."""
-    from lockstep_cli.exit_codes import CannotUse
     from lockstep_protocol.connect_offsets import RefusedOffsets, parse_changes
 
     if body is not None:

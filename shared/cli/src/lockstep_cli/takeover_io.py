@@ -14,7 +14,7 @@ from lockstep_cli.command_client import ask, producing
 from lockstep_cli.command_request import CommandReply, command_request, exit_code
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.handback import HandBack, not_drained, plan_hand_back
-from lockstep_cli.migration import MigrationState
+from lockstep_cli.migration import MigrationState, named
 from lockstep_cli.offset_location import OffsetLocation, still_runs
 from lockstep_cli.services import DATA_PLANE
 from lockstep_cli.state_topic_rows import SILENT_S
@@ -61,12 +61,18 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     )
     ours = there if own.topic == place.topic else await read_offsets(settings, own.topic)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
-    described = (await source.topics(selected)).done
+    answer = await source.topics(selected)
+    for trouble in answer.troubles().values():
+        raise trouble
+    described = answer.done
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
     committed = settings.data_plane.isolation_level == "read_committed"
     begins, ends = await asyncio.gather(
         source.begin_offsets(every), source.end_offsets(every, read_committed=committed)
     )
+    if unknown := [tp for tp in every if tp not in begins or tp not in ends]:
+        text = f"cluster {settings.flow.source} does not say where these logs begin and end: {named(unknown)}"
+        raise ClusterError(settings.flow.source, f"{text}. Ask again when they have leaders")
     return TakeoverState(
         **common,
         own=own,

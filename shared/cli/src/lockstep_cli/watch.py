@@ -99,10 +99,13 @@ async def command(
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
 
     async def follow() -> None:
-        await asyncio.gather(*(_show(view, no_follow) for view in views))
+        shown = await asyncio.gather(*(_show(view, no_follow) for view in views))
+        if not all(shown):
+            code[0] = Exit.TROUBLE
 
+    code = [Exit.FINE]
     await unless_set(screen.closed, follow())
-    return Exit.FINE
+    return code[0]
 
 
 @dataclass(slots=True)
@@ -163,8 +166,8 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
     return views
 
 
-async def _show(view: _View, no_follow: bool) -> None:
-    """Follow one topic, also one that is made, or made anew, later."""
+async def _show(view: _View, no_follow: bool) -> bool:
+    """Follow one topic, also one that is made, or made anew, later. Returns whether it may be read."""
     from lockstep_cli.state_topic_rows import SILENT_S
     from lockstep_config.credentials.permissions import needed_access
     from lockstep_runtime.kafka.topic_follower import TopicFollower
@@ -187,15 +190,15 @@ async def _show(view: _View, no_follow: bool) -> None:
                 await follower.caught_up(silent_s=SILENT_S if no_follow else None)
                 view.showing = True
                 if no_follow:
-                    return
+                    return True
                 await follower.failed()
-                return
+                return True
         except TopicMissing:
             if no_follow:
-                return
+                return True
         except NotPermitted as exc:  # the other topics may be read all the same
             click.echo(str(exc), err=True)
-            return
+            return False
         except LogTruncated as exc:
             click.echo(str(exc), err=True)
         view.showing = from_beginning = True  # what comes now is new

@@ -45,7 +45,8 @@ Exit codes:
   0  all is well; there may be warnings
   1  something failed
   2  FILE or the arguments cannot be used
-  4  nothing failed, and something could not be checked"""
+  4  nothing failed, and something could not be checked
+  143  after SIGTERM: what it created is removed"""
 
 
 @click.command(name="doctor", short_help="Check the whole path of each flow.", help=HELP, epilog=EXIT_CODES)

@@ -1,0 +1,49 @@
+"""What `lockstep watch` does with a topic that may not be read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import pytest
+from click.testing import CliRunner
+
+from lockstep_cli import clusters
+from lockstep_cli.__main__ import main
+from lockstep_cli.exit_codes import Exit
+from lockstep_runtime.kafka import topic_follower
+from lockstep_runtime.util.errors import NotPermitted
+
+
+class Target:
+    async def probe(self) -> None: ...
+
+
+class Follower:
+    """Of topics that have nothing. That of events may not be read, if `denied`."""
+
+    denied = False
+
+    def __init__(self, _conf: object, topic: str, **_given: object) -> None:
+        self._topic = topic
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def caught_up(self, **_given: object) -> None:
+        if self.denied and "events" in self._topic:
+            raise NotPermitted("B", "to read", f"topic {self._topic}")
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_watch_of_a_topic_that_is_denied_ends_with_trouble(
+    file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, denied: bool
+) -> None:
+    monkeypatch.setattr(Follower, "denied", denied)
+    monkeypatch.setattr(topic_follower, "TopicFollower", Follower)
+    monkeypatch.setattr(clusters, "target_client", lambda _: Target())
+    topics = ["--topic", "events", "--topic", "state"]
+    ran = CliRunner().invoke(main, ["watch", str(file()), "--no-follow", *topics])
+    assert ran.exit_code == (Exit.TROUBLE if denied else Exit.FINE)
+    assert ("does not permit" in ran.stderr) == denied
