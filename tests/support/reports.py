@@ -11,10 +11,12 @@ from lockstep_cli.partition_status import LogOffsets
 from lockstep_cli.report import Report
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import as_tables
+from lockstep_protocol.commands.command_vocabulary import SERVICES
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.switch_readiness import SwitchLimits
+from tests.support.source_groups import GROUPS_READ
 
 FLOW = Flow("A", "B")
 NOW = 1_000_000
@@ -29,10 +31,12 @@ def reported(
     limits: SwitchLimits = LIMITS,
     members: Mapping[str, Sequence[str]] | None = None,
     replicas_unknown: Sequence[str] = (),
+    services: Sequence[str] = SERVICES,
+    groups_read: Sequence[Row] = GROUPS_READ,
     **logs: Any,
 ) -> Report:
     """`ends`: of the source; of the target everything is there that rows speak of."""
-    by_key = {row.key(): row for row in rows}
+    by_key = {row.key(): row for row in (*groups_read, *rows)}
     there = {
         (f"A.{row.topic}", row.partition): row.downstream + 1 for row in rows if isinstance(row, PartitionProgress)
     }
@@ -42,6 +46,7 @@ def reported(
         FLOW,
         by_key,
         at_ms=NOW,
+        services=services,
         replicas=replicas,
         replicas_unknown=replicas_unknown,
         unreadable=unreadable,

@@ -104,6 +104,22 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
     assert report.phases() == {"translated": 0, "waiting": 0, "failing": 0}
 
 
+async def test_group_that_goes_while_its_event_is_appended_stays_gone(tmp_path: Path) -> None:
+    report, log = reporting(tmp_path)
+    await looked_at(report)
+    event = report._ctx.event
+
+    async def appended(kind: str, *what: Any, **detail: Any) -> Any:
+        if kind == "GroupSynced":
+            await report.on_source_read({}, {}, lambda _: True)
+        return await event(kind, *what, **detail)
+
+    report._ctx.event = appended  # type: ignore[method-assign]  # another round ends while this one waits
+    await report.synced(GROUP, {("A.t", 0): 100})
+    assert log.rows()[-1].is_gone
+    assert report.groups() == ()
+
+
 def reporting_of(folder: Path, written: dict[TopicPartition, Checkpoint]) -> tuple[GroupReport, Late]:
     """With group sync."""
     ctx = leading(folder, "checkpoint", (0, TERM), divided=True, lines="sync.group.offsets.enabled = true\n")

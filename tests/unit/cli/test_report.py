@@ -179,7 +179,7 @@ def test_groups_say_how_ready_they_are() -> None:
     )
     assert [(g.group, g.readiness, g.exact, g.behind, g.records, g.waiting, g.why) for g in report.groups] == [
         ("a", "exact", 2, 0, 0, 0, ""),
-        ("b", "behind", 1, 4, 12, 0, ""),
+        ("b", "behind", 1, 4, 22, 0, ""),
         ("c", "waiting", 0, 0, 0, 4, "x"),
         ("d", "failing", 0, 0, 0, 0, ""),
     ]

@@ -9,8 +9,18 @@ from lockstep_cli.readiness import blockers_as_json, blockers_without_rows
 from lockstep_cli.report import Report
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import as_json
-from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, GroupStatus, Restarts, Row, Wanted
+from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.rows.state_rows import (
+    AclStatus,
+    FlowPulse,
+    GroupStatus,
+    Restarts,
+    Row,
+    SourceGroupsStatus,
+    Wanted,
+)
 from tests.support.reports import FLOW, LIMITS, NOW, at_work, progress, reported, shown, topic
+from tests.support.source_groups import GROUPS_READ
 
 COPIED = (topic(), progress(upstream=19), *at_work(("t", 0)))
 GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1, positions=(("A.t", 0, 9, 9),))
@@ -86,6 +96,44 @@ def test_note_is_shown_behind_yes() -> None:
 def test_report_that_is_not_ready_names_the_reason(report: Report, reason: tuple[str, str]) -> None:
     assert reasons(report)[0] == reason
     assert report.switch_ready is False
+
+
+@pytest.mark.parametrize(
+    ("read", "why"),
+    [
+        ((), "the checkpoint service has not read them yet"),
+        (GROUPS_READ[1:], "the checkpoint service has not read them yet"),
+        ((*GROUPS_READ, SourceGroupsStatus(share=2, phase="failing", reason="denied")), "denied"),
+    ],
+)
+def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ...], why: str) -> None:
+    report = of_copied(groups_read=read)
+    assert reasons(report) == [("groups-unknown", "")]
+    assert f"no: the consumer groups of the source are not known: {why}\n" in shown(report)
+    assert not report.fine
+    assert [(one.what, one.why) for one in report.troubles] == [("groups", why)]
+    paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
+    assert not paused.switch_ready
+    assert not paused.troubles, "an operator wants that"
+
+
+def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:
+    services = [service for service in SERVICES if service not in ("checkpoint", "heartbeat")]
+    rows = (
+        replace(GROUP, phase="failing", reason="of old"),
+        FlowPulse(source="A", target="B", phase="failing", reason="of old"),
+    )
+    limits = replace(LIMITS, syncs_groups=False, reads_groups=False)
+    report = of_copied(*rows, services=services, limits=limits, groups_read=())
+    assert reasons(report) == [("groups-not-synced", "")]
+    assert report.fine
+    assert (report.groups, report.heartbeat) == ((), "")
+
+
+def test_records_read_again_of_a_long_list_are_at_most_so_many() -> None:
+    behind = tuple((f"A.t{number}", 0, 200 - number) for number in range(50))
+    (line,) = of_copied(replace(GROUP, behind=behind, more_behind=150)).groups
+    assert (line.behind, line.records) == (200, sum(200 - number for number in range(50)) + 150 * 151)
 
 
 def test_lag_within_the_limit_of_the_file_is_ready() -> None:

@@ -5,10 +5,20 @@ from dataclasses import replace
 import pytest
 
 from lockstep_data_plane.driver.source_monitor import TROUBLE
-from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, GroupStatus, MirroredTopic, Row, SlotStatus, Wanted
+from lockstep_protocol.rows.state_rows import (
+    AclStatus,
+    FlowPulse,
+    GroupStatus,
+    MirroredTopic,
+    Row,
+    SlotStatus,
+    SourceGroupsStatus,
+    Wanted,
+)
 from lockstep_protocol.switch_readiness import SwitchReason
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.metered_driver import Driver, row
+from tests.support.source_groups import GROUPS_READ
 
 GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1)
 SOURCE = "connector:MirrorSourceConnector"
@@ -19,7 +29,7 @@ def at_its_end() -> Driver:
     driver = Driver()
     driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1))
     driver.assign(("t", 0))
-    driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
+    driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"), *GROUPS_READ)
     driver.observe({("t", 0): 10})
     driver.replicas.unknown = frozenset()
     return driver
@@ -51,6 +61,7 @@ def test_flow_at_its_end_is_ready_to_switch() -> None:
         (replace(GROUP, synced=False), "group-waiting"),
         (replace(GROUP, phase="failing"), "group-failing"),
         (replace(GROUP, more_ahead=1), "group-skips"),
+        (SourceGroupsStatus(share=1, phase="failing", reason="denied"), "groups-unknown"),
         (AclStatus(phase="failing"), "service-failing"),
         (MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"), "topic-failed"),
         (MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, phase="deleted"), "nothing-copied"),
@@ -97,7 +108,7 @@ def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
     driver.say(row(0, upstream=9), row(1, upstream=9), SlotStatus(slot=0, phase="started", run="r1"))
     driver.now += 11_000
     driver.say(SlotStatus(slot=0, phase="started", run="r1"))
-    assert blocking(driver) == {"lag-unknown": 2}
+    assert blocking(driver) == {"lag-unknown": 2, "groups-unknown": 1}
 
 
 def test_source_that_does_not_answer_is_the_only_reason() -> None:

@@ -3,10 +3,19 @@
 import pytest
 
 from lockstep_protocol.commands.command_vocabulary import SERVICES
-from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, MirroredTopic, Restarts, Row, Wanted
-from lockstep_protocol.switch_readiness import FailingPart
+from lockstep_protocol.rows.state_rows import (
+    AclStatus,
+    FlowPulse,
+    MirroredTopic,
+    Restarts,
+    Row,
+    SourceGroupsStatus,
+    Wanted,
+)
+from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, FailingPart
 from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.failing_parts import failing_parts
+from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
+from tests.support.source_groups import GROUPS_READ
 
 SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, reason="no memory", asked=("",))
 DENIED = AclStatus(phase="not-permitted", reason="no DESCRIBE")
@@ -65,3 +74,17 @@ def test_service_that_was_asked_to_start_again_does_not_fail() -> None:
 
 def test_services_without_work_in_the_flow_do_not_fail() -> None:
     assert failing(SPENT, DENIED, SILENT, services=("topic-sync", "data-plane")) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (GROUPS_READ, ""),
+        ((), GROUPS_NOT_READ),
+        (GROUPS_READ[1:], GROUPS_NOT_READ),
+        ((*GROUPS_READ[:-1], SourceGroupsStatus(share=5, phase="failing", reason="no DESCRIBE")), "no DESCRIBE"),
+        ((SourceGroupsStatus(share=2, phase="failing"),), "failing without a reason"),
+    ],
+)
+def test_groups_are_known_if_each_share_was_read(rows: tuple[SourceGroupsStatus, ...], why: str) -> None:
+    assert groups_unknown(rows) == why

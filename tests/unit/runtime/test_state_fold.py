@@ -16,6 +16,7 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Restarts,
     Row,
+    SourceGroupsStatus,
     Wanted,
 )
 from lockstep_runtime.state.state_fold import BY_ROW, DIVIDED, StateFold, owner_label
@@ -88,6 +89,7 @@ def test_progress_of_an_epoch_that_is_over_does_not_count() -> None:
 def test_every_kind_of_row_has_its_writer() -> None:
     assert {kind: row.owned_by for kind, row in KINDS.items()} == {
         **{"topic": "topic-sync", "acl": "acl-sync", "acl-binding": "acl-sync", "group": "checkpoint"},
+        **{"source-groups": "checkpoint"},
         **{"flow": "heartbeat", "assignment": "data-plane", "origin": "data-plane", "legacy": "data-plane"},
         **{"verification": "data-plane", "source-ends": "data-plane"},
         **dict.fromkeys(("wanted", "restarts", "handover", "leader", "partition", "runs", "slot", "verify")),
@@ -106,6 +108,7 @@ def test_every_kind_of_row_has_its_writer() -> None:
         (Wanted(scope="connector:MirrorCheckpointConnector"), "checkpoint-0"),
         (Wanted(scope="connector:MirrorHeartbeatConnector"), "heartbeat"),
         (Restarts(owner="checkpoint-4"), "checkpoint-4"),
+        (SourceGroupsStatus(share=3, phase="read"), "checkpoint-3"),
         (Restarts(owner="data-plane", subject="slot:1"), "data-plane"),
     ],
 )

@@ -24,12 +24,20 @@ from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
+from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import SYNC_GROUPS, VERBS, Connector, Scope
 from lockstep_protocol.group_selection import Committed, came_from
 from lockstep_protocol.mm2_codec import Checkpoint, encode_checkpoint
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
+from lockstep_protocol.rows.state_rows import (
+    GroupStatus,
+    MirroredTopic,
+    OffsetRuns,
+    PartitionProgress,
+    Row,
+    SourceGroupsStatus,
+)
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import checkpoints_topic
@@ -37,6 +45,7 @@ from lockstep_runtime.kafka.group_protocols import list_group_protocols
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.telemetry.tracing import note
 from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 QUESTIONS_A_TASK = 4
 QUESTIONS = 16
@@ -53,7 +62,9 @@ GROUP_SYNC = "group sync"
 class CheckpointFlow:
     """One flow's checkpoints. See `FlowService`."""
 
-    wants: ClassVar[frozenset[type[Row]]] = frozenset({GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns})
+    wants: ClassVar[frozenset[type[Row]]] = frozenset(
+        {GroupStatus, MirroredTopic, PartitionProgress, OffsetRuns, SourceGroupsStatus}
+    )
 
     def __init__(self, ctx: FlowContext) -> None:
         settings = ctx.settings
@@ -180,9 +191,21 @@ class CheckpointFlow:
         await self._syncs.judged()  # else the first look would find nothing translatable
         if self._opposite is not None:
             await self._opposite.judged()
-        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit)
+        await self._ctx.rounds.every(EMISSION, self._settings.emit_every, self._emit_all)
 
     # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    async def _emit_all(self) -> None:
+        """A round over all groups of ours. Its outcome goes to the state topic; no answer of a cluster is none."""
+        shares = self._ctx.leadership.leading()
+        try:
+            await self._emit()
+        except ClusterUnreachable:
+            raise
+        except (ClusterError, ClassFailed) as trouble:
+            await self._report.record_reading(shares, "failing", str(trouble))
+            raise
+        await self._report.record_reading(shares, "read")
 
     async def _emit(self, owned: Callable[[str], bool] | None = None) -> None:
         """Look at every group of ours on the source, or of those that are `owned`, and write the checkpoints that are

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOU
 from lockstep_checkpoint.group_view import GroupView, TranslationState, joined
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus, SourceGroupsStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
@@ -72,6 +72,13 @@ class GroupReport:
             if self._view(group).trouble:
                 yield self._ctx.event("GroupRecovered", group)
 
+    async def record_reading(self, shares: Collection[int], phase: str, reason: str = "") -> None:
+        """Write down whether the source's groups of these shares are known (`SourceGroupsStatus`). A share that another
+        replica has by now is left to that one."""
+        state, ours = self._ctx.state, self._ctx.leadership.leading().intersection(shares)
+        rows = [SourceGroupsStatus(share=share, phase=phase, reason=reason) for share in sorted(ours)]
+        await state.write_all([row for row in rows if state.differs(row)])
+
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
         """The group's checkpoints before it went back on the source (`rewinds`)."""
         view = self._view(group).after(self._written(group))
@@ -114,6 +121,8 @@ class GroupReport:
         """The row with what a round found on the target. Rewinds that still show stay. A group that had members there,
         or has another position, follows its own positions."""
         await self._log_ahead(group, ahead)
+        if self._is_gone(group):  # another round has found that meanwhile
+            return
         marks = self.rewound(group)
         shown = {one.where for one in ahead if one.state == REWOUND_ON_SOURCE}
         left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}

@@ -22,6 +22,7 @@ def blockers_in(
     flow: Flow,
     *,
     groups: Sequence[GroupStatus],
+    groups_unknown: str,
     away: Mapping[str, str],
     members: Mapping[str, Sequence[str]],
     limits: SwitchLimits,
@@ -36,6 +37,7 @@ def blockers_in(
             for line in report.partitions
         ],
         groups=groups,
+        groups_unknown=groups_unknown,
         resting=[(part.scope, part.wanted) for part in report.held_back],
         failing=list(_failing(report, flow, away)),
         members=members,

@@ -43,11 +43,12 @@ from lockstep_protocol.rows.state_rows import (
     Restarts,
     Row,
     SlotStatus,
+    SourceGroupsStatus,
     progress_by_partition,
 )
 from lockstep_protocol.switch_readiness import NO_REPLICA, REPLICAS_UNKNOWN, SwitchLimits
-from lockstep_runtime.state.desired_state import DesiredState
-from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, topic_failure
+from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
+from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, groups_unknown, topic_failure
 from lockstep_runtime.state.leadership import label_service
 
 R = TypeVar("R", bound=Row)
@@ -83,9 +84,12 @@ def build_report(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )
     partitions = tuple(seen.partitions())
-    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, seen.all(GroupStatus)))
+    # Rows of services that the file has switched off since say nothing of today.
+    group_rows = seen.all(GroupStatus) if "checkpoint" in services else []
+    topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
     shown, slots = tuple(seen.services()), tuple(seen.slots())
-    acls, pulse = seen.acls(), next(iter(seen.all(FlowPulse)), None)
+    acls, pulse = seen.acls(), next(iter(seen.all(FlowPulse) if "heartbeat" in services else ()), None)
+    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else ""
     failing = (
         *(("state topic", sentence) for sentence in unreadable),
         *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
@@ -94,6 +98,7 @@ def build_report(
         *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
         *((f"slot {one.slot}", one.trouble) for one in slots),
         *((f"group {one.group}", one.trouble) for one in groups),
+        ("groups", not_known if seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING else ""),
         ("ACLs", acls.trouble if acls else ""),
     )
     troubles = [Trouble(what, why) for what, why in failing if why]
@@ -114,8 +119,15 @@ def build_report(
         held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
         troubles=tuple(troubles),
     )
-    rows_of_groups, away = seen.all(GroupStatus), seen.logs.troubles
-    blockers = blockers_in(report, flow, groups=rows_of_groups, away=away, members=members, limits=limits)
+    blockers = blockers_in(
+        report,
+        flow,
+        groups=group_rows,
+        groups_unknown=not_known,
+        away=seen.logs.troubles,
+        members=members,
+        limits=limits,
+    )
     return replace(report, switch_blockers=blockers)
 
 
@@ -266,7 +278,7 @@ def _group(row: GroupStatus) -> GroupLine:
         row.phase,
         row.exact,
         len(row.behind) + row.more_behind,
-        sum(records for _, _, records in row.behind),
+        row.read_again,
         len(row.waiting) + row.more_waiting,
         row.synced and not (row.held or row.ahead),
         "; ".join(skips) or row.held_reason or common or (row.reason if row.phase == "waiting" else ""),

@@ -16,6 +16,9 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 NO_REPLICA = "no replica of it runs"
 """Why a service fails whose group has no member: it does not run, or joins its group again."""
 
+GROUPS_NOT_READ = "the checkpoint service has not read them yet"
+"""Why groups are not known that no round has read."""
+
 REPLICAS_UNKNOWN = "its replicas are not known"
 """Why a service counts as failing whose group the target did not describe."""
 
@@ -72,8 +75,13 @@ class SwitchReason(Enum):
     )
     GROUPS_NOT_SYNCED = (
         "groups-not-synced",
-        "there are consumer groups, and Lockstep does not write their offsets to the target",
-        "set `sync.group.offsets.enabled = true`",
+        "there are, or may be, consumer groups, and Lockstep does not write their offsets to the target",
+        "set `sync.group.offsets.enabled = true`, and do not set `emit.checkpoints.enabled = false`",
+    )
+    GROUPS_UNKNOWN = (
+        "groups-unknown",
+        "the consumer groups of the source are not known: the checkpoint service has not read them, or may not",
+        "wait for its first round, or read the reason in `lockstep status`",
     )
     GROUP_FAILING = (
         "group-failing",
@@ -149,6 +157,8 @@ class SwitchLimits:
 
     max_lag_ms: int
     syncs_groups: bool
+    reads_groups: bool = True
+    """Whether there is a checkpoint service by the file."""
     both_ways: bool = False
 
 
@@ -159,6 +169,8 @@ class SwitchFacts:
 
     partitions: Sequence[SwitchPartition] = ()
     groups: Sequence[GroupStatus] = ()
+    groups_unknown: str = ""
+    """Why not all groups of the source are known; "" if they are."""
     resting: Sequence[tuple[str, str]] = ()
     failing: Sequence[FailingPart] = ()
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -255,6 +267,13 @@ def _is_within(one: SwitchPartition, scopes: Collection[str]) -> bool:
 
 
 def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
+    if not limits.reads_groups:  # rows of a time when it ran say nothing of today
+        text = "the offsets of groups are not written to the target: emit.checkpoints.enabled is not in effect"
+        yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
+        return
+    if facts.groups_unknown:
+        text = f"the consumer groups of the source are not known: {facts.groups_unknown}"
+        yield Blocker(SwitchReason.GROUPS_UNKNOWN, "", text)
     present = [row for row in facts.groups if not row.is_gone]
     if present and not limits.syncs_groups:
         count = f"{len(present):,} group{'s' if len(present) > 1 else ''}"

@@ -37,6 +37,7 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Row,
     SlotStatus,
+    SourceGroupsStatus,
     Verification,
     VerifiedPartition,
     Wanted,
@@ -57,7 +58,7 @@ class Driver:
 
     wants: ClassVar[frozenset[type[Row]]] = frozenset(
         {Assignment, LegacyGroup, MirroredTopic, Origin, PartitionProgress, SlotStatus, Verification, VerifiedPartition}
-        | {AclStatus, FlowPulse, GroupStatus}  # of other services: whether clients can move
+        | {AclStatus, FlowPulse, GroupStatus, SourceGroupsStatus}  # of other services: whether clients can move
     )
 
     def __init__(self, ctx: FlowContext, spark: SparkSession, log_level: str, log_format: str) -> None:

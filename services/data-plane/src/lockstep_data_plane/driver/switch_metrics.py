@@ -7,7 +7,7 @@ from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.switch_readiness import (
     NO_REPLICA,
     REPLICAS_UNKNOWN,
@@ -20,7 +20,7 @@ from lockstep_protocol.switch_readiness import (
 )
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.state.desired_state import DesiredPhase
-from lockstep_runtime.state.failing_parts import failing_parts
+from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
 from lockstep_runtime.telemetry.metrics import Sample
 
 TARGET_TROUBLE = "target"
@@ -61,6 +61,7 @@ class SwitchMetrics:
         return SwitchFacts(
             partitions=partitions,
             groups=self._ctx.state.all(GroupStatus),
+            groups_unknown=groups_unknown(self._ctx.state.all(SourceGroupsStatus)),
             resting=list(self._ctx.wanted.resting()),
             failing=list(self._failing()),
         )

@@ -249,6 +249,7 @@ class FlowSettings:
         return SwitchLimits(
             max_lag_ms=round(self.switch.max_lag.total_seconds() * 1000),
             syncs_groups=groups.enabled and groups.sync_group_offsets,
+            reads_groups=groups.enabled,
             both_ways=groups.opposite is not None,
         )
 

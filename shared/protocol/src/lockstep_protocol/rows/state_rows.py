@@ -44,6 +44,7 @@ __all__ = [
     "Row",
     "SlotStatus",
     "SourceEnds",
+    "SourceGroupsStatus",
     "Switch",
     "SwitchGroup",
     "SwitchTopic",
@@ -203,9 +204,32 @@ class GroupStatus(Row):
     """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
 
     @property
+    def read_again(self) -> int:
+        """How many records are read again at most, in all partitions. `behind` has the most first, so each that is not
+        in the list has at most as many as its last."""
+        listed = [records for _, _, records in self.behind]
+        return sum(listed) + self.more_behind * (listed[-1] if listed else 0)
+
+    @property
     def is_gone(self) -> bool:
         """Whether the group has nothing on the source any more that the flow translates."""
         return self.reason == GROUP_GONE
+
+
+@row_kind("source-groups", "share", owner="checkpoint")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceGroupsStatus(Row):
+    """Whether the consumer groups of the source are known: one row for each share of them. Owner: checkpoint. Without
+    such a row it is not known whether there are groups without a row.
+
+    phase: `read` | `failing` (they cannot be listed or translated; reason says why). A source that does not answer
+    changes nothing: what was read counts.
+    """
+
+    share: int
+    """The commands partition to which the ids of its groups fall."""
+    phase: str
+    reason: str = ""
 
 
 @row_kind("flow", owner="heartbeat")

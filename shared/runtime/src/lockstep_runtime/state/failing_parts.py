@@ -3,8 +3,16 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
-from lockstep_protocol.rows.state_rows import AclStatus, FlowPulse, MirroredTopic, Restarts, Row
-from lockstep_protocol.switch_readiness import FailingPart
+from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.rows.state_rows import (
+    AclStatus,
+    FlowPulse,
+    MirroredTopic,
+    Restarts,
+    Row,
+    SourceGroupsStatus,
+)
+from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, FailingPart
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.leadership import label_service
 from lockstep_runtime.util.auto_restart import is_spent
@@ -45,6 +53,15 @@ def failure_reason(
 def acl_failure(row: AclStatus) -> str:
     """Why ACLs are not copied, though they should be; "" if they are, or need not be."""
     return (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else ""
+
+
+def groups_unknown(rows: Iterable[SourceGroupsStatus]) -> str:
+    """Why not all consumer groups of the source are known; "" if each share of them was read, and can be."""
+    by_share = {row.share: row for row in rows}
+    for _, row in sorted(by_share.items()):
+        if row.phase != "read":
+            return row.reason or f"{row.phase} without a reason"
+    return "" if by_share.keys() >= set(range(COMMANDS_PARTITIONS)) else GROUPS_NOT_READ
 
 
 def topic_failure(row: MirroredTopic) -> str:

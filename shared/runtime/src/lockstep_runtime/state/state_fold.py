@@ -13,6 +13,7 @@ from lockstep_protocol.rows.state_rows import (
     PartitionProgress,
     Restarts,
     Row,
+    SourceGroupsStatus,
     Wanted,
     decode_row,
 )
@@ -36,6 +37,8 @@ def owner_label(row: Row) -> str | None:
     match row:
         case Restarts():
             return row.owner
+        case SourceGroupsStatus():
+            return leader_label(row.owned_by or "", row.share, divided=True)
         case Wanted():
             service = owner_of_wanted(row.scope)
             return leader_label(service, 0, divided=service in DIVIDED_SERVICES)
