@@ -214,7 +214,9 @@ spec:
   {{- end }}
   securityContext:
     {{- toYaml $s.podSecurityContext | nindent 4 }}
-  terminationGracePeriodSeconds: {{ $s.terminationGracePeriodSeconds | int }}
+  {{- with include "lockstep.wholeNumber" (dict "name" "terminationGracePeriodSeconds" "value" $s.terminationGracePeriodSeconds) }}
+  {{ . }}
+  {{- end }}
   {{- with include "lockstep.scheduling" (dict "root" $root "w" $w) | trim }}
   {{- . | nindent 2 }}
   {{- end }}
@@ -280,9 +282,7 @@ spec:
         {{- . | nindent 8 }}
         {{- end }}
   volumes:
-    - name: tmp
-      emptyDir:
-        sizeLimit: {{ $s.tmpSizeLimit }}
+    {{- include "lockstep.tmpVolume" $s | nindent 4 }}
     {{- include "lockstep.configVolumes" $root | nindent 4 }}
     {{- if $rack }}
     - name: rack
@@ -295,6 +295,22 @@ spec:
     {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
     {{- . | nindent 4 }}
     {{- end }}
+{{- end -}}
+
+{{/* NAME: VALUE; nothing where the value is null, which leaves the choice to Kubernetes. */}}
+{{- define "lockstep.wholeNumber" -}}
+{{- if not (kindIs "invalid" .value) -}}{{ .name }}: {{ .value | int }}{{- end -}}
+{{- end -}}
+
+{{/* The volume at /tmp, of the size that the settings of a service say. */}}
+{{- define "lockstep.tmpVolume" -}}
+- name: tmp
+{{- if kindIs "invalid" .tmpSizeLimit }}
+  emptyDir: {}
+{{- else }}
+  emptyDir:
+    sizeLimit: {{ include "lockstep.scalar" .tmpSizeLimit }}
+{{- end }}
 {{- end -}}
 
 {{/* Volumes of the resource, as they are, and of the values, which are templates. */}}

@@ -116,7 +116,9 @@ spec:
   enableServiceLinks: false
   securityContext:
     {{- toYaml $s.podSecurityContext | nindent 4 }}
-  terminationGracePeriodSeconds: {{ $s.terminationGracePeriodSeconds | int }}
+  {{- with include "lockstep.wholeNumber" (dict "name" "terminationGracePeriodSeconds" "value" $s.terminationGracePeriodSeconds) }}
+  {{ . }}
+  {{- end }}
   {{- $place := dict "settings" (omit $s "topologySpreadConstraints") "replicas" 1 "kebab" "executor" "flow" $w.flow }}
   {{- with include "lockstep.scheduling" (dict "root" $root "w" $place) | trim }}
   {{- . | nindent 2 }}
@@ -140,9 +142,7 @@ spec:
         {{- . | nindent 8 }}
         {{- end }}
   volumes:
-    - name: tmp
-      emptyDir:
-        sizeLimit: {{ $s.tmpSizeLimit }}
+    {{- include "lockstep.tmpVolume" $s | nindent 4 }}
     {{- include "lockstep.configVolumes" $root | nindent 4 }}
     {{- with include "lockstep.moreVolumes" (dict "root" $root "settings" $s) }}
     {{- . | nindent 4 }}
