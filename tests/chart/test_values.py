@@ -27,3 +27,14 @@ def test_limits_that_are_null_are_not_written() -> None:
     assert all("terminationGracePeriodSeconds" not in one["spec"] for one in pods(objects))
     assert None not in [volume.get("emptyDir") for one in pods(objects) for volume in one["spec"]["volumes"][:1]]
     assert "activeDeadlineSeconds" not in objects.by_kind("Job")["my-mirror-check"]["spec"]
+
+
+def test_jvm_options_that_are_numbers_have_no_exponent() -> None:
+    jvm = {
+        "-Xms": 536870912,
+        "-XX": {"MaxDirectMemorySize": 268435456},
+        "javaSystemProperties": [{"name": "a", "value": 20240101}, {"name": "b", "value": 0.5}],
+    }
+    text = rendered(resource(FLOW, jvmOptions=jvm)).config()["data-plane-a-to-b.properties"]
+    options = "-Xms536870912 -XX:MaxDirectMemorySize=268435456 -Da=20240101 -Db=0.5"
+    assert f"defaultJavaOptions={options}\n" in text

@@ -58,7 +58,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{- define "lockstep.jvmSettings" -}}
 {{- $jvm := .root.Values.spec.jvmOptions | default dict -}}
 {{- $options := list -}}
-{{- with get $jvm "-Xms" -}}{{- $options = append $options (printf "-Xms%v" .) -}}{{- end -}}
+{{- with get $jvm "-Xms" -}}{{- $options = append $options (printf "-Xms%s" (include "lockstep.scalar" .)) -}}{{- end -}}
 {{- range $name, $value := get $jvm "-XX" | default dict -}}
 {{- if has (toString $value) (list "true" "false") -}}
 {{- $options = append $options (printf "-XX:%s%s" (ternary "+" "-" (eq (toString $value) "true")) $name) -}}
@@ -67,7 +67,7 @@ the options; the options stand before Lockstep's own, which stay.
 {{- end -}}
 {{- end -}}
 {{- range $jvm.javaSystemProperties -}}
-{{- $pair := printf "-D%s=%s" .name (toString .value) -}}
+{{- $pair := printf "-D%s=%s" .name (include "lockstep.scalar" .value) -}}
 {{- $options = append $options (ternary (printf "\"%s\"" ($pair | replace "\\" "\\\\" | replace "\"" "\\\"")) $pair (regexMatch "[\\s\"'\\\\]" $pair)) -}}
 {{- end -}}
 {{- if eq (toString $jvm.gcLoggingEnabled) "true" -}}{{- $options = append $options "-Xlog:gc*:stdout:time" -}}{{- end -}}
