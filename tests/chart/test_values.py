@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.chart.helm import CHART, NEEDS_TOOLS, Objects, rendered
+from tests.chart.helm import CHART, NEEDS_TOOLS, Objects, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource
 
 pytestmark = NEEDS_TOOLS
@@ -38,3 +39,47 @@ def test_jvm_options_that_are_numbers_have_no_exponent() -> None:
     text = rendered(resource(FLOW, jvmOptions=jvm)).config()["data-plane-a-to-b.properties"]
     options = "-Xms536870912 -XX:MaxDirectMemorySize=268435456 -Da=20240101 -Db=0.5"
     assert f"defaultJavaOptions={options}\n" in text
+
+
+SLOTS = "A->B.lockstep.connector.source.tasks.max"
+
+
+@pytest.mark.parametrize("key", [SLOTS, "A->B.tasks.max", "tasks.max"])
+def test_slots_of_the_settings_replace_the_default_of_the_chart(key: str) -> None:
+    objects = rendered(resource(FLOW), {"settings": {key: 8}, "dataPlane": {"executors": 3}})
+    lines = objects.config()["data-plane-a-to-b.properties"].splitlines()
+    assert [line for line in lines if "tasks.max" in line] == [f"{key}=8"]
+    assert "lockstep.spark.conf.spark.executor.cores=3" in lines  # 8 that copy and 1 that compares, on 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "connector", "cores"),
+    [
+        ({"A->B.tasks.max": 8}, {"tasksMax": 3}, 4),  # the resource's is the connector's own
+        ({SLOTS: 8}, {"tasksMax": 3}, 9),
+        ({"lockstep.verify.tasks.max": "4"}, {"tasksMax": 3}, 7),
+        ({"lockstep.verify.tasks.max": 4}, {"config": {"lockstep.verify.tasks.max": 2}}, 4),
+        ({"A->B.lockstep.verify.tasks.max": 4}, {"config": {"lockstep.verify.tasks.max": 2}}, 6),
+        ({"tasks.max": "${env:SLOTS}", "lockstep.spark.conf.spark.executor.cores": 5}, {}, 5),
+    ],
+)
+def test_cores_follow_the_slots_in_the_order_of_the_loader(
+    settings: dict[str, Any], connector: dict[str, Any], cores: int
+) -> None:
+    flow = {**FLOW, "sourceConnector": connector}
+    config = rendered(resource(flow), {"settings": settings, "dataPlane": {"executors": 1}}).config()
+    assert f"spark.executor.cores={cores}" in config["data-plane-a-to-b.properties"]
+
+
+def test_slots_that_cannot_be_counted_are_refused_for_executors() -> None:
+    said = refused(resource(FLOW), {"settings": {"tasks.max": "${env:SLOTS}"}, "dataPlane": {"executors": 1}})
+    assert (
+        "settings has tasks.max=${env:SLOTS}, of which the chart cannot tell how many cores an executor needs" in said
+    )
+
+
+def test_rack_of_the_settings_replaces_that_of_the_pods_node() -> None:
+    settings = {"A->B.consumer.client.rack": "mine"}
+    rack = rendered(resource(FLOW, rack={"topologyKey": "zone"}), {"settings": settings})
+    lines = rack.config()["data-plane-a-to-b.properties"].splitlines()
+    assert [line for line in lines if "client.rack" in line] == ["A->B.consumer.client.rack=mine"]

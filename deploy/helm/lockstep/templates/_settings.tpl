@@ -87,29 +87,79 @@ the options; the options stand before Lockstep's own, which stay.
 {{- if regexMatch "^[0-9.e+]+$" $text -}}{{- printf "%dk" (div (include "lockstep.scalar" . | int64) 1024) -}}{{- else -}}{{- $text -}}{{- end -}}
 {{- end -}}
 
-{{/* How many slots a flow has: tasksMax, else dataPlane.slots. One per core of the node, as outside of Kubernetes, would be more than the pod has. */}}
-{{- define "lockstep.slots" -}}
-{{- $connector := .flow.mirror.sourceConnector | default dict -}}
-{{- $legacy := dig "consumer" "numStreams" 1 .root.Values.spec -}}
-{{- if .flow.legacy -}}{{- $legacy | int -}}{{- else -}}{{- $connector.tasksMax | default .root.Values.dataPlane.slots | int -}}{{- end -}}
+{{/*
+The whole number of the first of `steps` that is there: keys of `settings`, or mappings with what is `given` and its
+`name`. Both can hold references, which only the loader can follow: of those the chart cannot count anything.
+*/}}
+{{- define "lockstep.count" -}}
+{{- $found := "" -}}{{- $name := "" -}}
+{{- range .steps -}}
+{{- if not (empty $found) -}}
+{{- else if kindIs "map" . -}}
+{{- with .given -}}{{- $found = include "lockstep.scalar" . | trim -}}{{- end -}}
+{{- $name = .name -}}
+{{- else if hasKey $.settings . -}}
+{{- $found = include "lockstep.scalar" (get $.settings .) | trim -}}
+{{- $name = printf "settings has %s" . -}}
+{{- end -}}
+{{- end -}}
+{{- if not (regexMatch "^[0-9]+$" $found) -}}
+{{- fail (printf "lockstep: %s=%s, of which the chart cannot tell how many cores an executor needs: write a number, or give lockstep.spark.conf.spark.executor.cores in settings" $name $found) -}}
+{{- end -}}
+{{- $found -}}
 {{- end -}}
 
-{{/* The slots of a flow that does not say how many. */}}
+{{/*
+How many slots a flow has: tasksMax, else dataPlane.slots, unless `settings` say it, in the order in which the loader reads
+them. One per core of the node, as outside of Kubernetes, would be more than the pod has.
+*/}}
+{{- define "lockstep.slots" -}}
+{{- $own := printf "%s.lockstep.connector.source.tasks.max" .flow.name -}}
+{{- $ofFlow := printf "%s.tasks.max" .flow.name -}}
+{{- $steps := list -}}
+{{- if .flow.legacy -}}
+{{- $given := (.root.Values.spec.consumer | default dict).numStreams -}}
+{{- $steps = list $own $ofFlow (dict "given" $given) "tasks.max" (dict "given" 1) -}}
+{{- else -}}
+{{- $given := (.flow.mirror.sourceConnector | default dict).tasksMax -}}
+{{- $steps = list $own (dict "given" $given) $ofFlow "tasks.max" (dict "given" .root.Values.dataPlane.slots) -}}
+{{- end -}}
+{{- include "lockstep.count" (dict "settings" .root.Values.settings "steps" $steps) -}}
+{{- end -}}
+
+{{/* How many slots of a flow compare: lockstep.verify.tasks.max, which any connector of the resource can have. */}}
+{{- define "lockstep.verifySlots" -}}
+{{- $key := "lockstep.verify.tasks.max" -}}
+{{- $given := "" -}}
+{{- range $connector := list "sourceConnector" "checkpointConnector" "heartbeatConnector" -}}
+{{- $config := include "lockstep.connectorConfig" (dict "mirror" $.flow.mirror "connector" $connector) | fromJson -}}
+{{- $given = $given | default (get $config $key) -}}
+{{- end -}}
+{{- $steps := list (printf "%s.%s" .flow.name $key) (dict "given" $given "name" (printf "the resource has %s" $key)) $key (dict "given" 1) -}}
+{{- include "lockstep.count" (dict "settings" .root.Values.settings "steps" $steps) -}}
+{{- end -}}
+
+{{/* The slots of a flow of which neither the resource nor `settings` say how many. */}}
 {{- define "lockstep.slotSettings" -}}
 {{- $found := dict -}}
-{{- if and (not .w.flow.legacy) (not (.w.flow.mirror.sourceConnector | default dict).tasksMax) -}}
-{{- $_ := set $found (printf "%s.lockstep.connector.source.tasks.max" .w.flow.name) (include "lockstep.slots" (dict "root" .root "flow" .w.flow)) -}}
+{{- $own := printf "%s.lockstep.connector.source.tasks.max" .w.flow.name -}}
+{{- $said := (.w.flow.mirror.sourceConnector | default dict).tasksMax -}}
+{{- range $key := list $own (printf "%s.tasks.max" .w.flow.name) "tasks.max" -}}
+{{- if hasKey $.root.Values.settings $key -}}{{- $said = true -}}{{- end -}}
+{{- end -}}
+{{- if not (or .w.flow.legacy $said) -}}
+{{- $_ := set $found $own (include "lockstep.slots" (dict "root" .root "flow" .w.flow)) -}}
 {{- end -}}
 {{- toJson $found -}}
 {{- end -}}
 
-{{/* The replica that is read is the one in the rack of the pod's node; what the resource says itself counts. */}}
+{{/* The replica that is read is the one in the rack of the pod's node; what the resource or `settings` say counts. */}}
 {{- define "lockstep.rackSettings" -}}
 {{- $found := dict -}}
 {{- $rack := .root.Values.spec.rack | default dict -}}
 {{- $key := printf "%s.consumer.client.rack" .w.flow.source -}}
 {{- $config := include "lockstep.connectorConfig" (dict "mirror" .w.flow.mirror "connector" "sourceConnector") | fromJson -}}
-{{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack")) -}}
+{{- if not (or (hasKey $config "consumer.client.rack") (hasKey $config "source.consumer.client.rack") (hasKey .root.Values.settings (printf "%s.consumer.client.rack" .w.flow.name))) -}}
 {{- if include "lockstep.rackInit" .root -}}
 {{- $_ := set $found $key "${file:/etc/lockstep/rack/rack.properties:rack}" -}}
 {{- else if and (eq (toString $rack.type) "environment-variable") $rack.envVarName -}}

@@ -66,10 +66,6 @@ Spark writes it. Where the memory leaves too little beside the heap, `who` it is
 {{- define "lockstep.sparkSettings" -}}
 {{- $root := .root -}}{{- $w := .w -}}
 {{- $executors := int $root.Values.dataPlane.executors -}}
-{{- $slots := include "lockstep.slots" (dict "root" $root "flow" $w.flow) | int -}}
-{{- $config := include "lockstep.connectorConfig" (dict "mirror" $w.flow.mirror "connector" "sourceConnector") | fromJson -}}
-{{- $places := add $slots (get $config "lockstep.verify.tasks.max" | default 1 | int) -}}
-{{- $cores := div (add $places (sub $executors 1)) $executors | int -}}
 {{- $resources := $root.Values.dataPlane.executorResources | default $w.settings.resources -}}
 {{- $heap := (include "lockstep.jvmSettings" . | fromJson) | default dict -}}
 {{- $heap = get $heap "lockstep.spark.conf.spark.executor.memory" | default "512m" -}}
@@ -81,10 +77,14 @@ Spark writes it. Where the memory leaves too little beside the heap, `who` it is
   "spark.kubernetes.executor.podTemplateFile" "/etc/lockstep/executor.yaml"
   "spark.kubernetes.executor.podTemplateContainerName" "executor"
   "spark.executor.instances" (toString $executors)
-  "spark.executor.cores" (toString $cores)
   "spark.driver.host" (printf "${env:POD_NAME}.%s.%s.svc" (include "lockstep.headless" (dict "root" $root)) $root.Release.Namespace)
   "spark.blockManager.port" "7079"
 -}}
+{{- if not (hasKey $root.Values.settings "lockstep.spark.conf.spark.executor.cores") -}}
+{{- $flow := dict "root" $root "flow" $w.flow -}}
+{{- $places := add (include "lockstep.slots" $flow | int) (include "lockstep.verifySlots" $flow | int) -}}
+{{- $_ := set $conf "spark.executor.cores" (div (add $places (sub $executors 1)) $executors | toString) -}}
+{{- end -}}
 {{- with include "lockstep.pullSecrets" (dict "root" $root "more" $w.settings.imagePullSecrets) -}}
 {{- $names := list -}}
 {{- range fromYamlArray . -}}{{- $names = append $names .name -}}{{- end -}}
