@@ -73,9 +73,7 @@ def test_cores_follow_the_slots_in_the_order_of_the_loader(
 
 def test_slots_that_cannot_be_counted_are_refused_for_executors() -> None:
     said = refused(resource(FLOW), {"settings": {"tasks.max": "${env:SLOTS}"}, "dataPlane": {"executors": 1}})
-    assert (
-        "settings has tasks.max=${env:SLOTS}, of which the chart cannot tell how many cores an executor needs" in said
-    )
+    assert "settings has tasks.max=${env:SLOTS}, of which the chart cannot tell how many cores" in said
 
 
 def test_rack_of_the_settings_replaces_that_of_the_pods_node() -> None:
@@ -83,3 +81,13 @@ def test_rack_of_the_settings_replaces_that_of_the_pods_node() -> None:
     rack = rendered(resource(FLOW, rack={"topologyKey": "zone"}), {"settings": settings})
     lines = rack.config()["data-plane-a-to-b.properties"].splitlines()
     assert [line for line in lines if "client.rack" in line] == ["A->B.consumer.client.rack=mine"]
+
+
+@pytest.mark.parametrize("name", ["v1", "executors"])
+def test_every_pod_has_the_annotations_and_labels_of_pods(name: str) -> None:
+    common = {"podAnnotations": {"mesh/inject": False}, "podLabels": {"mesh": "off"}}
+    metadata = yaml.safe_load(CI[name].read_text())["metadata"] | {"annotations": {"contact": "me"}}
+    values = {"metadata": metadata, "commonAnnotations": {"cost": 42}, "common": common}
+    for one in pods(rendered(CI[name], values)):
+        assert {"mesh/inject": "false", "cost": "42", "contact": "me"}.items() <= one["metadata"]["annotations"].items()
+        assert one["metadata"]["labels"]["mesh"] == "off"

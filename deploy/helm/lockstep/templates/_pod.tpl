@@ -184,15 +184,21 @@ httpGet:
 {{- end }}
 {{- end -}}
 
+{{/* The annotations of any pod of the release, as JSON: the resource's, `commonAnnotations` and those of `settings`. */}}
+{{- define "lockstep.podAnnotations" -}}
+{{- $resource := include "lockstep.resourceMetadata" .root | fromJson -}}
+{{- $annotations := dict -}}
+{{- range $from := list $resource.annotations .root.Values.commonAnnotations .settings.podAnnotations -}}
+{{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
+{{- end -}}
+{{- with .flow -}}{{- $_ := set $annotations "lockstep/flow" .name -}}{{- end -}}
+{{- toJson $annotations -}}
+{{- end -}}
+
 {{/* The pod of a workload: metadata and spec. */}}
 {{- define "lockstep.podTemplate" -}}
 {{- $root := .root -}}{{- $w := .w -}}{{- $s := $w.settings -}}
-{{- $resource := include "lockstep.resourceMetadata" $root | fromJson -}}
-{{- $annotations := dict -}}
-{{- range $from := list $resource.annotations $root.Values.commonAnnotations $s.podAnnotations -}}
-{{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
-{{- end -}}
-{{- $_ := set $annotations "lockstep/flow" $w.flow.name -}}
+{{- $annotations := include "lockstep.podAnnotations" (dict "root" $root "settings" $s "flow" $w.flow) | fromJson -}}
 {{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "w" $w)) -}}
 {{- $rack := and (eq $w.service "dataPlane") (include "lockstep.rackInit" $root) -}}
 {{- $driver := and (eq $w.service "dataPlane") (gt (int $root.Values.dataPlane.executors) 0) -}}

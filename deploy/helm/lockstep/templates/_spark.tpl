@@ -107,10 +107,7 @@ metadata:
   labels:
     {{- include "lockstep.labels" (dict "root" $root "component" "executor" "flow" $w.flow "more" $s.podLabels "pod" true) | nindent 4 }}
   annotations:
-    lockstep/flow: {{ $w.flow.name | quote }}
-    {{- with $s.podAnnotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "lockstep.podAnnotations" (dict "root" $root "settings" $s "flow" $w.flow) | fromJson | toYaml | nindent 4 }}
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
