@@ -91,3 +91,38 @@ def test_every_pod_has_the_annotations_and_labels_of_pods(name: str) -> None:
     for one in pods(rendered(CI[name], values)):
         assert {"mesh/inject": "false", "cost": "42", "contact": "me"}.items() <= one["metadata"]["annotations"].items()
         assert one["metadata"]["labels"]["mesh"] == "off"
+
+
+def test_numbers_in_tags_labels_and_arguments_have_no_exponent() -> None:
+    numbers = {"day": 20240101}
+    values = {
+        "metadata": {"name": "my-mirror", "labels": numbers, "annotations": {"since": 20240101}},
+        "commonLabels": {"common": 20240101},
+        "images": {"tag": 20240101, "cli": {"tag": 20250101}},
+        "common": {"podLabels": numbers, "podAnnotations": numbers, "extraArgs": ["--x", 20240101]},
+    }
+    text = rendered(resource(FLOW), values).text
+    assert "lockstep-topic-sync:20240101" in text
+    assert "lockstep-cli:20250101" in text
+    assert "e+07" not in text
+
+
+def test_node_selectors_and_labels_of_alerts_are_texts() -> None:
+    values = {
+        "common": {"nodeSelector": {"rack": 12, "gpu": True, "day": 20240101}},
+        "alerts": {
+            "enabled": True,
+            "ruleLabels": {"tier": 1},
+            "rules": {"LockstepLagging": {"labels": {"page": True, "day": 20240101}}},
+        },
+        "dataPlane": {"executors": 1},
+    }
+    objects = rendered(resource(FLOW), values)
+    for one in pods(objects):
+        assert one["spec"]["nodeSelector"] == {"rack": "12", "gpu": "true", "day": "20240101"}
+    (rule,) = objects.by_kind("PrometheusRule").values()
+    rules = [one for group in rule["spec"]["groups"] for one in group["rules"] if "alert" in one]
+    assert all(one["labels"]["tier"] == "1" for one in rules)
+    (lagging,) = (one["labels"] for one in rules if one["alert"] == "LockstepLagging")
+    assert lagging["page"] == "true"
+    assert lagging["day"] == "20240101"

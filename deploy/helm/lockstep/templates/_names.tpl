@@ -43,13 +43,22 @@ A workload: FULLNAME-SERVICE-FLOW. 52 characters, because a StatefulSet's pods h
 {{- $own := "^(meta\\.helm\\.sh|helm\\.sh|(.*\\.)?strimzi\\.io|kubectl\\.kubernetes\\.io)/" -}}
 {{- $labels := dict -}}
 {{- range $key, $value := $metadata.labels | default dict -}}
-{{- if not (regexMatch $own $key) -}}{{- $_ := set $labels $key (toString $value) -}}{{- end -}}
+{{- if not (regexMatch $own $key) -}}{{- $_ := set $labels $key $value -}}{{- end -}}
 {{- end -}}
 {{- $annotations := dict -}}
 {{- range $key, $value := $metadata.annotations | default dict -}}
-{{- if not (regexMatch $own $key) -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
+{{- if not (regexMatch $own $key) -}}{{- $_ := set $annotations $key $value -}}{{- end -}}
 {{- end -}}
 {{- dict "labels" $labels "annotations" $annotations | toJson -}}
+{{- end -}}
+
+{{/* A list of mappings joined to one, as JSON: of a key the last counts, and each value is a text, as Kubernetes asks. */}}
+{{- define "lockstep.texts" -}}
+{{- $texts := dict -}}
+{{- range . -}}
+{{- range $key, $value := . -}}{{- $_ := set $texts $key (include "lockstep.scalar" $value) -}}{{- end -}}
+{{- end -}}
+{{- toJson $texts -}}
 {{- end -}}
 
 {{/* What tells the pods of this release from others; never to be changed, for selectors cannot be. */}}
@@ -69,11 +78,8 @@ The labels of an object: ours, over the user's, over the resource's. `more` are 
 version among them: it is not started anew because the chart has another one.
 */}}
 {{- define "lockstep.labels" -}}
-{{- $labels := dict -}}
 {{- $resource := include "lockstep.resourceMetadata" .root | fromJson -}}
-{{- range $from := list $resource.labels .root.Values.commonLabels .more -}}
-{{- range $key, $value := $from -}}{{- $_ := set $labels $key (toString $value) -}}{{- end -}}
-{{- end -}}
+{{- $labels := include "lockstep.texts" (list $resource.labels .root.Values.commonLabels .more) | fromJson -}}
 {{- if not (hasKey $labels "app.kubernetes.io/part-of") -}}{{- $_ := set $labels "app.kubernetes.io/part-of" "lockstep" -}}{{- end -}}
 {{- $_ := set $labels "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- if not .pod -}}
@@ -87,10 +93,7 @@ version among them: it is not started anew because the chart has another one.
 {{/* Name, namespace, labels and annotations of an object: `name`, and optionally `component`, `flow`, `more` labels, `annotations`, `namespace`. */}}
 {{- define "lockstep.metadata" -}}
 {{- $resource := include "lockstep.resourceMetadata" .root | fromJson -}}
-{{- $annotations := dict -}}
-{{- range $from := list $resource.annotations .root.Values.commonAnnotations .annotations -}}
-{{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
-{{- end -}}
+{{- $annotations := include "lockstep.texts" (list $resource.annotations .root.Values.commonAnnotations .annotations) | fromJson -}}
 {{- with .flow -}}{{- $_ := set $annotations "lockstep/flow" .name -}}{{- end -}}
 name: {{ .name }}
 {{- if ne (toString .namespace) "-" }}
@@ -114,7 +117,7 @@ annotations:
 {{- if $one.digest -}}
 {{- printf "%s@%s" $path $one.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $path ($one.tag | default $images.tag | default .root.Chart.AppVersion | toString) -}}
+{{- printf "%s:%s" $path ($one.tag | default $images.tag | default .root.Chart.AppVersion | include "lockstep.scalar") -}}
 {{- end -}}
 {{- end -}}
 

@@ -109,7 +109,7 @@ mounted. So they stay as they were when the pod began, and a change comes with a
 {{- $s := .w.settings -}}
 {{- with $s.nodeSelector }}
 nodeSelector:
-  {{- toYaml . | nindent 2 }}
+  {{- include "lockstep.texts" (list .) | fromJson | toYaml | nindent 2 }}
 {{- end }}
 {{- with $s.affinity }}
 affinity:
@@ -180,17 +180,14 @@ httpGet:
 - --log-format
 - {{ .root.Values.logFormat }}
 {{- range .w.settings.extraArgs }}
-- {{ tpl (toString .) $.root | quote }}
+- {{ tpl (include "lockstep.scalar" .) $.root | quote }}
 {{- end }}
 {{- end -}}
 
 {{/* The annotations of any pod of the release, as JSON: the resource's, `commonAnnotations` and those of `settings`. */}}
 {{- define "lockstep.podAnnotations" -}}
 {{- $resource := include "lockstep.resourceMetadata" .root | fromJson -}}
-{{- $annotations := dict -}}
-{{- range $from := list $resource.annotations .root.Values.commonAnnotations .settings.podAnnotations -}}
-{{- range $key, $value := $from -}}{{- $_ := set $annotations $key (toString $value) -}}{{- end -}}
-{{- end -}}
+{{- $annotations := include "lockstep.texts" (list $resource.annotations .root.Values.commonAnnotations .settings.podAnnotations) | fromJson -}}
 {{- with .flow -}}{{- $_ := set $annotations "lockstep/flow" .name -}}{{- end -}}
 {{- toJson $annotations -}}
 {{- end -}}
