@@ -1,11 +1,12 @@
 """Values that YAML reads as something other than a text, or that are taken away with null."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.chart.helm import CHART, NEEDS_TOOLS, Objects, refused, rendered
+from tests.chart.helm import CHART, NEEDS_TOOLS, Objects, refused, rendered, run
 from tests.chart.test_workloads import EVERYTHING, resource
 
 pytestmark = NEEDS_TOOLS
@@ -126,3 +127,47 @@ def test_node_selectors_and_labels_of_alerts_are_texts() -> None:
     (lagging,) = (one["labels"] for one in rules if one["alert"] == "LockstepLagging")
     assert lagging["page"] == "true"
     assert lagging["day"] == "20240101"
+
+
+NUMERIC = resource(
+    {"from": "A", "to": "B", **EVERYTHING},
+    rack={"topologyKey": "zone"},
+    logging={"type": "external", "valueFrom": {"configMapKeyRef": {"name": "888", "key": "log"}}},
+)
+
+
+TEXTS = {
+    *("name", "namespace", "secretName", "serviceAccountName", "priorityClassName", "replacement", "interval"),
+    *("app.kubernetes.io/instance", "app.kubernetes.io/name", "serviceName", "image", "mountPath", "subPath"),
+}
+
+
+def texts(node: Any, path: str = "") -> list[tuple[str, Any]]:
+    """The values of TEXTS, and those of `matchNames`, with their places."""
+    if isinstance(node, list):
+        return [found for index, one in enumerate(node) for found in texts(one, f"{path}[{index}]")]
+    if not isinstance(node, dict):
+        return [(path, node)] if ".matchNames" in path else []
+    own = [(f"{path}.{key}", value) for key, value in node.items() if key in TEXTS]
+    return own + [found for key, one in node.items() for found in texts(one, f"{path}.{key}")]
+
+
+def test_names_that_look_like_numbers_or_booleans_stay_texts(tmp_path: Path) -> None:
+    tls = {"trustedCertificates": [{"secretName": "777", "certificate": "ca.crt"}]}
+    clusters = [{**one, "tls": tls} for one in NUMERIC["spec"]["clusters"]]
+    values = {
+        **NUMERIC,
+        "metadata": {"name": "2025"},
+        "spec": {**NUMERIC["spec"], "clusters": clusters},
+        "dataPlane": {"executors": 1},
+        "common": {"priorityClassName": "404"},
+        "extraConfigMaps": ["999"],
+        "metrics": {"podMonitor": {"enabled": True, "interval": "15"}},
+    }
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    for release, namespace in (("1234567", "404"), ("on", "no")):
+        ran = run("helm", "template", release, CHART, "--namespace", namespace, "-f", file)
+        assert ran.returncode == 0, ran.stderr
+        for path, value in texts(list(yaml.safe_load_all(ran.stdout))):
+            assert isinstance(value, str), path

@@ -7,7 +7,7 @@ the labels that its dashboard asks for are given to the samples alone.
 - targetLabel: strimzi_io_kind
   replacement: {{ .root.Values.kind }}
 - targetLabel: strimzi_io_cluster
-  replacement: {{ $name }}
+  replacement: {{ $name | quote }}
 - targetLabel: strimzi_io_name
   replacement: {{ $name }}-{{ ternary "mirrormaker2" "mirror-maker" (eq .root.Values.kind "KafkaMirrorMaker2") }}
 - sourceLabels: [__meta_kubernetes_namespace]
@@ -25,10 +25,10 @@ the labels that its dashboard asks for are given to the samples alone.
 - port: tcp-prometheus
   path: /metrics
   {{- with .monitor.interval }}
-  interval: {{ . }}
+  interval: {{ . | quote }}
   {{- end }}
   {{- with .monitor.scrapeTimeout }}
-  scrapeTimeout: {{ . }}
+  scrapeTimeout: {{ . | quote }}
   {{- end }}
   {{- if .monitor.honorLabels }}
   honorLabels: true

@@ -64,7 +64,7 @@ A workload: FULLNAME-SERVICE-FLOW. 52 characters, because a StatefulSet's pods h
 {{/* What tells the pods of this release from others; never to be changed, for selectors cannot be. */}}
 {{- define "lockstep.selector" -}}
 app.kubernetes.io/name: lockstep
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .component }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
@@ -95,9 +95,9 @@ version among them: it is not started anew because the chart has another one.
 {{- $resource := include "lockstep.resourceMetadata" .root | fromJson -}}
 {{- $annotations := include "lockstep.texts" (list $resource.annotations .root.Values.commonAnnotations .annotations) | fromJson -}}
 {{- with .flow -}}{{- $_ := set $annotations "lockstep/flow" .name -}}{{- end -}}
-name: {{ .name }}
+name: {{ .name | quote }}
 {{- if ne (toString .namespace) "-" }}
-namespace: {{ .namespace | default .root.Release.Namespace }}
+namespace: {{ .namespace | default .root.Release.Namespace | quote }}
 {{- end }}
 labels:
   {{- include "lockstep.labels" . | nindent 2 }}

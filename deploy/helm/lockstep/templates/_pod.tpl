@@ -76,18 +76,18 @@ mounted. So they stay as they were when the pod began, and a change comes with a
 {{- range $index, $name := $mounted.secrets }}
 - name: secret-{{ $index }}
   secret:
-    secretName: {{ $name }}
+    secretName: {{ $name | quote }}
     defaultMode: 288 # 0440: the group, which is the pod's fsGroup
 {{- end }}
 {{- range $index, $name := $mounted.configMaps }}
 - name: configmap-{{ $index }}
   configMap:
-    name: {{ $name }}
+    name: {{ $name | quote }}
 {{- end }}
 {{- with include "lockstep.loggingConfigMap" . }}
 - name: logging
   configMap:
-    name: {{ . }}
+    name: {{ . | quote }}
 {{- end }}
 {{- range ((.Values.spec.externalConfiguration | default dict).volumes) }}
 - name: {{ include "lockstep.short" (dict "name" (printf "external-%s" (.name | replace "." "-")) "length" 63) }}
@@ -138,7 +138,7 @@ topologySpreadConstraints:
         {{- toYaml $selector | nindent 8 }}
 {{- end }}
 {{- with $s.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- range $key := list "schedulerName" "hostAliases" "dnsPolicy" "dnsConfig" "hostUsers" "runtimeClassName" }}
 {{- if hasKey $s $key }}
@@ -208,7 +208,7 @@ metadata:
   annotations:
     {{- toYaml $annotations | nindent 4 }}
 spec:
-  serviceAccountName: {{ include "lockstep.serviceAccount" (dict "root" $root "service" $w.service) }}
+  serviceAccountName: {{ include "lockstep.serviceAccount" (dict "root" $root "service" $w.service) | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: {{ $s.enableServiceLinks | default false }}
   {{- with include "lockstep.pullSecrets" (dict "root" $root "more" $s.imagePullSecrets) }}
@@ -229,7 +229,7 @@ spec:
   {{- end }}
   containers:
     - name: {{ $w.kebab }}
-      image: {{ include "lockstep.image" (dict "root" $root "which" $w.service) }}
+      image: {{ include "lockstep.image" (dict "root" $root "which" $w.service) | quote }}
       imagePullPolicy: {{ $root.Values.images.pullPolicy }}
       workingDir: /tmp
       {{- if not $operated }}

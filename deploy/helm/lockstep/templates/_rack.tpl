@@ -10,7 +10,7 @@
 {{- define "lockstep.rackContainer" -}}
 {{- $container := (((.root.Values.spec.template | default dict).initContainer) | default dict) -}}
 - name: rack
-  image: {{ include "lockstep.image" (dict "root" .root "which" "cli") }}
+  image: {{ include "lockstep.image" (dict "root" .root "which" "cli") | quote }}
   imagePullPolicy: {{ .root.Values.images.pullPolicy }}
   workingDir: /tmp
   args:
