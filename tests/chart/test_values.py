@@ -171,3 +171,33 @@ def test_names_that_look_like_numbers_or_booleans_stay_texts(tmp_path: Path) -> 
         assert ran.returncode == 0, ran.stderr
         for path, value in texts(list(yaml.safe_load_all(ran.stdout))):
             assert isinstance(value, str), path
+
+
+def test_probe_that_is_null_or_empty_is_left_out() -> None:
+    nulls = [f"common.readinessProbe.{key}=null" for key in ("periodSeconds", "timeoutSeconds", "failureThreshold")]
+    objects = rendered(resource(FLOW), sets=("common.livenessProbe=null", "common.startupProbe=null", *nulls))
+    (container,) = objects.workload("checkpoint")["spec"]["template"]["spec"]["containers"]
+    assert not {"livenessProbe", "startupProbe"} & container.keys()
+    assert container["readinessProbe"] == {"httpGet": {"path": "/ready", "port": "tcp-prometheus"}}
+
+
+def test_alerts_whose_rules_are_null_are_those_of_the_file() -> None:
+    nulls = tuple(f"alerts.{key}=null" for key in ("rules", "labels", "ruleLabels", "extraGroups", "namespace"))
+    plain = rendered(resource(FLOW), sets=("alerts.enabled=true",)).by_kind("PrometheusRule")
+    assert rendered(resource(FLOW), sets=("alerts.enabled=true", *nulls)).by_kind("PrometheusRule") == plain
+
+
+def test_security_resources_and_labels_that_are_null_are_left_out() -> None:
+    nulls = (
+        *("common.securityContext=null", "common.podSecurityContext=null", "defaultResources.control=null"),
+        *("defaultResources.dataPlane=null", "defaultResources.cli=null", "dashboards.label=null", "logFormat=null"),
+    )
+    rack = resource(FLOW, rack={"topologyKey": "zone"})
+    objects = rendered(rack, sets=(*nulls, "dataPlane.executors=1", "dashboards.enabled=true", "dataPlane.slots=null"))
+    for one in pods(objects):
+        assert not one["spec"]["securityContext"]
+        for container in [*one["spec"]["containers"], *one["spec"].get("initContainers", [])]:
+            assert not container["securityContext"]
+            assert not container.get("resources")
+            assert None not in container.get("args", [])
+    assert "nil" not in str([one["metadata"] for one in objects.all])

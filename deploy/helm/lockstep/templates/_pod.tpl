@@ -147,12 +147,17 @@ priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
-{{/* A probe: path, and the defaults and the values' options of it. */}}
+{{/* A probe, `name` of `settings`: its path, and its options. Nothing where null has taken it away. */}}
 {{- define "lockstep.probe" -}}
-httpGet:
-  path: {{ .path }}
-  port: tcp-prometheus
-{{- toYaml .options | nindent 0 }}
+{{- if hasKey .settings .name -}}
+{{ .name }}:
+  httpGet:
+    path: {{ .path }}
+    port: tcp-prometheus
+  {{- with get .settings .name }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
 {{- end -}}
 
 {{/* The names of secrets that pull images, as a list of {name}. */}}
@@ -178,7 +183,7 @@ httpGet:
 - --instance
 - $(POD_NAME)
 - --log-format
-- {{ .root.Values.logFormat }}
+- {{ .root.Values.logFormat | default "json" }}
 {{- range .w.settings.extraArgs }}
 - {{ tpl (include "lockstep.scalar" .) $.root | quote }}
 {{- end }}
@@ -216,7 +221,7 @@ spec:
     {{- . | nindent 4 }}
   {{- end }}
   securityContext:
-    {{- toYaml $s.podSecurityContext | nindent 4 }}
+    {{- toYaml ($s.podSecurityContext | default dict) | nindent 4 }}
   {{- with include "lockstep.wholeNumber" (dict "name" "terminationGracePeriodSeconds" "value" $s.terminationGracePeriodSeconds) }}
   {{ . }}
   {{- end }}
@@ -251,16 +256,15 @@ spec:
         - name: tcp-blocks
           containerPort: 7079
         {{- end }}
-      startupProbe:
-        {{- include "lockstep.probe" (dict "path" "/live" "options" $s.startupProbe) | nindent 8 }}
-      livenessProbe:
-        {{- include "lockstep.probe" (dict "path" "/live" "options" $s.livenessProbe) | nindent 8 }}
-      readinessProbe:
-        {{- include "lockstep.probe" (dict "path" "/ready" "options" $s.readinessProbe) | nindent 8 }}
+      {{- range $name, $path := dict "startupProbe" "/live" "livenessProbe" "/live" "readinessProbe" "/ready" }}
+      {{- with include "lockstep.probe" (dict "name" $name "path" $path "settings" $s) }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      {{- end }}
       resources:
-        {{- toYaml $s.resources | nindent 8 }}
+        {{- toYaml ($s.resources | default dict) | nindent 8 }}
       securityContext:
-        {{- toYaml $s.securityContext | nindent 8 }}
+        {{- toYaml ($s.securityContext | default dict) | nindent 8 }}
       volumeMounts:
         - name: tmp
           mountPath: /tmp

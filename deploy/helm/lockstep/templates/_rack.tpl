@@ -32,9 +32,9 @@
     {{- end }}
     {{- end }}
   resources:
-    {{- toYaml .root.Values.defaultResources.cli | nindent 4 }}
+    {{- toYaml (.root.Values.defaultResources.cli | default dict) | nindent 4 }}
   securityContext:
-    {{- toYaml (mergeOverwrite (deepCopy .settings.securityContext) ($container.securityContext | default dict)) | nindent 4 }}
+    {{- toYaml (mergeOverwrite (deepCopy (.settings.securityContext | default dict)) ($container.securityContext | default dict)) | nindent 4 }}
   volumeMounts:
     - name: tmp
       mountPath: /tmp

@@ -122,7 +122,7 @@ them. One per core of the node, as outside of Kubernetes, would be more than the
 {{- $steps = list $own $ofFlow (dict "given" $given) "tasks.max" (dict "given" 1) -}}
 {{- else -}}
 {{- $given := (.flow.mirror.sourceConnector | default dict).tasksMax -}}
-{{- $steps = list $own (dict "given" $given) $ofFlow "tasks.max" (dict "given" .root.Values.dataPlane.slots) -}}
+{{- $steps = list $own (dict "given" $given) $ofFlow "tasks.max" (dict "given" (.root.Values.dataPlane.slots | default 2)) -}}
 {{- end -}}
 {{- include "lockstep.count" (dict "settings" .root.Values.settings "steps" $steps) -}}
 {{- end -}}

@@ -47,7 +47,8 @@ Spark writes it. Where the memory leaves too little beside the heap, `who` it is
 */}}
 {{- define "lockstep.sideSettings" -}}
 {{- $side := .side -}}{{- $who := .who -}}{{- $needs := .needs -}}{{- $heap := .heap -}}
-{{- $requests := .resources.requests | default dict -}}{{- $limits := .resources.limits | default dict -}}
+{{- $resources := .resources | default dict -}}
+{{- $requests := $resources.requests | default dict -}}{{- $limits := $resources.limits | default dict -}}
 {{- $found := dict (printf "spark.%s.memory" $side) $heap -}}
 {{- with $requests.cpu -}}{{- $_ := set $found (printf "spark.kubernetes.%s.request.cores" $side) (include "lockstep.scalar" .) -}}{{- end -}}
 {{- with $limits.cpu -}}{{- $_ := set $found (printf "spark.kubernetes.%s.limit.cores" $side) (include "lockstep.scalar" .) -}}{{- end -}}
@@ -112,7 +113,7 @@ spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
   securityContext:
-    {{- toYaml $s.podSecurityContext | nindent 4 }}
+    {{- toYaml ($s.podSecurityContext | default dict) | nindent 4 }}
   {{- with include "lockstep.wholeNumber" (dict "name" "terminationGracePeriodSeconds" "value" $s.terminationGracePeriodSeconds) }}
   {{ . }}
   {{- end }}
@@ -130,7 +131,7 @@ spec:
         {{- tpl (toYaml .) $root | nindent 8 }}
       {{- end }}
       securityContext:
-        {{- toYaml $s.securityContext | nindent 8 }}
+        {{- toYaml ($s.securityContext | default dict) | nindent 8 }}
       volumeMounts:
         - name: tmp
           mountPath: /tmp
