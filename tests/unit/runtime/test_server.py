@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import socket
 import ssl
 import time
 from http import HTTPStatus
@@ -221,6 +222,25 @@ async def test_access_policy_that_cannot_work_is_refused_with_a_remedy(tmp_path:
                 pass
 
 
+@pytest.mark.parametrize("host", ["*", ""])
+async def test_pages_of_every_address_answer_by_ipv4_and_ipv6(host: str) -> None:
+    async with served(AccessPolicy(host=host)) as address:
+        port = address.rpartition(":")[2]
+        assert address == f"http://0.0.0.0:{port}"
+        assert await got(address, "/live") == await got(f"http://127.0.0.1:{port}", "/live") == (200, "live\n")
+        with pytest.raises(PagesUnusable, match=rf"port {port} on \* is in use"):
+            async with served(AccessPolicy(host=host, port=int(port))):
+                pass
+        if socket.has_dualstack_ipv6():
+            assert await got(f"http://[::1]:{port}", "/live") == (200, "live\n")
+
+
+async def test_pages_of_every_address_need_no_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    async with served(AccessPolicy(host="*")) as address:
+        assert await got(address, "/live") == (200, "live\n")
+
+
 def test_access_policy_for_other_hosts_names_what_it_lacks() -> None:
     made, key = Path("c"), Path("k")
     assert (
@@ -229,7 +249,7 @@ def test_access_policy_for_other_hosts_names_what_it_lacks() -> None:
         == AccessPolicy(host="localhost").warnings()
         == ()
     )
-    assert len(AccessPolicy(host="0.0.0.0").warnings()) == 2
+    assert len(AccessPolicy(host="0.0.0.0").warnings()) == len(AccessPolicy(host="*").warnings()) == 2
     assert "clear text" in AccessPolicy(host="0.0.0.0", token="x").warnings()[0]
     assert len(AccessPolicy(host="metrics.example.org", certificate=made, key=key).warnings()) == 1
     assert AccessPolicy(host="0.0.0.0", token="x", certificate=made, key=key).warnings() == ()

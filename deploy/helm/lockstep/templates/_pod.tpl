@@ -177,7 +177,7 @@ priorityClassName: {{ . | quote }}
 - --flow
 - {{ .w.flow.name | quote }}
 - --host
-- 0.0.0.0
+- "*"
 - --port
 - "9404"
 - --instance

@@ -11,10 +11,15 @@ class PagesUnusable(Exception):
     """The pages cannot be served so; the text says what is wrong and what to do."""
 
 
+EVERY_ADDRESS = "*"
+"""The host of pages that listen on every address of the machine, IPv4 and IPv6."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Where the pages are and which requests may read them. Port 0: a free one. Without a token every client of the
-    port may read everything. With one, `/live` and `/ready` stay open and show only the word."""
+    """Where the pages are and which requests may read them. Host `*`: every address. Port 0: a free one. Without a
+    token every client of the port may read everything. With one, `/live` and `/ready` stay open and show only the
+    word."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -22,6 +27,11 @@ class AccessPolicy:
     key: Path | None = None
     token_file: Path | None = None
     token: str = field(default="", repr=False)
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the pages listen on every address, whatever its family."""
+        return self.host in (EVERY_ADDRESS, "")
 
     @property
     def guarded(self) -> bool:

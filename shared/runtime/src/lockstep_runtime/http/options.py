@@ -23,7 +23,7 @@ def page_options(host: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             default="127.0.0.1",
             show_default=True,
             envvar="LOCKSTEP_HOST",
-            help="Address of the pages; 0.0.0.0 for every one of this machine.",
+            help="Address of the pages; * for every one of this machine, IPv4 and IPv6; 0.0.0.0 for IPv4 alone.",
         ),
         click.option(
             "--tls-cert",

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -12,13 +13,15 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from lockstep_runtime.http.access import AccessPolicy, Certificate, PagesUnusable
+from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, Certificate, PagesUnusable
 from lockstep_runtime.http.answers import JSON, METHODS, page, refusal
 from lockstep_runtime.http.guard import GuardedConnection
 from lockstep_runtime.telemetry.metrics import Metrics
 
 BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
+
+ANY_IPV4 = "0.0.0.0"  # noqa: S104  # only where the host is `*`, which others are meant to reach
 
 CHECK_INTERVAL_S = 5.0
 """How often the certificate's files are checked."""
@@ -93,21 +96,27 @@ class PageServer:
         server = self._runner.server
         assert server is not None
         try:
+            place: dict[str, Any] = (
+                {"sock": _socket_for_every_address(access.port)}
+                if access.everywhere
+                else {"host": access.host, "port": access.port}
+            )
             self._listener = await asyncio.get_running_loop().create_server(
-                lambda: GuardedConnection(server, self._crowd, tls), access.host, access.port, backlog=BACKLOG
+                lambda: GuardedConnection(server, self._crowd, tls), backlog=BACKLOG, **place
             )
         except OSError as exc:
             await self.close()
+            host = EVERY_ADDRESS if access.everywhere else access.host
             if exc.errno == errno.EADDRINUSE:
                 raise PagesUnusable(
-                    f"port {access.port} on {access.host} is in use: "
-                    "choose another with --port, or --port 0 for a free one"
+                    f"port {access.port} on {host} is in use: choose another with --port, or --port 0 for a free one"
                 ) from exc
             raise PagesUnusable(
-                f"cannot listen on {access.host}:{access.port}: {exc.strerror}; see --host and --port"
+                f"cannot listen on {host}:{access.port}: {exc.strerror}; see --host and --port"
             ) from exc
         address: tuple[Any, ...] = self._listener.sockets[0].getsockname()
-        return address
+        # The socket of every address may be of IPv6, by which a machine need not reach itself.
+        return (ANY_IPV4, address[1]) if access.everywhere else address
 
     async def _renew_certificate(self, certificate: Certificate) -> None:
         said = ""
@@ -155,6 +164,17 @@ class PageServer:
     def _admits(self, request: web.Request) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
+
+
+def _socket_for_every_address(port: int) -> socket.socket:
+    """One socket for both families: two would have different free ports. IPv4 alone on a machine without IPv6."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+        except OSError as exc:
+            if exc.errno != errno.EADDRNOTAVAIL:
+                raise
+    return socket.create_server((ANY_IPV4, port), backlog=BACKLOG)
 
 
 async def _name_no_server(_: web.Request, answer: web.StreamResponse) -> None:
