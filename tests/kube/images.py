@@ -22,7 +22,7 @@ class NotBuilt(Exception):
 def build() -> None:
     """Builds what has changed. Raises NotBuilt, and CalledProcessError where no base can be made."""
     python = _base("lockstep-python", ["python3"])
-    java = _base("lockstep-java", ["python3", "openjdk-17-jre-headless", "tini"])
+    java = _base("lockstep-java", ["python3", "openjdk-17-jre-headless", "tini", "libnss-wrapper"])
     building = _base("lockstep-build", ["python3", "python3-venv"])
     command = [sys.executable, str(CHECKOUT / ".ci" / "images.py"), "--offline", "--builder", str(KIT / "image")]
     command += ["--repository", REPOSITORY, "--tag", TAG]
