@@ -201,3 +201,12 @@ def test_security_resources_and_labels_that_are_null_are_left_out() -> None:
             assert not container.get("resources")
             assert None not in container.get("args", [])
     assert "nil" not in str([one["metadata"] for one in objects.all])
+
+
+def test_budget_without_a_limit_is_refused() -> None:
+    said = refused(resource(FLOW, replicas=2), sets=("common.podDisruptionBudget.maxUnavailable=null",))
+    assert "podDisruptionBudget of topicSync for A->B has neither maxUnavailable nor minAvailable" in said
+    said = refused(
+        resource(FLOW), {"services": {"checkpoint": {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": None}}}}
+    )
+    assert "podDisruptionBudget of checkpoint for A->B has neither" in said
