@@ -210,3 +210,17 @@ def test_budget_without_a_limit_is_refused() -> None:
         resource(FLOW), {"services": {"checkpoint": {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": None}}}}
     )
     assert "podDisruptionBudget of checkpoint for A->B has neither" in said
+
+
+@pytest.mark.parametrize("name", ["config", "tmp", "logging", "rack", "kube-api", "secret-0", "configmap-1"])
+def test_extra_volume_with_a_name_of_the_charts_own_is_refused(name: str) -> None:
+    volumes = {"services": {"checkpoint": {"extraVolumes": [{"name": name, "emptyDir": {}}]}}}
+    assert f'extraVolumes has the volume "{name}", which is one of the chart\'s own' in refused(resource(FLOW), volumes)
+
+
+def test_volumes_with_one_name_are_refused() -> None:
+    pod = {"volumes": [{"name": "mine", "emptyDir": {}}]}
+    extra = {"common": {"extraVolumes": [{"name": "mine", "emptyDir": {}}]}}
+    assert 'there are two volumes "mine"' in refused(resource(FLOW, template={"pod": pod}), extra)
+    own = {"pod": {"volumes": [{"name": "tmp", "emptyDir": {}}]}}
+    assert 'spec.template.pod.volumes has the volume "tmp"' in refused(resource(FLOW, template=own))
