@@ -224,3 +224,38 @@ def test_volumes_with_one_name_are_refused() -> None:
     assert 'there are two volumes "mine"' in refused(resource(FLOW, template={"pod": pod}), extra)
     own = {"pod": {"volumes": [{"name": "tmp", "emptyDir": {}}]}}
     assert 'spec.template.pod.volumes has the volume "tmp"' in refused(resource(FLOW, template=own))
+
+
+def test_pages_with_tls_and_a_token_are_probed_and_scraped_so() -> None:
+    env = [{"name": "LOCKSTEP_TLS_CERT", "value": "/tls/tls.crt"}, {"name": "LOCKSTEP_TOKEN", "value": "x"}]
+    monitor = {
+        "enabled": True,
+        "tlsConfig": {"ca": {"secret": {"name": "ca", "key": "ca.crt"}}},
+        "authorization": {"credentials": {"name": "token", "key": "token"}},
+    }
+    for kind, endpoints in (("PodMonitor", "podMetricsEndpoints"), ("ServiceMonitor", "endpoints")):
+        metrics = {"scheme": "https", f"{kind[0].lower()}{kind[1:]}": monitor}
+        objects = rendered(resource(FLOW), {"common": {"extraEnv": env}, "metrics": metrics})
+        for one in objects.workloads():
+            (container,) = one["spec"]["template"]["spec"]["containers"]
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+        (found,) = objects.by_kind(kind).values()
+        (endpoint,) = found["spec"][endpoints]
+        assert endpoint["scheme"] == "https"
+        assert endpoint["tlsConfig"] == monitor["tlsConfig"]
+        assert endpoint["authorization"] == monitor["authorization"]
+
+
+@pytest.mark.parametrize("common", [{"extraArgs": ["--tls-cert=/a"]}, {"extraEnv": [{"name": "LOCKSTEP_TLS_CERT"}]}])
+def test_pages_with_tls_are_refused_while_probes_use_http(common: dict[str, Any]) -> None:
+    assert "the pages of topicSync for A->B have TLS: set metrics.scheme to https" in refused(
+        resource(FLOW), {"common": common}
+    )
+
+
+@pytest.mark.parametrize("common", [{"extraArgs": ["--token-file", "/a"]}, {"extraEnv": [{"name": "LOCKSTEP_TOKEN"}]}])
+def test_pages_with_a_token_are_refused_to_a_monitor_without(common: dict[str, Any]) -> None:
+    said = refused(resource(FLOW), {"common": common, "metrics": {"podMonitor": {"enabled": True}}})
+    assert "the pages of topicSync for A->B require a token: set metrics.podMonitor.authorization" in said
+    assert rendered(resource(FLOW), {"common": common})

@@ -24,6 +24,15 @@ the labels that its dashboard asks for are given to the samples alone.
 {{- define "lockstep.endpoint" -}}
 - port: tcp-prometheus
   path: /metrics
+  {{- if eq (toString .root.Values.metrics.scheme) "https" }}
+  scheme: https
+  {{- end }}
+  {{- range $key := list "tlsConfig" "authorization" }}
+  {{- with get $.monitor $key }}
+  {{ $key }}:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
   {{- with .monitor.interval }}
   interval: {{ . | quote }}
   {{- end }}
@@ -39,6 +48,30 @@ the labels that its dashboard asks for are given to the samples alone.
   metricRelabelings:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end -}}
+
+{{/*
+The pages of a workload `w` have TLS, or require a token, if its arguments or its variables say so. Probes then need TLS
+too, and a monitor the token: without them a release would be restarted for ever, or be without metrics in silence.
+*/}}
+{{- define "lockstep.checkPages" -}}
+{{- $metrics := .root.Values.metrics -}}{{- $w := .w -}}
+{{- $named := list -}}
+{{- range $w.settings.extraArgs -}}{{- $named = append $named (tpl (toString .) $.root | splitList "=" | first) -}}{{- end -}}
+{{- range $from := list $w.settings.env $w.settings.extraEnv -}}
+{{- range $from -}}{{- $named = append $named (tpl (toString .name) $.root) -}}{{- end -}}
+{{- end -}}
+{{- $tls := or (has "--tls-cert" $named) (has "LOCKSTEP_TLS_CERT" $named) -}}
+{{- if and $tls (ne (toString $metrics.scheme) "https") -}}
+{{- fail (printf "lockstep: the pages of %s for %s have TLS: set metrics.scheme to https, or no probe reaches them" $w.service $w.flow.name) -}}
+{{- end -}}
+{{- $token := or (has "--token-file" $named) (has "LOCKSTEP_TOKEN_FILE" $named) (has "LOCKSTEP_TOKEN" $named) -}}
+{{- range $monitor := list "podMonitor" "serviceMonitor" -}}
+{{- $one := get $metrics $monitor -}}
+{{- if and $token $one.enabled (not $one.authorization) -}}
+{{- fail (printf "lockstep: the pages of %s for %s require a token: set metrics.%s.authorization, or Prometheus is refused" $w.service $w.flow.name $monitor) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Everything but the executors has pages. */}}

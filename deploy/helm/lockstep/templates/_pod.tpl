@@ -82,6 +82,9 @@ priorityClassName: {{ . | quote }}
   httpGet:
     path: {{ .path }}
     port: tcp-prometheus
+    {{- if eq (toString .scheme) "https" }}
+    scheme: HTTPS
+    {{- end }}
   {{- with get .settings .name }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -127,6 +130,7 @@ priorityClassName: {{ . | quote }}
 
 {{/* The pod of a workload: metadata and spec. */}}
 {{- define "lockstep.podTemplate" -}}
+{{- include "lockstep.checkPages" . -}}
 {{- $root := .root -}}{{- $w := .w -}}{{- $s := $w.settings -}}
 {{- $annotations := include "lockstep.podAnnotations" (dict "root" $root "settings" $s "flow" $w.flow) | fromJson -}}
 {{- $_ := set $annotations "checksum/config" (include "lockstep.checksum" (dict "root" $root "w" $w)) -}}
@@ -185,7 +189,7 @@ spec:
           containerPort: 7079
         {{- end }}
       {{- range $name, $path := dict "startupProbe" "/live" "livenessProbe" "/live" "readinessProbe" "/ready" }}
-      {{- with include "lockstep.probe" (dict "name" $name "path" $path "settings" $s) }}
+      {{- with include "lockstep.probe" (dict "name" $name "path" $path "settings" $s "scheme" $root.Values.metrics.scheme) }}
       {{- . | nindent 6 }}
       {{- end }}
       {{- end }}
