@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("images", nargs="*", help=f"all of them unless named: {', '.join(IMAGES)}")
     parser.add_argument("--builder", help="docker, podman, buildah, or a command that takes TAG CONTEXT OPTION...")
     parser.add_argument("--base", help="image with Python 3.11 to 3.13 in the place of the Dockerfile's")
-    parser.add_argument("--java-base", help="the data plane's, with Java 17, tini and libnss-wrapper too")
+    parser.add_argument("--java-base", help="the data plane's, with Java 17 or newer, tini and libnss-wrapper too")
     parser.add_argument("--build-base", help="the same Python with venv")
     parser.add_argument("--repository", default="ghcr.io/lockstep")
     parser.add_argument("--tag", default=sbom.version())

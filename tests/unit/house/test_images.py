@@ -46,6 +46,11 @@ def test_each_image_has_a_target_that_starts_its_command(images: ModuleType) -> 
     assert services | {"cli"} == set(images.IMAGES)
 
 
+def test_java_package_of_the_image_is_in_every_debian() -> None:
+    """Debian 12 has Java 17 alone, and Debian 13 has 21 and newer."""
+    assert re.findall(r"[a-z0-9-]*(?:jre|jdk)[a-z0-9-]*", DOCKERFILE) == ["default-jre-headless"]
+
+
 def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     docker = images.building("docker", "x/y:1", ["--target", "cli"])
     assert docker[:4] == ["docker", "build", "--target", "cli"]
