@@ -29,8 +29,8 @@ IMAGES = (*CONTROL, "cli", "data-plane")
 COMMON = ("protocol", "config", "runtime")
 """Members that all of them have."""
 BUILDERS = ("docker", "podman", "buildah")
-PYTHON = "3.11"
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+PYTHON, MACHINE = "3.11", "x86_64"
+PLATFORMS = tuple(f"{libc}_{MACHINE}" for libc in ("manylinux_2_28", "manylinux_2_17", "manylinux2014"))
 """What an offline build is for: the base images of the tests. Any other build asks pip, in the image."""
 
 
@@ -132,7 +132,8 @@ def build(builder: str, images: Sequence[str], bases: Bases, repository: str, ta
     for image in images:
         name = f"{repository}/lockstep-{image}:{tag}"
         options = ["--target", image, "--build-arg", f"VERSION={version}", *bases.arguments(image)]
-        options += ["--build-arg", "PIP_NO_INDEX=1"] if offline else []
+        if offline:
+            options += ["--build-arg", "PIP_NO_INDEX=1", "--build-arg", f"WHEELS_FOR={PYTHON} {MACHINE}"]
         sys.stdout.write(f"images: {name}\n")
         sys.stdout.flush()
         subprocess.run(building(builder, name, options), check=True, stdout=sys.stderr)
@@ -149,7 +150,11 @@ def main() -> None:
     parser.add_argument("--build-base", help="the same Python with venv")
     parser.add_argument("--repository", default="ghcr.io/lockstep")
     parser.add_argument("--tag", default=sbom.version())
-    parser.add_argument("--offline", action="store_true", help="fetch the packages here, not in the build")
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help=f"fetch the packages here, not in the build: for Python {PYTHON} on {MACHINE} alone",
+    )
     given = parser.parse_args()
     if unknown := set(given.images) - set(IMAGES):
         parser.error(f"no image is named {', '.join(sorted(unknown))}: there are {', '.join(IMAGES)}")

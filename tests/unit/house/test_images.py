@@ -51,6 +51,21 @@ def test_java_package_of_the_image_is_in_every_debian() -> None:
     assert re.findall(r"[a-z0-9-]*(?:jre|jdk)[a-z0-9-]*", DOCKERFILE) == ["default-jre-headless"]
 
 
+def test_offline_build_names_the_python_and_machine_of_its_wheels(
+    images: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(images.subprocess, "run", lambda command, **_: called.append(command))
+    images.build("podman", ["cli"], images.Bases(), "x", "1", True)
+    images.build("podman", ["cli"], images.Bases(), "x", "1", False)
+    offline, online = ([word for word in command if word.startswith("WHEELS_FOR")] for command in called)
+    assert offline == ["WHEELS_FOR=3.11 x86_64"]
+    assert online == []
+    (check,) = (step for step in re.split(r"\n(?=RUN|FROM|COPY)", DOCKERFILE) if "is for Python $WHEELS_FOR" in step)
+    assert "exit 1" in check
+    assert DOCKERFILE.index(check) < DOCKERFILE.index("--require-hashes -r build.txt")
+
+
 def test_builders_are_called_as_they_want_it(images: ModuleType) -> None:
     docker = images.building("docker", "x/y:1", ["--target", "cli"])
     assert docker[:4] == ["docker", "build", "--target", "cli"]
