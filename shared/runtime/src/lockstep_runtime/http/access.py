@@ -30,7 +30,7 @@ class AccessPolicy:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the pages listen on every address, whatever its family."""
+        """Whether the pages listen on every address, of IPv4 and of IPv6."""
         return self.host in (EVERY_ADDRESS, "")
 
     @property
