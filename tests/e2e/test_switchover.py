@@ -9,6 +9,7 @@ from lockstep_protocol.rows.state_rows import GroupStatus
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import commit_offset, committed_offset
 from tests.support.eventually import wait_until
+from tests.support.mirror import MirroredFlow
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 pytestmark = pytest.mark.long
@@ -100,6 +101,23 @@ def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, 
         scene.flow_there.wait_for_more(other)
         scene.app.stop_when_read()
         assert scene.app.read_twice == {}
+        fail_back(scene, moved)
+
+
+def fail_back(scene: SwitchScene, topic: str) -> None:
+    """One topic, with what came to the source behind the cutoff. Nothing else of either flow is paused or stopped."""
+    leave = scene.switch("failback", "--topic", topic, "--force", "--diverged", "leave", code=2)
+    assert "leave out --topic" in leave["said"]
+    back = scene.switch("failback", "--topic", topic, "--force", "--diverged", "copy")
+    assert (back["phase"], [one["topic"] for one in back["topics"]]) == ("done", [topic]), back
+    scene.flow_there.wait_copied(topic)
+    for flow, phase in ((scene.flow_there, "copying"), (scene.flow_back, "paused")):
+        wait_until(lambda: phases(flow, topic) == {phase}, within=WITHIN, every=0.5, what=f"{topic} is {phase}")  # noqa: B023
+        assert {phases(flow, other) == {"copying"} for other in scene.topics if other != topic} == {True}
+
+
+def phases(flow: MirroredFlow, topic: str) -> set[str]:
+    return {row.phase for row in flow.progress(topic).values()}
 
 
 def rewound(scene: SwitchScene, group: str) -> bool:

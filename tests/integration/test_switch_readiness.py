@@ -81,7 +81,7 @@ def test_flow_is_ready_once_copied_and_names_each_reason_when_not(mirrored: Mirr
     topic = topic_with_records(there)
     group = f"{topic}-billing"
     commit_offset(there.source, group, topic, 0, RECORDS)
-    expect(("service-failing", "checkpoint"), code=1, text="no replica of it runs")
+    expect(("service-failing", "checkpoint"), ("groups-unknown", ""), code=1, text="no replica of it runs")
 
     with ServiceProcess("lockstep_checkpoint", mirrored.config, str(there)):
         expect()
