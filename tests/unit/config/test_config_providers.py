@@ -45,6 +45,18 @@ def test_config_provider_resolves_its_reference(load_text: LoadText, tmp_path: P
     assert rack(load_text, "${env:RACK}", {"RACK": "from-environment"}) == "from-environment"
 
 
+def test_config_provider_reads_a_properties_file_as_utf8(
+    load_text: LoadText, mistakes_of: MistakesOf, tmp_path: Path
+) -> None:
+    """Kafka's FileConfigProvider opens the file with a reader of UTF-8, unlike mm2.properties itself."""
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("rack = p\u00e4\u20acss\\u00df\n", encoding="utf-8")
+    assert rack(load_text, f"${{file:{secrets}:rack}}") == "p\u00e4\u20acss\u00df"
+    secrets.write_bytes("rack = p\u00e4ss\n".encode("iso-8859-1"))
+    (found,) = mistakes_of(f"{PROVIDERS}A.consumer.client.rack = ${{file:{secrets}:rack}}\n")
+    assert found.endswith(f"{secrets} is no text in UTF-8")
+
+
 def test_config_provider_references_join_into_one_value_resolved_once(load_text: LoadText) -> None:
     assert rack(load_text, "eu-${env:N}${env:M}-x", {"N": "1", "M": "${env:N}"}) == "eu-1${env:N}-x"
 

@@ -67,10 +67,10 @@ Provider = Callable[[str, str], Read]
 
 
 def _in_properties(allowed: tuple[Path, ...], path: str, key: str) -> Read:
-    """Kafka's FileConfigProvider: `path` is a properties file. `allowed` empty: any path."""
+    """Kafka's FileConfigProvider: `path` is a properties file, which it reads as UTF-8. `allowed` empty: any path."""
     file = _allowed(Path(path), allowed)
     try:
-        values: dict[str, str] = javaproperties.loads(read_content(file))
+        values: dict[str, str] = javaproperties.loads(_text_in(file))
     except OSError as exc:
         raise Unresolvable(f"{file} cannot be read: {exc.strerror}") from exc
     except javaproperties.InvalidUEscapeError as exc:
