@@ -8,8 +8,9 @@ from lockstep_config.credentials.permissions import EVERY, PREFIXED, Grant
 
 @dataclass(frozen=True, slots=True)
 class HeldPermissions:
-    """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics that exist, on groups. A topic
-    or group that is absent was not asked about, or is not there: nothing can be said of it."""
+    """Operations that we may do, in Kafka's upper-case words: on the cluster, on topics, on groups. Nothing may be done
+    with a topic that we may not describe. A topic or group that is absent was not asked about, or is not there: nothing
+    can be said of it."""
 
     cluster: frozenset[str] = frozenset()
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -24,13 +25,12 @@ class MissingPermission:
     names: tuple[str, ...] = ()
 
 
-def topics_for(grants: Iterable[Grant], there: Collection[str], every: Iterable[str]) -> frozenset[str]:
-    """The topics, of those that are `there`, that the grants are about; `every` are those that `*` stands for."""
-    found: set[str] = set()
-    for grant in grants:
-        if grant.resource == "topic":
-            found.update(_names(grant, there, every))
-    return frozenset(found)
+def topics_for(grants: Iterable[Grant], there: Collection[str], every: Collection[str]) -> frozenset[str]:
+    """The topics that the grants are about; `every` are those that `*` stands for. `there` are those that the cluster
+    lists. Brokers hide what we may not describe, so topics that are known by name are asked about in any case."""
+    about = [grant for grant in grants if grant.resource == "topic"]
+    known = {*there, *every, *(one.name for one in about if one.name != EVERY and one.pattern != PREFIXED)}
+    return frozenset(name for grant in about for name in _names(grant, known, every))
 
 
 def named_groups(grants: Iterable[Grant]) -> frozenset[str]:

@@ -76,7 +76,7 @@ async def _probe_flow(
 ) -> None:
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.doctor import cluster_checks as checks
-    from lockstep_config.credentials.permissions import source_grants, target_grants
+    from lockstep_config.credentials.permissions import target_grants
     from lockstep_runtime.util.errors import ClusterError
 
     flow = str(settings.flow)
@@ -102,7 +102,7 @@ async def _probe_flow(
     there = await source.topic_names()
     names = [name for name in there if settings.replicates(name)]
     remote = [settings.remote_topic(name) for name in names]
-    on_source = checks.check_rights(source, source_grants(settings), names, there)
+    on_source = checks.check_source_rights(source, settings, there)
     await run_check(f"permissions on {source.alias}", on_source)
     on_target = checks.check_rights(target, target_grants(settings), remote)
     await run_check(f"permissions on {target.alias}", on_target)

@@ -1,7 +1,104 @@
 """What is said of rights that are missing."""
 
-from lockstep_cli.doctor.check import Result
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from lockstep_cli.doctor.access_reader import AccessReader
+from lockstep_cli.doctor.check import CheckFinding, Result
+from lockstep_cli.doctor.cluster_checks import PathFault, check_source_rights
+from lockstep_cli.doctor.flow_clusters import FlowClusters
+from lockstep_cli.doctor.flow_examination import examine_rights
 from lockstep_cli.doctor.rights import judge_rights
+from lockstep_config import FlowSettings
+from lockstep_config.credentials.permissions import Access, needed_access, target_grants
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.util.errors import NotPermitted, RequestRefused
+
+EVERYTHING = frozenset({"READ", "WRITE", "CREATE", "DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"})
+Settings = Callable[..., FlowSettings]
+
+
+@dataclass(frozen=True)
+class FakeCluster:
+    """`topics` are all of its topics. Brokers list those that we may describe, and say nothing of others."""
+
+    alias: str
+    access: Access
+    topics: tuple[str, ...] = ()
+    may: Callable[[str], bool] = field(default=lambda name: True)
+
+    async def topic_names(self) -> dict[str, int]:
+        return {name: 1 for name in self.topics if self.may(name)}
+
+    async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
+        found: Outcome[frozenset[str]] = Outcome()
+        for name in names:
+            if not self.may(name):
+                found.denied[name] = NotPermitted(self.alias, "describe", f"topic {name}")
+            elif name in self.topics:
+                found.done[name] = EVERYTHING
+            else:
+                found.failed[name] = RequestRefused(self.alias, "describe", f"topic {name}", 3, "unknown topic")
+        return found
+
+    async def group_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:
+        return Outcome(dict.fromkeys(names, EVERYTHING))
+
+    async def cluster_operations(self) -> frozenset[str]:
+        return EVERYTHING
+
+
+def nothing(_name: str) -> bool:
+    return False
+
+
+def cluster(settings: FlowSettings, alias: str, *topics: str, may: Callable[[str], bool] = lambda _: True) -> Admin:
+    return cast(Admin, FakeCluster(alias, needed_access(settings, alias), topics, may))
+
+
+async def examined(settings: FlowSettings, source: Admin, target: Admin) -> list[CheckFinding]:
+    way = cast(AccessReader, None)
+    return await examine_rights(FlowClusters(settings, source, target, way, way))
+
+
+async def test_rights_are_not_ok_where_the_source_hides_its_topics(settings: Settings) -> None:
+    flow = settings()
+    source, target = cluster(flow, "A", "orders.eu", may=nothing), cluster(flow, "B")
+    on_source, *offset_syncs, on_target = await examined(flow, source, target)
+    assert {one.result for one in offset_syncs} == {Result.FAILED}
+    assert on_source.result is Result.UNKNOWN
+    assert on_source.detail.startswith("A shows no topic. It has none, or User:OURS lacks Read on topic *")
+    assert on_source.fix.endswith("--operation Read --topic '*'")
+    assert on_target.result is Result.OK
+
+
+async def test_probe_of_rights_fails_where_the_source_hides_its_topics(settings: Settings) -> None:
+    flow = settings("A->B.offset-syncs.topic.location = target")
+    source = cluster(flow, "A", "orders.eu", may=nothing)
+    with pytest.raises(PathFault, match="A shows no topic"):
+        await check_source_rights(source, flow, {})
+
+
+async def test_rights_are_ok_where_the_source_has_no_topic_yet(settings: Settings) -> None:
+    flow = settings()
+    found = await examined(flow, cluster(flow, "A", "bills"), cluster(flow, "B"))
+    assert [one.result for one in found] == [Result.OK, Result.OK]
+    assert await check_source_rights(cluster(flow, "A", "bills"), flow, {"bills": 1})
+
+
+async def test_rights_that_the_target_hides_behind_are_missing(settings: Settings) -> None:
+    """A topic that we may not describe is not listed; asked about by its name, brokers refuse."""
+    flow = settings()
+    found = await examined(flow, cluster(flow, "A", "orders.eu"), cluster(flow, "B", "A.orders.eu", may=nothing))
+    assert {one.result for one in found[1:]} == {Result.FAILED}
+    lacking = " ".join(one.fix for one in found[1:])
+    needed = {one.name for one in target_grants(flow) if one.resource == "topic"}
+    assert all(f"--topic {name}" in lacking for name in needed)
+    assert "--operation Write --topic A. --resource-pattern-type prefixed" in lacking
 
 
 def test_missing_rights_of_one_command_are_one_line() -> None:

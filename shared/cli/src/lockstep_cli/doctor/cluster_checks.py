@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 
 from lockstep_cli.command_client import producing, wait_for_answer
-from lockstep_cli.permission_reader import missing_rights
+from lockstep_cli.permission_reader import hidden_topics, missing_rights
 from lockstep_config import FlowSettings
-from lockstep_config.credentials.permissions import Grant
+from lockstep_config.credentials.permissions import Grant, source_grants
 from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.topic_follower import target_follower
@@ -52,6 +52,15 @@ async def compare_clusters(source: Admin, target: Admin) -> str:
             "topics whose names begin with either alias are not mirrored"
         )
     return f"{ids[0]} and {ids[1]}"
+
+
+async def check_source_rights(source: Admin, settings: FlowSettings, there: Collection[str]) -> str:
+    """As `check_rights`, of the flow's source; `there`: the topics that it lists."""
+    names = [name for name in there if settings.replicates(name)]
+    sentence = await check_rights(source, source_grants(settings), names, there)
+    if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
+        raise PathFault(hidden)
+    return sentence
 
 
 async def check_rights(

@@ -10,8 +10,8 @@ from lockstep_cli.doctor.cluster_checks import PathFault, await_heartbeat, send_
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
-from lockstep_cli.permission_reader import missing_rights
-from lockstep_config.credentials.permissions import source_grants, target_grants
+from lockstep_cli.permission_reader import hidden_topics, missing_rights
+from lockstep_config.credentials.permissions import TO_GRANT, source_grants, target_grants
 from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
 
@@ -28,13 +28,17 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
     names = [name for name in on_source if settings.replicates(name)]
     copies = [settings.remote_topic(name) for name in names]
+    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not names else ""
+    if hidden:
+        detail, _, command = hidden.partition(TO_GRANT)
+        found.append(registry.RIGHTS.unknown(flow, detail, command))
     for admin, grants, every, there in (
         (clusters.source, source_grants(settings), names, on_source),
         (clusters.target, target_grants(settings), copies, on_target),
     ):
         missing = await missing_rights(admin, grants, every, there)
         found += judge_rights(flow, admin.alias, missing)
-        if not missing:
+        if not missing and not (hidden and admin is clusters.source):
             text = f"{admin.alias}: {len(grants)} are needed, and those that brokers can be asked about are there"
             found.append(registry.RIGHTS.ok(flow, text))
     return found

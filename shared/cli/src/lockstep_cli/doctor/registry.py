@@ -200,7 +200,8 @@ RIGHTS = DoctorCheck(
     Category.RIGHTS,
     "rights",
     "Each [right that the flow needs](acls-needed.md), as far as brokers can be asked. They cannot be asked about "
-    "topics that do not exist yet, nor about transactional ids.",
+    "topics that do not exist yet, nor about transactional ids. A source that shows no topic of the flow, and would "
+    "hide one, is not checked.",
     "Run the `kafka-acls` command of the line.",
 )
 
