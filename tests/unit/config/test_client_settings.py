@@ -90,7 +90,7 @@ def test_a_java_consumer_property_has_its_counterpart(
     assert source_consumer(settings, "replication-consumer")[librdkafka] == expected
 
 
-@pytest.mark.parametrize(("number", "used"), [(900_000, 300_000), (0, 10), (-1, 10)])
+@pytest.mark.parametrize(("number", "used"), [(900_000, 300_000), (0, 10)])
 def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText, number: int, used: int) -> None:
     (note,) = load_text(f"A.consumer.request.timeout.ms = {number}\n").notes
     assert str(note).endswith(
@@ -98,8 +98,29 @@ def test_a_number_beyond_librdkafkas_limits_is_noted(load_text: LoadText, number
     )
 
 
-def test_javas_word_for_the_systems_own_size_is_not(load_text: LoadText) -> None:
-    assert load_text("A.consumer.receive.buffer.bytes = -1\n").notes == ()
+@pytest.mark.parametrize("name", ["receive.buffer.bytes", "send.buffer.bytes", "connections.max.idle.ms"])
+def test_minus_one_is_accepted_silently_where_java_has_it(load_text: LoadText, name: str) -> None:
+    assert load_text(f"A.consumer.{name} = -1\n").notes == ()
+
+
+@pytest.mark.parametrize("name", ["fetch.max.wait.ms", "fetch.max.bytes", "max.partition.fetch.bytes"])
+@pytest.mark.parametrize(("number", "limit"), [(-1, "least it may be is 0"), (2**31, "most it may be is 2147483647")])
+def test_number_that_java_refuses_is_a_mistake(mistakes_of: MistakesOf, name: str, number: int, limit: str) -> None:
+    (found,) = mistakes_of(f"A.consumer.{name} = {number}\n")
+    assert found == f"5 A.consumer.{name}: is {number}, out of range: the {limit}"
+
+
+def test_slots_fetch_with_the_numbers_that_the_notes_name(load_text: LoadText) -> None:
+    loaded = load_text(
+        "A.consumer.fetch.max.wait.ms = 600000\nA.consumer.fetch.min.bytes = 0\n"
+        "A.consumer.fetch.max.bytes = 2147483647\nA.consumer.max.partition.fetch.bytes = 2000000000\n"
+        "A.consumer.metadata.max.age.ms = 9000000000\n"
+    )
+    fetch = loaded.flow(A_TO_B).data_plane.fetch
+    used = [fetch.max_wait_ms, fetch.min_bytes, fetch.max_bytes, fetch.max_partition_bytes]
+    assert [*used, fetch.replica_lease_s] == [300_000, 1, 2_147_483_135, 1_000_000_000, 86_400.0]
+    noted = [int(note.message.rpartition(": ")[2].split()[0]) for note in loaded.notes]
+    assert noted == [*used, 86_400_000]
 
 
 def test_mm2_058_059_data_plane_has_its_consumer_and_producer_settings(load_text: LoadText) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
-from lockstep_config.clients.librdkafka import translated
+from lockstep_config.clients.librdkafka import clamped, translated
 from lockstep_config.flow.connector_settings import (
     AclSyncSettings,
     AutoRestart,
@@ -59,6 +59,7 @@ _FETCH = {
     "fetch.max.bytes": "max_bytes",
     "max.partition.fetch.bytes": "max_partition_bytes",
 }
+METADATA_AGE = "metadata.max.age.ms"
 _LEVELS = {f"compression.{codec}.level": f"{codec}_level" for codec in ("gzip", "lz4", "zstd")}
 
 
@@ -151,13 +152,13 @@ def _data_plane(layers: Layers, flow: Flow, reader: Reader, worker: Reader, enab
         isolation_level="read_committed" if committed else "read_uncommitted",
         auto_offset_reset="latest" if latest else "earliest",
         fetch=FetchSettings(
-            **_numbers(consumer, _FETCH),
+            **_numbers(consumer, "consumer", _FETCH),
             grows="max.partition.fetch.bytes" not in consumer,
             rack=consumer.get("client.rack", "").strip(),
-            replica_lease_s=values.integer(consumer.get("metadata.max.age.ms", "300000")) / 1e3,
+            replica_lease_s=_number("consumer", METADATA_AGE, consumer.get(METADATA_AGE, "300000")) / 1e3,
         ),
         compression_type=_chosen(producer, "producer", "compression.type", None),
-        compression=reader.settings(CompressionSettings, **_numbers(producer, _LEVELS)),
+        compression=reader.settings(CompressionSettings, **_numbers(producer, "producer", _LEVELS)),
         offset_flush_every=min(flush_every, LONGEST_FLUSH),
         mm2_flushes_every=flush_every,
         exactly_once=worker.choice("exactly.once.source.support") == "enabled" or by_key,
@@ -196,9 +197,14 @@ def _spark(layers: Layers) -> SparkSettings:
     )
 
 
-def _numbers(properties: Mapping[str, str], fields: Mapping[str, str]) -> dict[str, Any]:
+def _numbers(properties: Mapping[str, str], kind: ClientKind, fields: Mapping[str, str]) -> dict[str, Any]:
     """Fields of settings that the properties of a client set."""
-    return {field: values.integer(properties[key]) for key, field in fields.items() if key in properties}
+    return {field: _number(kind, key, properties[key]) for key, field in fields.items() if key in properties}
+
+
+def _number(kind: ClientKind, key: str, text: str) -> int:
+    """As the note on the line says it, where it is beyond the key's limits."""
+    return int(clamped(CLIENT[kind][key], text))
 
 
 def _chosen(properties: Mapping[str, str], kind: ClientKind, key: str, default: str | None) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from lockstep_config.keys.key_types import Status
+from lockstep_config.keys.key_types import MAXIMUM, Status
 
 ClientKind = Literal["consumer", "producer", "admin"]
 
@@ -21,6 +21,22 @@ class Untranslatable(ValueError):
     def __init__(self, key: str, why: str) -> None:
         super().__init__(why)
         self.key = key
+
+
+_LONGS = frozenset(
+    [
+        "connections.max.idle.ms",
+        "metadata.max.age.ms",
+        "reconnect.backoff.ms",
+        "reconnect.backoff.max.ms",
+        "retry.backoff.ms",
+        "retry.backoff.max.ms",
+        "socket.connection.setup.timeout.ms",
+    ]
+)
+_BELOW_ZERO = frozenset(
+    ["connections.max.idle.ms", "receive.buffer.bytes", "send.buffer.bytes", "socket.connection.setup.timeout.ms"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,11 @@ class ClientKey:
     status: Status = Status.USED
     why: str = ""
     choices: tuple[str, ...] = ()
+
+    @property
+    def java_limits(self) -> tuple[int, int]:
+        """The least and the most that Java takes, where librdkafka has a name for it."""
+        return -1 if self.name in _BELOW_ZERO else 0, 2**63 - 1 if self.name in _LONGS else MAXIMUM
 
 
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})

@@ -337,7 +337,7 @@ def _check_client_value(entry: Entry, key: ClientKey, findings: Diagnostics) -> 
         elif not key.librdkafka and key.minimum is not None:
             integer(entry.value, key.minimum, key.maximum)
         elif key.minimum is not None and key.maximum is not None:
-            number = integer(entry.value, -1)
+            number = integer(entry.value, *key.java_limits)
             nearest = min(max(number, key.minimum), key.maximum)
             # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
             if number != nearest and (number, nearest) != (-1, 0):
