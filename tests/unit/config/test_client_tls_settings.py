@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep_config.clients.tls import normalised_pem
+from lockstep_config.clients.tls import normalised_pem, read_tls
 from lockstep_config.flow.client_settings import (
     aiokafka_connection,
     source_admin,
@@ -140,6 +140,18 @@ def test_an_encrypted_key_needs_its_password_and_never_asks_the_terminal(
     assert "wrong-secret" not in "".join(wrong)
     conf = source_admin(load_text(lines + "A.ssl.key.password=hush-hush\n").flow(A_TO_B))
     assert conf["ssl.key.pem"] in text
+
+
+def test_blanks_around_a_password_do_not_count_as_in_kafka() -> None:
+    """The line end is that of a file with the secret alone, as `${dir:...}` brings it."""
+    names = [f"ssl.{name}.password" for name in ("truststore", "keystore", "key")]
+    found = read_tls(dict(zip(names, ("one ", "two\n", "\tthree\r\n"), strict=True)))
+    assert (found.trusted_password, found.identity_password, found.key_password) == ("one", "two", "three")
+
+
+def test_blanks_around_a_password_of_strimzis_oauth_count() -> None:
+    settings = read_tls({"ssl.truststore.password": "one "}, trims_passwords=False)
+    assert settings.trusted_password == "one "
 
 
 def test_normalised_pem_changes_nothing_in_pem_that_is_normal(identity: Path) -> None:

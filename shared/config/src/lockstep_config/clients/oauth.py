@@ -295,6 +295,7 @@ def _tls(options: Mapping[str, str], prefix: str) -> TlsSettings:
     """`ssl.*` of the JAAS line, behind `prefix`: whom to trust at the token endpoint."""
     own = {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(f"{prefix}ssl.")}
     try:
-        return read_tls(own)
+        # Of Strimzi's options, which are no properties of Kafka's, blanks count.
+        return read_tls(own, trims_passwords=not prefix)
     except Untranslatable as exc:
         raise Untranslatable(JAAS, f"has {prefix}{exc.key}, which {exc}") from exc

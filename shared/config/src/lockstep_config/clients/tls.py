@@ -98,11 +98,11 @@ class TlsMaterial:
     identity: "Identity | None"
 
 
-def read_tls(properties: Mapping[str, str]) -> TlsSettings:
-    """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Raises `Untranslatable`; reads no file."""
-    # A password may begin or end with a blank.
+def read_tls(properties: Mapping[str, str], *, trims_passwords: bool = True) -> TlsSettings:
+    """Read `ssl.*` of a client whose protocol is SSL or SASL_SSL. Kafka trims its passwords, as every value. Raises
+    `Untranslatable`; reads no file."""
     given = {
-        key: value if key.endswith("password") else value.strip()
+        key: value if key.endswith("password") and not trims_passwords else value.strip()
         for key, value in properties.items()
         if key.startswith("ssl.") and value.strip()
     }
