@@ -84,3 +84,8 @@ def test_control_topics_are_created_where_they_belong() -> None:
         "cleanup.policy=compact",
         "+ control-topic mm2-offset-syncs.B.internal on A: 1 partition, replication factor 3",
     ]
+
+
+def test_control_topic_that_a_cluster_refuses_is_no_change() -> None:
+    control = (ControlTopicFacts("B", "mm2-lockstep-state.A.internal", 1, -1),)
+    assert lines(control_topics=control, refused={"mm2-lockstep-state.A.internal": "no"}) == []

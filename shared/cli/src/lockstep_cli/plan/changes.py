@@ -111,6 +111,8 @@ def _groups(facts: FlowFacts) -> Iterator[PlannedChange]:
 def _control_topics(facts: FlowFacts) -> Iterator[PlannedChange]:
     brokers = {facts.source.alias: facts.source.brokers, facts.target.alias: facts.target.brokers}
     for one in facts.control_topics:
+        if one.name in facts.refused:
+            continue
         yield PlannedChange(
             action=CREATE,
             kind=CONTROL_TOPIC,

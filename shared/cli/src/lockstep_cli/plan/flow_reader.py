@@ -109,7 +109,7 @@ class FlowReader:
             mirror_makers=positions.mirror_makers,
             groups=groups.groups,
             acls=acls,
-            control_topics=tuple(control),
+            control_topics=check.control,
             rights=_distinct(rights),
             unreadable={
                 **dict.fromkeys(sorted(unread), "its log cannot be read: Read on the topic is needed"),

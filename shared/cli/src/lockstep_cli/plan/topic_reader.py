@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockstep_cli.plan.flow_facts import RELIED_ON, ClusterState, ConfigChange, ControlTopicFacts, TopicFacts
 from lockstep_cli.plan.flow_plan import MissingRight
@@ -47,8 +47,10 @@ class TopicReading:
 
 @dataclass(frozen=True, slots=True)
 class CreationCheck:
-    """What the target says of the topics that would be created."""
+    """What the clusters say of the topics that would be created."""
 
+    control: tuple[ControlTopicFacts, ...] = ()
+    """Topics of the flow's own, without those that are in `hidden`."""
     refused: dict[str, str] = field(default_factory=dict)
     refused_configs: dict[str, str] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
@@ -231,7 +233,11 @@ async def check_creations(
         outcome = await clusters[alias].create_topics(list(topics.values()), validate_only=True)
         for name, trouble in outcome.troubles().items():
             _sort(check, alias, name, trouble)
-    return check
+    hidden = [one for one in control if one.name in check.hidden]
+    for one in hidden:
+        remedy = clusters[one.alias].access.remedy("topic", one.name, "Describe")
+        check.rights.append(MissingRight(cluster=one.alias, lacks=remedy.lacks, command=remedy.command))
+    return replace(check, control=tuple(one for one in control if one not in hidden))
 
 
 def _sort(check: CreationCheck, alias: str, name: str, trouble: ClusterError) -> None:
