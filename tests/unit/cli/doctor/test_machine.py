@@ -86,3 +86,17 @@ async def test_pod_names_files_that_cannot_be_read(tmp_path: Path, monkeypatch: 
     assert pod.files == 2
     assert pod.unreadable == ((str(gone), "No such file or directory"),)
     assert pod.dns_trouble
+
+
+async def test_pod_reads_the_folder_of_a_certificate_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pattern depends on its folder too: another file in it would count."""
+    monkeypatch.setattr(machine_reader, "API_SERVER", "name.invalid")
+    file, folder, gone = tmp_path / "ca.crt", tmp_path, tmp_path / "gone"
+    file.write_text("x")
+    pod = await read_pod({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, [file, folder], 5.0)
+    assert pod is not None
+    assert (pod.files, pod.unreadable) == (1, ())
+    monkeypatch.setattr(Path, "iterdir", lambda self: gone.open())
+    pod = await read_pod({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, [file, folder], 5.0)
+    assert pod is not None
+    assert pod.unreadable == ((str(folder), "No such file or directory"),)

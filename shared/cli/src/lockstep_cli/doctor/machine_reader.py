@@ -39,7 +39,7 @@ def read_machine(environment: Mapping[str, str], cgroup: Path = CGROUP) -> Machi
 
 
 async def read_pod(environment: Mapping[str, str], files: Iterable[Path], within_s: float) -> PodFacts | None:
-    """None: this is no pod. `files`: of the configuration."""
+    """None: this is no pod. `files`: of the configuration, and folders of which it reads several files."""
     if "KUBERNETES_SERVICE_HOST" not in environment:
         return None
     every = sorted(files)
@@ -51,11 +51,15 @@ async def read_pod(environment: Mapping[str, str], files: Iterable[Path], within
         trouble = f"no answer within {within_s:g} s"
     except socket.gaierror as exc:
         trouble = exc.strerror or str(exc)
-    return PodFacts(_name_servers(), trouble, len(every), tuple(filter(None, map(_unreadable, every))))
+    count = sum(not file.is_dir() for file in every)
+    return PodFacts(_name_servers(), trouble, count, tuple(filter(None, map(_unreadable, every))))
 
 
 def _unreadable(file: Path) -> tuple[str, str] | None:
     try:
+        if file.is_dir():
+            next(file.iterdir(), None)
+            return None
         with file.open("rb") as opened:
             opened.read(1)
     except OSError as exc:
