@@ -75,6 +75,28 @@ def test_untranslatable_tls_setting_is_named(mistakes_of: MistakesOf, lines: str
     assert [line[: len(sentence)] for line in found] == [sentence]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "producer.override.ssl.keystore.location",
+        "target.admin.ssl.keystore.location",
+        "lockstep.connector.source.producer.override.ssl.keystore.location",
+        "lockstep.connector.checkpoint.admin.ssl.keystore.location",
+        "lockstep.connector.heartbeat.producer.override.ssl.truststore.location",
+    ],
+)
+def test_missing_certificate_of_any_client_is_named_in_its_line(mistakes_of: MistakesOf, key: str) -> None:
+    found = mistakes_of(f"B.security.protocol=SSL\nA->B.{key}=/nowhere/it.p12\n")
+    assert found == [f"6 A->B.{key}: names /nowhere/it.p12, which is no file that can be read"]
+
+
+def test_missing_certificate_of_a_connector_that_does_not_run_is_none(load_text: LoadText) -> None:
+    load_text(
+        "B.security.protocol=SSL\nA->B.emit.heartbeats.enabled=false\n"
+        "A->B.lockstep.connector.heartbeat.producer.ssl.keystore.location=/nowhere/it.p12\n"
+    )
+
+
 def test_tls_versions_and_suites_reach_the_clients_that_support_them(load_text: LoadText) -> None:
     loaded = load_text(
         "A.security.protocol=SSL\nA.ssl.enabled.protocols=TLSv1.2,TLSv1.1,TLSv1\n"

@@ -2,7 +2,7 @@
 `ConfigurationError` with all its mistakes."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
-from lockstep_config.keys.client_keys import CLIENT, Untranslatable
+from lockstep_config.flow.rotation import by_client
+from lockstep_config.keys.client_keys import Untranslatable
+from lockstep_config.keys.connector_keys import CONNECTORS
 from lockstep_config.keys.lockstep_keys import UNKNOWN_KEYS
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
@@ -33,7 +35,7 @@ from lockstep_config.report.replication_cycles import check_cycles
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.own_classes import own_classes
-from lockstep_config.resolve.precedence import Layers
+from lockstep_config.resolve.precedence import SIDES, Layers, Side
 from lockstep_config.resolve.slips import slip
 from lockstep_config.resolve.validate import check_line
 from lockstep_config.strimzi.recognised import is_connector, is_resource
@@ -245,29 +247,43 @@ def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings:
     """Load every client's certificates once: a wrong path or password shows now, not when a broker is reached."""
     seen: set[frozenset[tuple[str, str]]] = set()
     for settings in flows:
-        flow = settings.flow
-        for side, kind in product(precedence.SIDES, CLIENT):
-            properties: Mapping[str, str] = getattr(settings.clients, f"{side}_{kind}")
+        for side, client, properties in _clients(settings):
             given = frozenset((k, v) for k, v in properties.items() if k.startswith(("ssl.", "sasl.")))
             if not (uses_tls(properties) or uses_sasl(properties)) or given in seen:
                 continue
             seen.add(given)
-            alias = flow.source if side == "source" else flow.target
+            alias = settings.flow.source if side == "source" else settings.flow.target
             if uses_tls(properties):
-                _check_certificate(properties, alias, f"{alias} ({kind})", layers, findings)
+                lines = (layers.cluster_lines(alias), layers.flow_lines(settings.flow), layers.top)
+                _check_certificate(properties, alias, f"{alias} ({client})", lines, findings)
             if uses_sasl(properties):
                 _check_token_endpoint(properties, alias, findings)
 
 
+def _clients(settings: FlowSettings) -> Iterator[tuple[Side, str, Mapping[str, str]]]:
+    """Of the connectors that run: on which side, what the client is, and its properties."""
+    others = {"checkpoint": settings.checkpoint.enabled, "heartbeat": settings.heartbeat.enabled}
+    every = [settings, *(settings.as_seen_by(name) for name in CONNECTORS if others.get(name))]
+    for one, side in product(every, SIDES):
+        for name, properties in by_client(one, side).items():
+            yield side, name.removeprefix(f"{side}_").replace("_", " "), properties
+
+
 def _check_certificate(
-    properties: Mapping[str, str], alias: str, client: str, layers: Layers, findings: Diagnostics
+    properties: Mapping[str, str],
+    alias: str,
+    client: str,
+    lines: Iterable[Mapping[str, Entry]],
+    findings: Diagnostics,
 ) -> None:
+    every = [(f".{key}", entry) for layer in lines for key, entry in layer.items()]
     missing = False
     for key in ("ssl.truststore.location", "ssl.keystore.location"):
-        file = Path(properties.get(key, "").strip() or ".")
+        value = properties.get(key, "")
+        file = Path(value.strip() or ".")
         if key in properties and not os.path.isfile(file):  # pathlib raises for a name that is too long
             missing = True
-            found = precedence.connection(layers, alias).get(key)
+            found = next((line for name, line in every if name.endswith(f".{key}") and line.value == value), None)
             message = f"names {file}, which is no file that can be read"
             findings.problem(found or f"{alias}.{key}", message)
     if missing:
