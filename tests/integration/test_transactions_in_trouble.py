@@ -27,6 +27,7 @@ from tests.support.clusters import (
     produce,
     read_topic,
     set_configs,
+    unique_name,
 )
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
@@ -40,14 +41,15 @@ ALONE = {"linger.ms": "0", "batch.num.messages": "1"}
 @pytest.fixture(scope="module")
 def troubled(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirror]:
     """Its transactions stay open for three seconds, so that there is something to break off."""
+    mark = unique_name("t")
     lines = (
         "lockstep.on.gap = .*-skip-.*=skip",
         "lockstep.on.recreate = .*-skip-.*=skip, .*-restart-.*=restart",
         "lockstep.on.refused = .*-quarantine-.*=quarantine",
-        "transaction.boundary = interval",
-        "transaction.boundary.interval.ms = 3000",
+        f"s{mark}->t{mark}.transaction.boundary = interval",
+        f"s{mark}->t{mark}.transaction.boundary.interval.ms = 3000",
     )
-    with transactional(tmp_path_factory.mktemp("troubled"), pair, *lines, behind_proxies=True) as mirror:
+    with transactional(tmp_path_factory.mktemp("troubled"), pair, *lines, mark=mark, behind_proxies=True) as mirror:
         yield mirror
 
 

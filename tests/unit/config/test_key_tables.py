@@ -60,8 +60,8 @@ DEFAULTS = {
     "emit.offset-syncs.enabled": ("true", CONNECTOR),
     "offset.lag.max": ("100", CONNECTOR),
     "heartbeats.replication.enabled": ("true", CONNECTOR),
-    "exactly.once.support": ("requested", CONNECTOR),
-    "transaction.boundary": ("poll", CONNECTOR),
+    "exactly.once.support": ("requested", FLOW_ONLY),
+    "transaction.boundary": ("poll", FLOW_ONLY),
     # 5.3, checkpoint and heartbeat
     "groups": (".*", CONNECTOR),
     "groups.exclude": ("console-consumer-.*, connect-.*, __.*", CONNECTOR),

@@ -174,10 +174,10 @@ def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: Mista
     for preparing in ("disabled", "preparing"):
         text = f"B.exactly.once.source.support = {preparing}\n"
         assert not load_text(text).flow(Flow("A", "B")).data_plane.exactly_once
-    (found,) = mistakes_of("transaction.boundary = connector\n")
+    (found,) = mistakes_of("A->B.transaction.boundary = connector\n")
     assert "poll" in found
     assert "interval" in found
-    interval = "transaction.boundary = interval\n"
+    interval = "A->B.transaction.boundary = interval\n"
     assert load_text(interval).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(minutes=1)
     mine = interval + "A->B.transaction.boundary.interval.ms = 250\n"
     assert load_text(mine).flow(Flow("A", "B")).data_plane.transaction_interval == timedelta(milliseconds=250)

@@ -187,8 +187,19 @@ def test_mm2_129_130_exactly_once_where_supported_has_no_mistakes(load_text: Loa
     assert flow(load_text(REQUIRED + ENABLED + COMMITTED)).data_plane.exactly_once
     own = "A->B.source.consumer.isolation.level = read_committed\n"
     assert flow(load_text(REQUIRED + ENABLED + own)).data_plane.exactly_once
-    assert flow(load_text("exactly.once.support = requested\n" + ENABLED)).data_plane.exactly_once
+    assert flow(load_text("A->B.exactly.once.support = requested\n" + ENABLED)).data_plane.exactly_once
     assert not flow(load_text(whole=clusters("A", "B") + REQUIRED)).enabled, "nothing is asked of a flow that is off"
+
+
+def test_keys_of_source_connectors_alone_have_no_effect_at_the_top(load_text: LoadText) -> None:
+    """Dedicated MM2 keeps there only what its own three ConfigDefs name, and these are Connect's."""
+    names = {"exactly.once.support": "required", "transaction.boundary": "interval"}
+    names["transaction.boundary.interval.ms"] = "250"
+    loaded = load_text("".join(f"{key} = {value}\n" for key, value in names.items()))
+    assert [(one.key, one.message) for one in loaded.unused] == [
+        (key, f"has no effect: MirrorMaker does not read it here: write SOURCE->TARGET.{key}") for key in names
+    ]
+    assert flow(loaded).data_plane.transaction_interval is None
 
 
 def test_mm2_094_heartbeats_off_runs_enabled_flows_only(load_text: LoadText) -> None:

@@ -217,6 +217,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="exactly.once.support",
+        scopes=FLOW_ONLY,
         default="requested",
         choices=("requested", "required"),
         meaning="required: the flow does not start unless its target has exactly.once.source.support=enabled and its "
@@ -224,6 +225,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="transaction.boundary",
+        scopes=FLOW_ONLY,
         default="poll",
         choices=("poll", "interval"),
         meaning="when a transaction ends. poll: as soon as what was fetched is appended, and at times while records "
@@ -232,6 +234,7 @@ _WORKER_KEYS = (
     ),
     Key(
         name="transaction.boundary.interval.ms",
+        scopes=FLOW_ONLY,
         kind=Kind.INTEGER,
         default="offset.flush.interval.ms",
         minimum=1,
