@@ -168,6 +168,21 @@ def test_published_class_that_keeps_names_is_refused_with_its_equivalent(mistake
     assert found.endswith(f"{KEEPS_NAMES} does the same for every topic but heartbeats: write that")
 
 
+@pytest.mark.parametrize("key", ["offset.storage.topic", "B.offset.storage.topic", "A->B.offsets.storage.topic"])
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("", "is empty, and progress needs a topic: name one, or remove the line"),
+        ("..", "is '..', which no topic may be called"),
+        ("pro gress", "is 'pro gress', which no topic may be called: write letters, digits, '.', '_' and '-'"),
+        ("x" * 250, f"is {'x' * 250!r}, which no topic may be called: it has 250 characters, and 249 are allowed"),
+    ],
+)
+def test_progress_topic_that_cannot_be_is_a_mistake(mistakes_of: MistakesOf, key: str, value: str, why: str) -> None:
+    (found,) = mistakes_of(f"{key} = {value}\n")
+    assert found.startswith(f"5 {key}: {why}")
+
+
 def test_transactions_are_asked_for_by_target_and_end_by_flow(mistakes_of: MistakesOf, load_text: LoadText) -> None:
     plane = load_text("B.exactly.once.source.support = enabled\n").flow(Flow("A", "B")).data_plane
     assert (plane.exactly_once, plane.transaction_interval) == (True, None)

@@ -28,6 +28,7 @@ from lockstep_config.keys.key_types import (
     replication,
 )
 from lockstep_config.keys.lockstep_keys import OUR_KEYS
+from lockstep_config.text.values import progress_topic
 from lockstep_protocol import filters
 
 BYTES_ONLY = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -181,12 +182,14 @@ _WORKER_KEYS = (
     ),
     Key(
         name="offset.storage.topic",
+        parse=progress_topic,
         scopes=WORKER,
         default="mm2-offsets.SOURCE.internal",
         meaning="topic with the progress",
     ),
     Key(
         name="offsets.storage.topic",
+        parse=progress_topic,
         scopes=FLOW_ONLY,
         meaning="topic with the progress of this flow alone; it goes before offset.storage.topic",
     ),

@@ -14,6 +14,9 @@ LONGEST_NUMBER = 30
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
+LONGEST_TOPIC = 249
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+
 
 class BadValue(ValueError):
     """A value that its key does not take; the text says what the key takes."""
@@ -76,6 +79,19 @@ def moment(text: str) -> int:
     if (milliseconds := int(at.timestamp() * 1000)) < 0:
         raise BadValue(f"is {text!r}, which is before 1970: Kafka has no such time")
     return milliseconds
+
+
+def progress_topic(text: str) -> str:
+    """The name of the topic with the progress, by the brokers' rule for names of topics."""
+    name = string(text)
+    if not name:
+        raise BadValue("is empty, and progress needs a topic: name one, or remove the line")
+    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+        raise BadValue(f"is {name!r}, which no topic may be called: write letters, digits, '.', '_' and '-'")
+    if len(name) > LONGEST_TOPIC:
+        many = f"it has {len(name)} characters, and {LONGEST_TOPIC} are allowed"
+        raise BadValue(f"is {name!r}, which no topic may be called: {many}")
+    return name
 
 
 def version(text: str) -> RuleSet:
