@@ -101,6 +101,10 @@ def test_written_properties_have_comments_with_their_origin() -> None:
         ("A.sasl.jaas.config", "Plain required username=u password=p;", True),
         ("A.sasl.jaas.config", "${file:/x:jaas}", False),
         ("A.producer.sasl.jaas.config", 'X required clientId="c" clientSecret="s";', True),
+        ("A.sasl.jaas.config", 'X required oauth.client.assertion="eyJ";', True),
+        ("A.sasl.jaas.config", 'X required oauth.client.assertion="${env:A}";', False),
+        ("A.sasl.jaas.config", 'X required oauth.client.assertion.location="/a";', False),
+        ("A.sasl.jaas.config", 'X required oauth.client.assertion.type="urn:jwt";', False),
     ],
 )
 def test_plain_secrets_are_found(key: str, value: str, plain: bool) -> None:

@@ -11,7 +11,10 @@ from lockstep_config.text.properties import Entry
 from lockstep_config.text.secrets import is_secret
 
 _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
-_JAAS_SECRET = re.compile(r"""\w*(?:password|secret|token|key)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE)
+_JAAS_SECRET = re.compile(
+    r"""\w*(?:password|passphrase|secret|token|key|assertion)\w*\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;]+)""", re.IGNORECASE
+)
+"""Options whose names end with such a word: `oauth.client.assertion.location` names a file."""
 _NOT_PRINTABLE = re.compile("[^ -~]")
 
 
