@@ -197,6 +197,20 @@ class TestConvert:
         assert "${env:PASSWORD}" in result.stdout
         assert "the environment variable PASSWORD is not set" in result.stderr
 
+    def test_config_convert_of_a_mistake_writes_and_exits_2(self, file: Path, tmp_path: Path) -> None:
+        file.write_text(TEXT + "A->B.tasks.max = none\n", encoding="utf-8")
+        result = CliRunner().invoke(main, ["config", "convert", str(file)], env={})
+        assert result.exit_code == 2
+        assert "A->B.tasks.max = none" in result.stdout
+        assert f"{file}:14: A->B.tasks.max: is 'none', which is no whole number" in result.stderr
+
+    def test_config_convert_of_a_missing_certificate_exits_0(self, file: Path) -> None:
+        lines = "A.security.protocol = SSL\nA.ssl.truststore.location = /nowhere/ca.p12\n"
+        file.write_text(TEXT + lines, encoding="utf-8")
+        result = asked("convert", file)
+        assert result.exit_code == 0
+        assert "names /nowhere/ca.p12, which is no file that can be read" in result.stderr
+
     def test_the_one_resource_of_several_documents(self, tmp_path: Path) -> None:
         mirrors = tmp_path / "mirrors.yaml"
         mirrors.write_text(

@@ -25,6 +25,11 @@ Exit codes:
   0  FILE can be used
   2  it cannot: each mistake is on standard error, with its line
 """
+CONVERT_EXIT_CODES = """\b
+Exit codes:
+  0  the output means the same; files and variables that FILE refers to may be missing here
+  2  FILE has mistakes, each on standard error, with its line. The output has them too
+"""
 
 
 @click.group(name="config", short_help="Check, show or convert a configuration.")
@@ -135,7 +140,7 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     return Exit.FINE
 
 
-@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=EXIT_CODES)
+@command.command(short_help="Write it as mm2.properties, or its one resource.", epilog=CONVERT_EXIT_CODES)
 @configuration_argument
 @click.option(
     "--to",
@@ -188,6 +193,10 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
         click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
+    try:
+        configured(text, file, os.environ, alone=True)
+    except ConfigurationError:
+        return Exit.USAGE
     return Exit.FINE
 
 
