@@ -1,12 +1,15 @@
 """What is said of the limits of both clusters."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from lockstep_cli.doctor.check import CheckFinding, Result
+from lockstep_cli.doctor.limit_reader import created_factors
 from lockstep_cli.doctor.limits import FlowLimits, SideLimits, TopicPair, judge_limits
 from lockstep_cli.doctor.quotas import ClientQuota, effective_quota
+from lockstep_config import FlowSettings
 
 CONFIGS = {
     "message.max.bytes": "1048588",
@@ -141,3 +144,10 @@ def test_unclean_elections_are_a_warning_on_either_side() -> None:
     found = list(judge_limits(replace(FACTS, source=replace(SOURCE, configs=unclean))))
     assert [one.result for one in found if one.check.code == "LD806"] == [Result.WARNING, Result.OK]
     assert judged(replace(FACTS, target=UNREADABLE))["LD806"].result is Result.UNKNOWN
+
+
+def test_replicas_of_control_topics_are_compared_with_the_brokers(settings: Callable[..., FlowSettings]) -> None:
+    key = "lockstep.control.replication.factor"
+    assert created_factors(settings(f"{key} = 5"), "B")[key] == 5
+    assert key not in created_factors(settings(f"{key} = 5"), "A")
+    assert key not in created_factors(settings(), "B"), "offset.storage.replication.factor is named instead"

@@ -36,13 +36,13 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
         flow=str(settings.flow),
         source=replace(
             await _side(source, clusters.source_way),
-            factors=_factors(settings, source.alias),
+            factors=created_factors(settings, source.alias),
             user=_user(reading),
             client_id=client_id(settings, f"replication-consumer-{FIRST_SLOT}", reading),
         ),
         target=replace(
             await _side(target, clusters.target_way),
-            factors=_factors(settings, target.alias),
+            factors=created_factors(settings, target.alias),
             user=_user(writing),
             client_id=client_id(settings, f"replication-producer-{FIRST_SLOT}", writing),
         ),
@@ -80,13 +80,15 @@ def _user(properties: Mapping[str, str]) -> str:
     return (find_principal(properties) or ANONYMOUS).removeprefix("User:")
 
 
-def _factors(settings: FlowSettings, alias: str) -> dict[str, int]:
+def created_factors(settings: FlowSettings, alias: str) -> dict[str, int]:
     """Replication factors of topics that are created on that cluster, by their keys; without those that are left to
     its brokers."""
     found: dict[str, int] = {}
     if alias == settings.flow.target:
         found["replication.factor"] = settings.topic_sync.replication_factor
         found["offset.storage.replication.factor"] = settings.control.storage_replication_factor
+        if settings.control.replication_factor != settings.control.storage_replication_factor:
+            found["lockstep.control.replication.factor"] = settings.control.replication_factor
         if settings.checkpoint.enabled:
             found["checkpoints.topic.replication.factor"] = settings.checkpoint.topic_replication_factor
         if settings.heartbeat.enabled:
