@@ -77,6 +77,7 @@ async def _probe_flow(
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.doctor import cluster_checks as checks
     from lockstep_config.credentials.permissions import target_grants
+    from lockstep_config.flow.mirroring_rules import mirrored_topics
     from lockstep_runtime.util.errors import ClusterError
 
     flow = str(settings.flow)
@@ -100,11 +101,11 @@ async def _probe_flow(
         return
     await run_check("two clusters", checks.compare_clusters(source, target))
     there = await source.topic_names()
-    names = [name for name in there if settings.replicates(name)]
-    remote = [settings.remote_topic(name) for name in names]
-    on_source = checks.check_source_rights(source, settings, there)
+    copies_there = await target.topic_names()
+    mirrored = mirrored_topics(settings, there, copies_there)
+    on_source = checks.check_source_rights(source, settings, [*mirrored], there)
     await run_check(f"permissions on {source.alias}", on_source)
-    on_target = checks.check_rights(target, target_grants(settings), remote)
+    on_target = checks.check_rights(target, target_grants(settings), [*mirrored.values()], copies_there)
     await run_check(f"permissions on {target.alias}", on_target)
     if settings.heartbeat.enabled:
         await run_check(f"heartbeat on {target.alias}", checks.await_heartbeat(settings, within))

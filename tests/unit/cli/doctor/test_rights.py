@@ -30,6 +30,7 @@ class FakeCluster:
     access: Access
     topics: tuple[str, ...] = ()
     may: Callable[[str], bool] = field(default=lambda name: True)
+    operations: frozenset[str] = EVERYTHING
 
     async def topic_names(self) -> dict[str, int]:
         return {name: 1 for name in self.topics if self.may(name)}
@@ -40,7 +41,7 @@ class FakeCluster:
             if not self.may(name):
                 found.denied[name] = NotPermitted(self.alias, "describe", f"topic {name}")
             elif name in self.topics:
-                found.done[name] = EVERYTHING
+                found.done[name] = self.operations
             else:
                 found.failed[name] = RequestRefused(self.alias, "describe", f"topic {name}", 3, "unknown topic")
         return found
@@ -56,8 +57,14 @@ def nothing(_name: str) -> bool:
     return False
 
 
-def cluster(settings: FlowSettings, alias: str, *topics: str, may: Callable[[str], bool] = lambda _: True) -> Admin:
-    return cast(Admin, FakeCluster(alias, needed_access(settings, alias), topics, may))
+def cluster(
+    settings: FlowSettings,
+    alias: str,
+    *topics: str,
+    may: Callable[[str], bool] = lambda _: True,
+    operations: frozenset[str] = EVERYTHING,
+) -> Admin:
+    return cast(Admin, FakeCluster(alias, needed_access(settings, alias), topics, may, operations))
 
 
 async def examined(settings: FlowSettings, source: Admin, target: Admin) -> list[CheckFinding]:
@@ -80,14 +87,26 @@ async def test_probe_of_rights_fails_where_the_source_hides_its_topics(settings:
     flow = settings("A->B.offset-syncs.topic.location = target")
     source = cluster(flow, "A", "orders.eu", may=nothing)
     with pytest.raises(PathFault, match="A shows no topic"):
-        await check_source_rights(source, flow, {})
+        await check_source_rights(source, flow, [], {})
 
 
 async def test_rights_are_ok_where_the_source_has_no_topic_yet(settings: Settings) -> None:
     flow = settings()
     found = await examined(flow, cluster(flow, "A", "bills"), cluster(flow, "B"))
     assert [one.result for one in found] == [Result.OK, Result.OK]
-    assert await check_source_rights(cluster(flow, "A", "bills"), flow, {"bills": 1})
+    assert await check_source_rights(cluster(flow, "A", "bills"), flow, [], {"bills": 1})
+
+
+async def test_rights_are_checked_on_topics_that_exact_cycles_select(settings: Settings) -> None:
+    """`B.orders` is no copy, for B has no topic `orders`. Its own copy is `A.B.orders`."""
+    flow = settings("A->B.topics = B.orders", "lockstep.cycles = exact")
+    found = await examined(flow, cluster(flow, "A", "B.orders"), cluster(flow, "B", "A.B.orders", may=nothing))
+    assert found[0].result is Result.OK
+    assert {one.result for one in found[1:]} == {Result.FAILED}
+    read_only = cluster(flow, "A", "B.orders", operations=frozenset({"DESCRIBE"}))
+    lacks, *_ = await examined(flow, read_only, cluster(flow, "B"))
+    assert lacks.result is Result.FAILED
+    assert lacks.detail.startswith("A: User:OURS lacks Read on topic *")
 
 
 async def test_rights_that_the_target_hides_behind_are_missing(settings: Settings) -> None:

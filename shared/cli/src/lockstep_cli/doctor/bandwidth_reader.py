@@ -17,6 +17,7 @@ from lockstep_cli.doctor.scratch_topic import PREFIX, ScratchRun, leftover_topic
 from lockstep_config.clients.librdkafka import uses_tls
 from lockstep_config.credentials.permissions import PREFIXED, Grant, grant_command
 from lockstep_config.flow import client_settings
+from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_config.flow.model import FlowSettings
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
@@ -116,12 +117,8 @@ class BandwidthReader:
     async def _largest_partitions(self) -> Sequence[TopicPartition]:
         """Those with the most records, from their beginning."""
         counts = await self._source.topic_names()
-        every = [
-            (name, number)
-            for name, count in sorted(counts.items())
-            if self._settings.replicates(name)
-            for number in range(count)
-        ]
+        mirrored = mirrored_topics(self._settings, counts, await self._target.topic_names())
+        every = [(name, number) for name in sorted(mirrored) for number in range(counts[name])]
         begins, ends = await asyncio.gather(self._source.begin_offsets(every), self._source.end_offsets(every))
         sizes = {tp: ends[tp] - begins[tp] for tp in every if tp in begins and tp in ends}
         largest = sorted((tp for tp in sizes if sizes[tp] > 0), key=lambda tp: -sizes[tp])[:MOST_PARTITIONS]

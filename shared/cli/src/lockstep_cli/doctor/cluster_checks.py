@@ -54,21 +54,20 @@ async def compare_clusters(source: Admin, target: Admin) -> str:
     return f"{ids[0]} and {ids[1]}"
 
 
-async def check_source_rights(source: Admin, settings: FlowSettings, there: Collection[str]) -> str:
-    """As `check_rights`, of the flow's source; `there`: the topics that it lists."""
-    names = [name for name in there if settings.replicates(name)]
+async def check_source_rights(
+    source: Admin, settings: FlowSettings, names: Sequence[str], there: Collection[str]
+) -> str:
+    """As `check_rights`, of the flow's source; `names`: those that are mirrored, of the topics that it lists."""
     sentence = await check_rights(source, source_grants(settings), names, there)
     if settings.enabled and not names and (hidden := await hidden_topics(source, there)):
         raise PathFault(hidden)
     return sentence
 
 
-async def check_rights(
-    cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str] | None = None
-) -> str:
+async def check_rights(cluster: Admin, grants: Sequence[Grant], every: Sequence[str], there: Collection[str]) -> str:
     """How many rights are needed. Raises PathFault with a line for each that is missing. `every`: topics that `*`
-    names; `there`: those of the cluster, which is asked where they are not known."""
-    if missing := await missing_rights(cluster, grants, every, await cluster.topic_names() if there is None else there):
+    names; `there`: those that the cluster lists."""
+    if missing := await missing_rights(cluster, grants, every, there):
         raise PathFault("\n    ".join(missing))
     return f"{len(grants)} needed, and what can be asked is there"
 

@@ -12,6 +12,7 @@ from lockstep_cli.doctor.options import DoctorOptions
 from lockstep_cli.doctor.rights import judge_rights
 from lockstep_cli.permission_reader import hidden_topics, missing_rights
 from lockstep_config.credentials.permissions import TO_GRANT, source_grants, target_grants
+from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_runtime.kafka.replicas import count_replicas
 from lockstep_runtime.util.errors import ClusterError
 
@@ -26,15 +27,14 @@ async def examine_rights(clusters: FlowClusters) -> list[CheckFinding]:
     settings = clusters.settings
     flow, found = str(settings.flow), list[CheckFinding]()
     on_source, on_target = await clusters.source.topic_names(), await clusters.target.topic_names()
-    names = [name for name in on_source if settings.replicates(name)]
-    copies = [settings.remote_topic(name) for name in names]
-    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not names else ""
+    mirrored = mirrored_topics(settings, on_source, on_target)
+    hidden = await hidden_topics(clusters.source, on_source) if settings.enabled and not mirrored else ""
     if hidden:
         detail, _, command = hidden.partition(TO_GRANT)
         found.append(registry.RIGHTS.unknown(flow, detail, command))
     for admin, grants, every, there in (
-        (clusters.source, source_grants(settings), names, on_source),
-        (clusters.target, target_grants(settings), copies, on_target),
+        (clusters.source, source_grants(settings), [*mirrored], on_source),
+        (clusters.target, target_grants(settings), [*mirrored.values()], on_target),
     ):
         missing = await missing_rights(admin, grants, every, there)
         found += judge_rights(flow, admin.alias, missing)

@@ -1,6 +1,6 @@
 """What both clusters of a flow say of their limits: brokers' configs, quotas, and the configs of topics and copies."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lockstep_cli.doctor.access_reader import AccessReader
@@ -10,6 +10,7 @@ from lockstep_cli.doctor.quotas import ClientQuota
 from lockstep_config.clients.principal import find_principal
 from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_config.flow.client_settings import client_id
+from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin import Admin
@@ -31,7 +32,8 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
     settings, source, target = clusters.settings, clusters.source, clusters.target
     reading, writing = settings.clients.source_consumer, settings.clients.data_producer
     size = writing.get("max.request.size", "").strip()
-    names = sorted(name for name in await source.topic_names() if settings.replicates(name))
+    there = await target.topic_names()
+    names = sorted(mirrored_topics(settings, await source.topic_names(), there))
     return FlowLimits(
         flow=str(settings.flow),
         source=replace(
@@ -46,7 +48,7 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
             user=_user(writing),
             client_id=client_id(settings, f"replication-producer-{FIRST_SLOT}", writing),
         ),
-        pairs=await _pairs(settings, source, target, names[:MOST_TOPICS]),
+        pairs=await _pairs(settings, source, target, names[:MOST_TOPICS], there),
         topics=len(names),
         request_bytes=int(size) if size.isdigit() else None,
     )
@@ -98,10 +100,11 @@ def created_factors(settings: FlowSettings, alias: str) -> dict[str, int]:
     return {key: factor for key, factor in found.items() if factor > 0}
 
 
-async def _pairs(settings: FlowSettings, source: Admin, target: Admin, names: Iterable[str]) -> tuple[TopicPair, ...]:
-    """Topics whose configs may be read, with their copies."""
+async def _pairs(
+    settings: FlowSettings, source: Admin, target: Admin, names: Iterable[str], there: Collection[str]
+) -> tuple[TopicPair, ...]:
+    """Topics whose configs may be read, with their copies; `there`: the target's topics."""
     theirs = await _topic_configs(source, names)
-    there = await target.topic_names()
     remote = {name: settings.remote_topic(name) for name in theirs}
     ours = await _topic_configs(target, (copy for copy in remote.values() if copy in there))
     found = []

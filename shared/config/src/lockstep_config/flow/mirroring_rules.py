@@ -1,9 +1,11 @@
 """What decides about topics and groups of a flow, from its settings. Services act by it, and commands say beforehand
 what the services would do. Pure."""
 
+from collections.abc import Collection, Iterable, Mapping
+
 from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.group_selection import CheckpointRule
-from lockstep_protocol.topic_plan import Rules
+from lockstep_protocol.topic_plan import Rules, selected
 
 
 def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
@@ -20,6 +22,11 @@ def topic_rules(settings: FlowSettings, *, one_cluster: bool) -> Rules:
         aliases=settings.topic_sync.aliases,
         same_cluster=one_cluster,
     )
+
+
+def mirrored_topics(settings: FlowSettings, names: Iterable[str], target: Collection[str]) -> Mapping[str, str]:
+    """The source's topics that are mirrored, with their copies; `target`: the topics that are there."""
+    return selected(topic_rules(settings, one_cluster=False), names, target=target).topics
 
 
 def checkpoint_rule(settings: FlowSettings) -> CheckpointRule:
