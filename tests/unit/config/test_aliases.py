@@ -51,6 +51,11 @@ def test_aliases_name_topics_and_progress_but_not_control_topics(load_text: Load
     assert {"dc1.", "dc1.checkpoints.internal", "mm2-offset-syncs.dc2.internal"} <= named
 
 
+def test_blanks_around_an_alias_do_not_count_as_in_kafka(load_text: LoadText) -> None:
+    lines = "A->B.source.cluster.alias = eu \nB.alias = us\\u0020\n"
+    assert load_text(lines).flow(AB).aliases == Flow("eu", "us")
+
+
 def test_aliases_are_used_without_a_note(load_text: LoadText) -> None:
     loaded = load_text("source.cluster.alias = dc1\n")
     assert loaded.unused == ()

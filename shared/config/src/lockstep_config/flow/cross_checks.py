@@ -112,7 +112,7 @@ def _check_aliases(
 ) -> None:
     stated = [found for key in ALIAS_KEYS if (found := reader.found(key)) is not None]
     for found in stated:
-        _check_part_of_name(found, found.value, findings)
+        _check_part_of_name(found, found.value.strip(), findings)
     aliases = precedence.aliases(layers, reader.flow)
     if stated and plane.enabled and aliases.source == aliases.target and is_cycle(policy, "t", aliases):
         findings.problem(

@@ -119,7 +119,7 @@ def connector(layers: Layers, flow: Flow, key: str, name: ConnectorName | None =
 def aliases(layers: Layers, flow: Flow) -> Flow:
     """The flow by the aliases that names of topics, heartbeats and progress are made of. Either may be empty."""
     source, target = (connector(layers, flow, key) for key in ALIAS_KEYS)
-    return Flow(source.value if source else flow.source, target.value if target else flow.target)
+    return Flow(source.value.strip() if source else flow.source, target.value.strip() if target else flow.target)
 
 
 def every_alias(layers: Layers, flow: Flow) -> frozenset[str]:
