@@ -119,7 +119,6 @@ def test_the_same_aliases_in_both_directions_are_no_round(load_text: LoadText) -
         ),
         ("A->B.target.cluster.alias = a b", "is 'a b', which a topic's name cannot hold"),
         ("A.alias = x/y", "is 'x/y', which a topic's name cannot hold"),
-        ("source.cluster.alias = dc1 ", "is 'dc1 ', which a topic's name cannot hold"),
         ("replication.policy.separator = ''", "quotes are part of a value here, and nothing behind = is empty"),
         (f"source.cluster.alias =\ntarget.cluster.alias =\n{IDENTITY}", "makes both aliases of A->B ''. With a policy"),
     ],
