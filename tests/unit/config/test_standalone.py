@@ -60,6 +60,13 @@ def test_standalone_check_accepts_required_keys_with_references(key: str) -> Non
     assert mistakes("", alone=True, text=text) == []
 
 
+def test_standalone_check_accepts_clusters_by_reference() -> None:
+    text = SOUND.replace("clusters = A, B", "clusters = ${env:CLUSTERS}")
+    assert mistakes("", alone=False, text=text) == ["clusters"]
+    assert mistakes("", alone=True, text=text) == []
+    assert mistakes("", alone=True, text=SOUND.replace("clusters = A, B\n", "")) == ["clusters"]
+
+
 @pytest.mark.parametrize("lines", ELSEWHERE.values(), ids=ELSEWHERE)
 @pytest.mark.parametrize(
     ("wrong", "key"),

@@ -200,6 +200,8 @@ def _aliases(entries: Sequence[Entry], findings: Diagnostics) -> tuple[tuple[str
         message = f"is missing: list the clusters' aliases, for example clusters = {for_example}"
         findings.problem("clusters", message)
         return suggested, False
+    if any(problem.line and problem.key == listed.shown for problem in findings.problems):
+        return suggested, False  # what would be judged is the reference
     aliases = split_list(listed.value)
     if not aliases:
         findings.problem(listed, f"is empty: list the clusters' aliases, for example clusters = {for_example}")
@@ -321,7 +323,8 @@ def _is_echo(problem: Problem, wrong: Iterable[str]) -> bool:
     """True for a missing key that is missing only because its line is wrong and was left out."""
     alias, _, name = problem.key.partition(".")
     return not problem.line and any(
-        key == name or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key)) for key in wrong
+        key in (problem.key, name) or (key.endswith(f".{name}") and (key.startswith(f"{alias}.") or "->" in key))
+        for key in wrong
     )
 
 
