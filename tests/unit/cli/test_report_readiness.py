@@ -115,6 +115,8 @@ def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ..
     paused = of_copied(Wanted(scope="connector:MirrorCheckpointConnector", phase="paused"), groups_read=read)
     assert not paused.switch_ready
     assert not paused.troubles, "an operator wants that"
+    absent = of_copied(groups_read=read, replicas={"checkpoint": 0})
+    assert [one.what for one in absent.troubles] == ["checkpoint"], "the cause is shown"
 
 
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:

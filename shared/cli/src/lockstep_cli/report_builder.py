@@ -90,6 +90,10 @@ def build_report(
     shown, slots = tuple(seen.services()), tuple(seen.slots())
     acls, pulse = seen.acls(), next(iter(seen.all(FlowPulse) if "heartbeat" in services else ()), None)
     not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else ""
+    # A service that fails, or is to rest, is the cause, and shown as such.
+    reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
+        one.service == "checkpoint" and one.trouble for one in shown
+    )
     failing = (
         *(("state topic", sentence) for sentence in unreadable),
         *((f"cluster {alias}", why) for alias, why in seen.logs.troubles.items()),
@@ -98,7 +102,7 @@ def build_report(
         *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
         *((f"slot {one.slot}", one.trouble) for one in slots),
         *((f"group {one.group}", one.trouble) for one in groups),
-        ("groups", not_known if seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING else ""),
+        ("groups", not_known if reads else ""),
         ("ACLs", acls.trouble if acls else ""),
     )
     troubles = [Trouble(what, why) for what, why in failing if why]
