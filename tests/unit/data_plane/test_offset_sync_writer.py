@@ -115,3 +115,17 @@ async def test_offset_sync_writer_ends_while_the_cluster_refuses() -> None:
     assert count >= 1
     await asyncio.sleep(0.05)
     assert len(topic.appends) == count
+
+
+async def test_failed_sync_of_a_partition_that_has_left_is_not_sent_again() -> None:
+    """The next slot may have written a newer one, and readers would forget it."""
+    topic = Topic()
+    log = sync_log(topic)
+    topic.refuses = True
+    for name in ("t", "u"):
+        log.acknowledged((name, 0), [ack(100, 100)])
+    await eventually(lambda: bool(topic.appends), within=5.0)
+    log.remove(("t", 0))
+    topic.refuses = False
+    await log.settle(5.0)
+    assert topic.appends[-1] == [("u", 0, 100, 100)]

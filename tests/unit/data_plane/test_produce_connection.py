@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -231,3 +232,20 @@ def test_connections_without_common_requests_share_partitions_evenly() -> None:
 def test_a_place_that_became_free_is_taken_again() -> None:
     assert connection_index([SHARED - 1, SHARED], alone=False) == 0
     assert connection_index([SHARED, 2], alone=False) == 1
+
+
+async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -> None:
+    """Else it waits on a connection that is replaced and never used again."""
+    lost: list[PartitionMachine] = []
+    made, stream = produce_connection()
+    made._on_answers = lambda answers: lost.extend(partition for partition, _, answer in answers if answer)
+    partitions = [waiting(number, 1) for number in range(AHEAD + 1)]
+    for partition in partitions:
+        made.ready(to_target(partition), LEADER)
+        made.pump()
+    assert len(stream.frames) == AHEAD
+    requests, made.connection._requests, made.connection._writer = made.connection._requests, deque(), None
+    for _, _, future in requests:
+        future.set_exception(BrokerUnreachable("the connection ended"))
+    await eventually(lambda: len(lost) == len(partitions), within=5.0)
+    assert set(map(id, lost)) == set(map(id, partitions))

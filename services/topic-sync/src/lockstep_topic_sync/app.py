@@ -94,6 +94,7 @@ class TopicSync:
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
         self._settled = False
+        self._first: frozenset[str] | None = None
         self._sayings = LogDedup()
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
         self._refreshed = asyncio.Event()
@@ -138,7 +139,7 @@ class TopicSync:
         rules = await self._rules_now()
         source, target = await self._list()
         selection = await self._selected(rules, source, target)
-        topics = selection.topics
+        topics = self._of_the_first_round(selection.topics)
         note(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
         missed -= selection.left_out.keys()
@@ -150,7 +151,7 @@ class TopicSync:
             {remote: target[remote] for remote in topics.values() if remote in target},
             selection.left_out,
         )
-        now = ctx.clock.monotonic()
+        now, at_rest = ctx.clock.monotonic(), True
         if listed != self._listed or not self._lately or self._retries.ready(now):
             began = time.process_time()
             await self._write_left_out(selection)
@@ -167,8 +168,18 @@ class TopicSync:
             self._ids_rest_s = share_kept_s(cost, IDS_SHARE, soonest=IDS_EVERY, latest=IDS_AT_LEAST_EVERY)
         hidden = await self._hide(rules, gone - source.keys())
         await self._write_gone(gone - hidden.keys(), topics, source)
-        self._settled = not self._retries.reasons and listed[1].keys() == set(topics.values())
+        # What has just grown may not show yet, and a round that finds nothing to do is to see it.
+        self._settled = at_rest and not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
+
+    def _of_the_first_round(self, topics: Mapping[str, str]) -> Mapping[str, str]:
+        """Without refreshes the topics of the first round count, and those of a round that an operator asks for. A
+        topic that fails is tried again, and others that came since stay out."""
+        if self._settings.refresh_enabled:
+            return topics
+        if self._first is None or self._ctx.rounds.hurried(REFRESH):
+            self._first = frozenset(topics)
+        return {name: remote for name, remote in topics.items() if name in self._first}
 
     async def _selected(self, rules: Rules, source: Mapping[str, int], target: Mapping[str, int]) -> Selection:
         """With `cycles_exact`, a topic counts as no copy under two conditions. Two listings of the target have not had

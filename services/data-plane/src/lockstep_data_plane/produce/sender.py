@@ -189,6 +189,8 @@ class ProduceConnection:
             return
         self._over(request)
         self._lost(request, "cancelled" if future.cancelled() else str(future.exception()))
+        if self.connection.closed:
+            self.pump()  # what waits for its turn is lost too, and would wait here for ever
 
     def _over(self, request: _SentRequest) -> None:
         self._sent.remove(request)

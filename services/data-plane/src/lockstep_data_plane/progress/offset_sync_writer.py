@@ -62,8 +62,10 @@ class OffsetSyncWriter:
             self._offer(tp, (delayed,))
 
     def remove(self, tp: TopicPartition) -> None:
-        """The partition has left this slot."""
+        """The partition has left this slot. What failed of it is not sent any more: the next slot has newer ones."""
         self._rules.pop(tp, None)
+        if self._failing:
+            self._pending.pop(tp, None)
 
     def _offer(self, tp: TopicPartition, syncs: Syncs) -> None:
         """Of what waits, the oldest and the newest of each partition are kept."""
@@ -87,8 +89,10 @@ class OffsetSyncWriter:
         try:
             await self._log.append_all(map(encode_offset_sync, syncs), partition=0)
         except ClusterError as trouble:
-            # Some of them may be there: the newest again does no harm, an older one behind it would.
-            self._pending = {tp: syncs[-1:] for tp, syncs in due.items()} | self._pending
+            # Some of them may be there: the newest again does no harm, an older one behind it would. Another slot may
+            # have written newer ones of a partition that has left.
+            kept = {tp: syncs[-1:] for tp, syncs in due.items() if tp in self._rules}
+            self._pending = kept | self._pending
             if not self._failing:
                 self._failing = True
                 self._say.warn("offset syncs failing", f"{trouble}; trying again")

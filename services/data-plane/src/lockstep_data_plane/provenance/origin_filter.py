@@ -26,11 +26,12 @@ class OriginFilter:
 
     async def learn(self, batches: Iterable[Batch]) -> None:
         """Find out about their producer ids. Raises KafkaProtocolError and BrokerUnreachable."""
-        unknown = batches_with_records(batches) - self._known.keys() - {-1}
+        producers = batches_with_records(batches) - {-1}
+        unknown = producers - self._known.keys()
         if not unknown:
             return
         if len(self._known) > KNOWN_AT_MOST:
-            self._known = {}
+            self._known, unknown = {}, producers
         await self._rows.read()
         rule = self._rule()
         origins = origins_by_producer(self._rows.rows, rule.source)

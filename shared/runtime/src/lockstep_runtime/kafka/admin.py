@@ -67,8 +67,11 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return str((await self._up()).cluster_id)
 
     async def broker_count(self) -> int:
-        """Brokers that are up now."""
-        return len(await self._brokers())
+        """Brokers of the cluster: those that are up now, and those that have a replica of a topic that we may describe.
+        A broker that restarts is one of them, so topics made meanwhile do not get fewer replicas for good."""
+        metadata = await self._up()
+        parts = (part for topic in metadata.topics.values() for part in topic.partitions.values())
+        return len(metadata.brokers.keys() | {replica for part in parts for replica in part.replicas})
 
     async def cluster_operations(self) -> frozenset[str]:
         """What we may do on the cluster resource, in Kafka's upper-case words; everything if the cluster has no

@@ -1,0 +1,81 @@
+"""Which topics a round is about where topics are not refreshed, and when a round is the last one."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lockstep_topic_sync.app import REFRESH, TopicSync
+from tests.support.flow_context import leading
+
+
+class Scene:
+    """A flow without refreshes. What both clusters list is given; what is asked of them is kept."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source: dict[str, int] = {}
+        self.target: dict[str, int] = {}
+        self.listed = 0
+        self.written: list[list[str]] = []
+        self.grown: list[str] = []
+        lines = "refresh.topics.enabled = false\n"
+        self.sync = TopicSync(leading(folder, "topic-sync", (0, 5), lines=lines))
+
+        async def list_() -> tuple[dict[str, int], dict[str, int]]:
+            self.listed += 1
+            return dict(self.source), dict(self.target)
+
+        async def select(*_: object) -> Any:
+            return SimpleNamespace(topics={name: f"A.{name}" for name in self.source}, left_out={}, no_copies={})
+
+        async def grow(wanted: Any) -> None:
+            self.grown += [one.source for one in wanted]
+
+        async def write(topics: Mapping[str, str], *_: object) -> None:
+            self.written.append(sorted(topics))
+
+        async def nothing(*_: object) -> dict[str, str]:
+            return {}
+
+        for name, stand_in in {
+            "_list": list_,
+            "_selected": select,
+            "_write": write,
+            **dict.fromkeys(("_rules_now", "_write_left_out", "_hide", "_write_gone"), nothing),
+        }.items():
+            monkeypatch.setattr(self.sync, name, stand_in)
+        monkeypatch.setattr(self.sync._creator, "create", nothing)
+        monkeypatch.setattr(self.sync._creator, "grow", grow)
+
+    async def round(self) -> None:
+        await self.sync._refresh()
+
+
+async def test_topic_that_has_grown_is_read_in_one_more_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer behind the growth may still have the old count."""
+    scene = Scene(tmp_path, monkeypatch)
+    scene.source, scene.target = {"t": 3}, {"A.t": 1}
+    await scene.round()
+    assert scene.grown == ["t"]
+    scene.target = {"A.t": 3}
+    await scene.round()
+    assert scene.written == [["t"], ["t"]]
+    for _ in range(3):
+        await scene.round()
+    assert (scene.listed, len(scene.written)) == (2, 2), "nothing is left to see"
+
+
+async def test_topic_that_fails_does_not_bring_in_new_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, monkeypatch)
+    scene.source, scene.target = {"t": 1, "u": 1}, {"A.t": 1}
+    scene.sync._failed({"u": "a policy refuses it"})
+    await scene.round()
+    scene.source["secret"] = 1
+    await scene.round()
+    assert scene.listed == 2, "the topic that fails is tried again"
+    assert all("secret" not in topics for topics in scene.written)
+    scene.sync._ctx.rounds._hurried.add(REFRESH)
+    await scene.round()
+    assert "secret" in scene.written[-1], "an operator asked"
