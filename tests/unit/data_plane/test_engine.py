@@ -48,11 +48,12 @@ async def test_engine_resumes_after_a_failed_append_and_doubles_nothing(scene: E
 
 async def test_engine_splits_a_batch_that_is_too_large(scene: EngineScene) -> None:
     partition = await scene.begin()
-    before = partition.limits.max_bytes
+    before = partition.limits
     scene.target.append_codes.append(TOO_LARGE)
     scene.log.append(range(20))
     await scene.has_copied(20)
-    assert partition.limits.max_bytes < before
+    assert partition.limits.max_bytes == before.max_bytes
+    assert partition.limits.largest_split < before.largest_split
     assert partition.incarnation == 2
 
 

@@ -39,6 +39,20 @@ class TestAdmission:
         admit(p, batch([record(0), record(1, bytes(300))]))
         assert re.search(r"the record at offset 1 needs", p.reason)
 
+    def test_a_record_larger_than_half_a_refused_batch_is_sent_alone(self) -> None:
+        """Half of what was too large is a guess: the target's limit may be anywhere between."""
+        p, whole = partition(limits=TargetLimits(1100)), batch([record(0, bytes(50)), record(1, bytes(850))])
+        admit(p, whole)
+        sent = launch(p)
+        p.step(Failed("too large", sent, split_above=sent.outgoing.size // 2))
+        p.step(AllAnswered())
+        p.step(Resumed(p.row(), LastAppend(-1, -1)))
+        admit(p, whole)
+        assert (p.reason, p.phase, p.position, p.records_held) == ("", Phase.COPYING, 2, 2)
+        for offset in (0, 1):
+            append(p, offset)
+            assert p.row().upstream == offset
+
     def test_records_that_cannot_be_read_are_refused(self) -> None:
         p = partition(limits=TargetLimits(codec=3))
         raw = bytearray(batch_bytes(records(0, 2)))

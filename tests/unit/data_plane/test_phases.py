@@ -180,8 +180,8 @@ class TestTheTable:
     def test_batches_are_smaller_after_one_was_too_large(self) -> None:
         p = partition()
         admit(p, batch(records(0, 2)))
-        p.step(Failed("too large", launch(p), max_bytes=0))
-        assert p.limits.max_bytes == 1
+        p.step(Failed("too large", launch(p), split_above=0))
+        assert (p.limits.split_above, p.limits.max_bytes) == (1, TargetLimits().max_bytes)
 
     @pytest.mark.parametrize(
         ("ids", "phase"),

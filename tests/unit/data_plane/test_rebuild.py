@@ -146,6 +146,14 @@ def test_a_single_record_too_large_is_refused_by_its_offset_and_sizes() -> None:
     assert raised.value.record.offset == 22
 
 
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_guess_splits_batches_and_refuses_no_single_record(codec: int) -> None:
+    content = [*records(20, 2), record(22, bytes(range(256)) * 2), *records(23, 2)]
+    outgoing_batches = rebuild(batch(content, codec=codec), 0, TargetLimits(10**6, split_above=250))
+    assert plain_records(outgoing_batches) == content
+    assert [(p.count, p.offsets[0]) for p in outgoing_batches if p.size > 250] == [(1, 22)]
+
+
 @pytest.mark.parametrize("asked", CODECS.values(), ids=list(CODECS))
 @pytest.mark.parametrize("had", CODECS.values(), ids=list(CODECS))
 def test_an_explicit_codec_goes_to_uncompressed_batches_only(had: int, asked: int) -> None:

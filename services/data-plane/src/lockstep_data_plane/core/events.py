@@ -59,8 +59,8 @@ class Failed(NamedTuple):
     why: str | Exception = ""
     sent: InFlightBatch | None = None
     """It was not appended, or its outcome is unknown."""
-    max_bytes: int | None = None
-    """Batches are to be no larger from now on."""
+    split_above: int | None = None
+    """Batches of several records are to be no larger from now on."""
     source_failed: bool = False
     """The target has no part in it, so an open transaction is committed first."""
 

@@ -108,6 +108,6 @@ def _outgoing_batches(spread: Iterable[PartitionedRecord], limits: TargetLimits)
         of_partition[-1][1].append(record)
     for to, found in by_target.items():
         for codec, records in found:
-            for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels):
+            for outgoing in build(records, codec, limits.max_bytes, -1, limits.levels, limits.split_above):
                 outgoing.to = to
                 yield outgoing

@@ -91,7 +91,7 @@ class PartitionMachine(PartitionView):
         accepted = self._transactions is None or self._accepts(event.to)
         if self._sends and accepted and appends.may_launch(event.window):
             limits = self._limits
-            batch = appends.launch(min(MERGED_BYTES, limits.max_bytes), limits.levels)
+            batch = appends.launch(min(MERGED_BYTES, limits.largest_split), limits.levels)
             more = appends.may_launch(event.window)
         return Ready(self._phase, self._fetch_from if self._reads else None, batch, more)
 
@@ -125,8 +125,9 @@ class PartitionMachine(PartitionView):
     def _on_failed(self, event: events.Failed) -> Ready:
         if event.sent is not None:
             self._routing.on_failure(event.sent)
-        if event.max_bytes is not None:
-            self._limits = replace(self._limits, max_bytes=max(1, event.max_bytes))
+        if event.split_above is not None:
+            largest = min(self._limits.split_above, max(1, event.split_above))
+            self._limits = replace(self._limits, split_above=largest)
         return self._ready(*self._fail(event.why, source_failed=event.source_failed))
 
     def _on_refused(self, event: events.Refused) -> Ready:

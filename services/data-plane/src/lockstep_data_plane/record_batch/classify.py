@@ -48,6 +48,8 @@ class BatchCase(Enum):
     ANY_OTHER = BatchAction.PASS, ""
 
 
+NO_LIMIT = 2**31 - 1
+
 ANY_OTHER, PASSED = BatchCase.ANY_OTHER, BatchCase.ANY_OTHER.value
 """Nearly every batch is this case; an enum's `value` costs more than the rest of its judgement."""
 
@@ -56,9 +58,12 @@ ANY_OTHER, PASSED = BatchCase.ANY_OTHER, BatchCase.ANY_OTHER.value
 class TargetLimits:
     """What the target takes, and how it is to be compressed.
 
-    `max_bytes` is for a batch. An explicit producer `compression.type` gives `codec` (bits of the attributes) to
-    uncompressed batches, with `recompress` to all of them. Without an explicit one both are off. `levels` count
-    wherever a batch is built anew. `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
+    `max_bytes` is for a batch, as the topic's configs announce it. `split_above` is a guess, after the target refused a
+    batch of several records. It only splits batches: a single record may be larger, and is sent alone.
+
+    An explicit producer `compression.type` gives `codec` (bits of the attributes) to uncompressed batches, with
+    `recompress` to all of them. Without an explicit one both are off. `levels` count wherever a batch is built anew.
+    `tombstones_kept_ms` (`delete.retention.ms`): so long a compacted topic keeps
     tombstones at least."""
 
     max_bytes: int = 1048588
@@ -66,6 +71,12 @@ class TargetLimits:
     recompress: bool = False
     levels: CompressionLevels = JAVAS_LEVELS
     tombstones_kept_ms: int = 0
+    split_above: int = NO_LIMIT
+
+    @property
+    def largest_split(self) -> int:
+        """How large a batch of several records may be."""
+        return min(self.max_bytes, self.split_above)
 
     def choose_codec(self, had: int) -> int:
         """The codec of a batch that is built anew from one that had `had`."""
@@ -125,7 +136,8 @@ def _rebuild_or_pass(batch: Batch, position: int, limits: TargetLimits) -> Batch
         return BatchCase.COMPACTED
     if batch.attributes & LOG_APPEND_TIME:
         return BatchCase.APPEND_TIME
-    if len(batch.data) > limits.max_bytes:
+    size = len(batch.data)
+    if size > limits.max_bytes or (size > limits.split_above and batch.record_count > 1):
         return BatchCase.TOO_LARGE
     had = batch.attributes & CODEC_MASK
     if limits.codec != NONE and had == NONE:

@@ -50,7 +50,7 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
         return []
     offsets, codec = GappedOffsets(stretches), limits.choose_codec(had)
     made = _as_batch(records, len(offsets), base, newest, codec, limits.levels)
-    if len(made) > limits.max_bytes:
+    if len(made) > limits.largest_split:
         return None
     covers = max(batch.last_offset, offsets[-1])
     return [OutgoingBatch(made, len(offsets), offsets, covers, oldest, newest, batch.leader_epoch)]

@@ -14,7 +14,7 @@ from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBat
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
 from lockstep_data_plane.record_batch import pure_python_codec
-from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
 from lockstep_data_plane.record_batch.codecs import (
     HARD_LEVELS,
     JAVAS_LEVELS,
@@ -31,8 +31,6 @@ from lockstep_data_plane.record_batch.message_set import decompress_old_lz4, is_
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.errors import NeedsDecision, RetriableError
-
-NO_LIMIT = 2**31 - 1
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
@@ -97,7 +95,7 @@ def rebuild(
     if not records:
         return []
     codec = limits.choose_codec(batch.attributes & CODEC_MASK)
-    outgoing_batches = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels)
+    outgoing_batches = build(records, codec, limits.max_bytes, batch.leader_epoch, limits.levels, limits.split_above)
     outgoing_batches[-1].covers = max(batch.last_offset, outgoing_batches[-1].covers)
     return outgoing_batches
 
@@ -108,20 +106,24 @@ def build(
     max_bytes: int,
     leader_epoch: int,
     levels: CompressionLevels = JAVAS_LEVELS,
+    split_above: int = NO_LIMIT,
 ) -> list[OutgoingBatch]:
-    """Records as outgoing batches of at most `max_bytes` each, halved until they fit. A single one is compressed harder
-    then, since its producer may have done so. Raises RecordTooLarge."""
+    """Records as outgoing batches of at most `max_bytes` each, halved until they fit, and none of several records is
+    larger than `split_above`. A single one above either is compressed harder, since its producer may have done so.
+    Raises RecordTooLarge for a single one above `max_bytes`."""
     data = _encode(records, codec, levels)
-    if len(data) > max_bytes and len(records) == 1:
-        data = _encode(records, codec, HARD_LEVELS)
-    if len(data) > max_bytes:
-        if len(records) == 1:
+    if len(data) > min(max_bytes, split_above):
+        if len(records) > 1:
+            middle = len(records) // 2
+            halves = records[:middle], records[middle:]
+            return [
+                outgoing
+                for half in halves
+                for outgoing in build(half, codec, max_bytes, leader_epoch, levels, split_above)
+            ]
+        data = min(data, _encode(records, codec, HARD_LEVELS), key=len)
+        if len(data) > max_bytes:
             raise RecordTooLarge(records[0], len(data), max_bytes)
-        middle = len(records) // 2
-        return [
-            *build(records[:middle], codec, max_bytes, leader_epoch, levels),
-            *build(records[middle:], codec, max_bytes, leader_epoch, levels),
-        ]
     return [
         OutgoingBatch(
             data,

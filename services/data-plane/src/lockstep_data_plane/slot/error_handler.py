@@ -32,14 +32,15 @@ class ErrorHandler:
     def on_append_error(
         self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer
     ) -> Failed | Refused:
-        """The target answered an append with an error. What is too large as one batch is split from now on."""
+        """The target answered an append with an error. What is too large as one batch is split from now on;
+        a record is refused only where it was alone in its batch."""
         meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return Failed(self._reporter.denied(self._target.alias, "topic", partition.target_topic, "Write"), sent)
         outgoing = sent.outgoing
         if meaning is ErrorMeaning.TOO_LARGE and outgoing.count > 1:
-            return Failed(f"{where}; splitting", sent, max_bytes=outgoing.size // 2)
+            return Failed(f"{where}; splitting", sent, split_above=outgoing.size // 2)
         if meaning not in (ErrorMeaning.REFUSED, ErrorMeaning.TOO_LARGE):
             return Failed(where, sent)
         records = "".join(f"; offset {outgoing.offsets[i]}: {text or 'refused'}" for i, text in answer.records[:5])
