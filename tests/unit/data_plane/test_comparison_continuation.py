@@ -26,10 +26,10 @@ def test_position_waits_until_all_before_it_is_decided() -> None:
         *ends, Depth.BYTES, TargetRules(), OffsetMap([Run(100, 0, 60)]), lambda producer: producer == OURS
     )
     verifier.add_source(in_batches(ORDERS, 10)[:3], AbortedTransactions())
-    verifier.add_target(as_copy(copied(ORDERS), 10)[:2])
+    verifier.add_target(as_copy(copied(ORDERS), 10)[:2], AbortedTransactions())
     verifier.compare()
     assert verifier.position == (120, 20)
-    verifier.add_target(as_copy(CHANGED, 10)[2:3])
+    verifier.add_target(as_copy(CHANGED, 10)[2:3], AbortedTransactions())
     verifier.compare()
     assert verifier.position == (125, 25), "the difference may still be a record in another place"
     assert found(verifier) == []
@@ -45,7 +45,7 @@ def test_position_stays_while_a_lone_record_may_still_be_found() -> None:
     positions = set()
     for one, other in zip(in_batches(source, 20), as_copy(copy, 20), strict=True):
         verifier.add_source([one], AbortedTransactions())
-        verifier.add_target([other])
+        verifier.add_target([other], AbortedTransactions())
         verifier.compare()
         positions.add(verifier.position[0])
     assert verifier.differences == {}
@@ -147,7 +147,7 @@ def feed(verifier: PartitionVerifier, source: list[Batch], target: list[Batch], 
         if number == steps:
             return verifier.is_settled
         verifier.add_source(ahead[number : number + 1], AbortedTransactions())
-        verifier.add_target(behind[number : number + 1])
+        verifier.add_target(behind[number : number + 1], AbortedTransactions())
         verifier.compare()
     verifier.finish()
     return True

@@ -12,8 +12,13 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.connect_offsets import CommittedProgressReader
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.resume.evidence import match_logs
+from lockstep_data_plane.verify.batch_comparison import Depth
+from lockstep_data_plane.verify.log_comparison import LogStretch, ReadLimit, compare_logs
+from lockstep_data_plane.verify.offset_map import OffsetMap
+from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
+from lockstep_data_plane.verify.record_alignment import TargetRules
 from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError, PartitionLeader
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.log_reader import log_between
 from lockstep_protocol.kafka_apis import APIS
@@ -122,6 +127,19 @@ async def test_log_reader_names_records_that_the_broker_does_not_return() -> Non
 async def test_committed_records_end_at_the_last_stable_offset() -> None:
     found = await read_all(Leading(LOG, [], LAST_STABLE), 5, "read_committed")
     assert [batch.base_offset for batch in found] == list(range(LAST_STABLE))
+
+
+@pytest.mark.parametrize("log", ["source", "target"])
+async def test_comparison_waits_where_a_log_is_not_stable_to_its_end(log: str) -> None:
+    """Else the records behind the last stable offset of one log would be differences from the other."""
+    verifier = PartitionVerifier((0, 0), (5, 5), Depth.RECORD, TargetRules(), OffsetMap((), -1), lambda producer: True)
+    stretches = [
+        LogStretch(cluster_led_by(Leading(LOG, [], LAST_STABLE if log == name else 5)), TP, 0, 5, "read_committed")
+        for name in ("source", "target")
+    ]
+    with pytest.raises(BrokerUnreachable, match=rf"t-0 is stable up to {LAST_STABLE}, not to 5"):
+        await compare_logs(verifier, stretches[0], stretches[1], ReadLimit(None), lambda: True)
+    assert (verifier.differences, verifier.position[0] <= LAST_STABLE) == ({}, True)
 
 
 def progress(at: int, offset: int) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
-from lockstep_data_plane.record_batch.layout import scan
+from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.difference import NotCompared, NotComparedReason
@@ -142,7 +142,7 @@ def test_end_in_the_middle_of_batches_compares_up_to_there() -> None:
     ends = (100, 0), (133, 33)
     verifier = PartitionVerifier(*ends, Depth.BYTES, TargetRules(), OffsetMap(RUNS), lambda producer: producer == OURS)
     verifier.add_source(in_batches(SOURCE, 20), AbortedTransactions())
-    verifier.add_target(as_copy(damaged(put(40, value=b"x")), 20))
+    verifier.add_target(as_copy(damaged(put(40, value=b"x")), 20), AbortedTransactions())
     verifier.finish()
     assert found(verifier) == []
     assert verifier.records == 33
@@ -170,7 +170,7 @@ def test_control_batches_and_aborted_transactions_have_no_copy() -> None:
     ends = (100, 0), (160, 54)
     verifier = PartitionVerifier(*ends, Depth.BYTES, TargetRules(), OffsetMap(), lambda producer: producer == OURS)
     verifier.add_source(source, AbortedTransactions([(7, 110)]))
-    verifier.add_target([*as_copy(copy[:10], 10), *as_copy(copy[10:], 10)])
+    verifier.add_target([*as_copy(copy[:10], 10), *as_copy(copy[10:], 10)], AbortedTransactions())
     verifier.finish()
     assert found(verifier) == []
     assert verifier.records == 54
@@ -226,7 +226,7 @@ def test_long_gaps_of_compaction_in_either_log_are_passed(thinned: str) -> None:
         lambda producer: producer == OURS,
     )
     verifier.add_source(in_batches(source, 100), AbortedTransactions())
-    verifier.add_target([batch([one], producer=(OURS, 0, one.offset)) for one in target])
+    verifier.add_target([batch([one], producer=(OURS, 0, one.offset)) for one in target], AbortedTransactions())
     verifier.finish()
     assert found(verifier) == []
     offsets = {one.offset for one in source} & {one.offset for one in target}
@@ -252,7 +252,7 @@ def test_batches_of_other_origins_have_no_copy() -> None:
         is_copied=lambda batch: batch.producer_id != FOREIGN,
     )
     verifier.add_source(source, AbortedTransactions())
-    verifier.add_target(as_copy(copy, 10))
+    verifier.add_target(as_copy(copy, 10), AbortedTransactions())
     verifier.finish()
     assert found(verifier) == []
     assert verifier.records == 50
@@ -312,3 +312,18 @@ def test_start_in_the_middle_of_batches_compares_from_there() -> None:
 
 def test_runs_between_source_and_copy_are_those_of_the_scene() -> None:
     assert runs_between(SOURCE, copied(SOURCE)) == list(RUNS)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_aborted_append_on_the_target_is_no_copy(depth: Depth) -> None:
+    """The exactly-once mode appends records again after it has aborted their transaction."""
+    source = records(0, 8)
+    there = source[:3], source[3:6], source[3:6], source[6:]
+    target: list[Batch] = []
+    for first, part in zip((0, 4, 8, 12), there, strict=True):
+        target += as_copy(copied(part, first), 3, attributes=TRANSACTIONAL)
+        marker = record(target[-1].last_offset + 1)
+        target.append(batch([marker], producer=(OURS, 0, -1), attributes=TRANSACTIONAL | CONTROL))
+    runs = (Run(0, 0, 3), Run(3, 8, 3), Run(6, 12, 2))
+    verifier = verified(in_batches(source, 4), target, depth=depth, runs=runs, aborted_on_target=[(OURS, 4)], at_once=2)
+    assert (found(verifier), verifier.differences, verifier.records) == ([], {}, 8)

@@ -55,15 +55,18 @@ def verified(
     decided: int = -1,
     start: tuple[int, int] | None = None,
     at_once: int = 1000,
+    aborted_on_target: Sequence[tuple[int, int]] = (),
 ) -> PartitionVerifier:
-    """Both logs compared to their ends, so many batches of each at a time."""
+    """Both logs compared to their ends, so many batches of each at a time. `aborted_on_target`: as a fetch names
+    them."""
     begin = start or (source[0].base_offset if source else 0, target[0].base_offset if target else 0)
     end = source[-1].last_offset + 1 if source else begin[0], target[-1].last_offset + 1 if target else begin[1]
     offsets = OffsetMap(runs, decided)
     verifier = PartitionVerifier(begin, end, depth, rules or TargetRules(), offsets, lambda producer: producer == OURS)
+    aborted = AbortedTransactions(aborted_on_target)
     for at in range(0, max(len(source), len(target)), at_once):
         verifier.add_source(source[at : at + at_once], AbortedTransactions())
-        verifier.add_target(target[at : at + at_once])
+        verifier.add_target(target[at : at + at_once], aborted)
         verifier.compare()
     verifier.finish()
     return verifier

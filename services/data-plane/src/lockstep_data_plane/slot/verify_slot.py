@@ -270,7 +270,9 @@ class VerifySlot:
         isolation = self._settings.data_plane.isolation_level
         ends = min(stretch.end[0], copy.logs.source_log_end), min(stretch.end[1], copy.logs.target_log_end)
         source = LogStretch(self._source, tp, stretch.begin[0], ends[0], isolation)
-        target = LogStretch(self._target, remote, stretch.begin[1], ends[1])
+        # Of a copy in transactions the target also holds the appends that were aborted and then repeated.
+        target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
+        target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
         try:
             learn = self._origins.learn if traces else None
             await compare_logs(verifier, source, target, self._limit, goes_on, learn)

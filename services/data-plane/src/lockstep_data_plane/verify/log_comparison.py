@@ -10,7 +10,8 @@ from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.log_reader import log_between
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.offsets import TopicPartition
 
 Fetched = tuple[list[Batch], AbortedTransactions]
@@ -25,9 +26,20 @@ class LogStretch(NamedTuple):
     end: int
     isolation: str = "read_uncommitted"
 
-    def read(self) -> AsyncIterator[Fetched]:
-        """As `log_between`."""
-        return log_between(self.cluster, self.tp, self.begin, self.end, self.isolation)
+    async def read(self) -> AsyncIterator[Fetched]:
+        """As `log_between`. Raises BrokerUnreachable where the log is not stable up to the end: what is missing there
+        would otherwise be a difference."""
+        last: Batch | None = None
+        async for batches, aborted in log_between(self.cluster, self.tp, self.begin, self.end, self.isolation):
+            yield batches, aborted
+            last = batches[-1]
+        if self.isolation == "read_committed":
+            stable = self.begin if last is None else next_offset(last)
+            if stable < self.end:
+                raise BrokerUnreachable(
+                    f"cluster {self.cluster.alias}: {self.tp[0]}-{self.tp[1]} is stable up to {stable}, not to "
+                    f"{self.end}: a transaction is open, or replicas lag"
+                )
 
 
 class ReadLimit:
@@ -80,7 +92,7 @@ async def compare_logs(
                     await learn(batches)
                 verifier.add_source(batches, aborted)
             else:
-                verifier.add_target(batches)
+                verifier.add_target(batches, aborted)
         verifier.compare()
         if (source not in reading and verifier.lacks_source) or (target not in reading and verifier.lacks_target):
             verifier.drain()

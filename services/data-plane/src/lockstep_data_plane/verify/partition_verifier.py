@@ -101,12 +101,14 @@ class PartitionVerifier:
             if wanted and batch.base_offset < self._end[0] and has_copy:
                 self._source.append(batch)
 
-    def add_target(self, batches: Iterable[Batch]) -> None:
-        """More of the target's log. Batches of other clients are left out where they are expected."""
+    def add_target(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
+        """More of the target's log. Aborted transactions are no copies: the flow has appended their records again.
+        Batches of other clients are left out where they are expected."""
         for batch in batches:
+            is_aborted = aborted.holds(batch)
             expected = self._rules.has_foreign_writers and not self._is_our_producer(batch.producer_id)
             wanted = batch.last_offset >= self._read_to[1] and batch.base_offset < self._end[1]
-            if wanted and not (is_empty(batch) or expected):
+            if wanted and not (is_aborted or is_empty(batch) or expected):
                 self._target.append(batch)
 
     # -- comparison ----------------------------------------------------------------------------------------------------
