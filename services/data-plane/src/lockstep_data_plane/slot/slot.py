@@ -61,8 +61,10 @@ RUNS = f"{OffsetRuns.kind}/".encode()
 class Slot:
     """One slot of one flow. `run` returns when the slot has been asked to end and everything has left it."""
 
-    def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING) -> None:
+    def __init__(self, spec: SlotSpec, tracing: Tracing = NO_TRACING, *, syncs_before: int = 0) -> None:
+        """`syncs_before`: offset syncs acknowledged in the same run, before it began anew."""
         self._spec = spec
+        self._syncs_before = syncs_before
         self._slot_spans = SlotSpans(tracing, str(spec.settings.flow), spec.slot, spec.run, time.time_ns)
         self._settings = spec.settings
         self._say = FlowLog("data-plane", spec.settings.flow)
@@ -105,6 +107,12 @@ class Slot:
     def renews(self) -> bool:
         """Whether it has ended, or is to end, only to begin anew."""
         return self._certificates.renewed and not self._assignment.ending
+
+    @property
+    def syncs(self) -> int:
+        """Offset syncs acknowledged in this run. It does not fall when the slot begins anew."""
+        writer = self._control_writer.syncs
+        return self._syncs_before + (0 if writer is None else writer.sent)
 
     async def run(self) -> int:
         """Copy until asked to end. Returns how many records were appended. Raises what is our own mistake, and
@@ -217,7 +225,7 @@ class Slot:
             held_bytes=self._engine.held_bytes,
             held_records=sum(p.records_held for p in held),
             commit_window=self._control_writer.commits.summary,
-            syncs=0 if syncs is None else syncs.sent,
+            syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
         )
         await self._guarded("slot status", self._control_writer.write(status))

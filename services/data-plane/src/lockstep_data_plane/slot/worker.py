@@ -74,9 +74,11 @@ def _tracing(spec: SlotSpec) -> Tracing:
 
 async def _run(spec: SlotSpec, tracing: Tracing) -> int:
     """A slot, and another one in its place whenever it ends for other certificates."""
-    appended = 0
+    appended = syncs = 0
     while True:
-        slot = VerifySlot(spec) if spec.verifies else Slot(spec, tracing)
+        slot = VerifySlot(spec) if spec.verifies else Slot(spec, tracing, syncs_before=syncs)
         appended += await slot.run()
+        if isinstance(slot, Slot):
+            syncs = slot.syncs
         if not slot.renews:
             return appended
