@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings
-from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
 from lockstep_data_plane.slot.engine import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic
-from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD
+from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD, batch, records
 
 TOPIC = MirroredTopic(source_topic="t", target_topic="A.t")
 AS_THEY_COME = DataPlaneSettings()
@@ -47,3 +47,12 @@ def test_topic_limits_without_compression_type_have_no_recompression() -> None:
 def test_levels_are_the_producers() -> None:
     plane = DataPlaneSettings(compression=CompressionSettings(gzip_level=1, lz4_level=12, zstd_level=22))
     assert target_limits(plane, TOPIC).levels == CompressionLevels(1, 12, 22)
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "action"),
+    [(3, 0, BatchAction.PASS), (3, -1, BatchAction.REBUILD), (1, -1, BatchAction.PASS)],
+)
+def test_guess_splits_only_batches_of_several_records(count: int, more: int, action: BatchAction) -> None:
+    one = batch(records(10, count))
+    assert classify(one, 10, TargetLimits(split_above=len(one.data) + more), aborted=False)[0] is action
