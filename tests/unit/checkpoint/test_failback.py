@@ -210,7 +210,9 @@ def test_a_topic_created_anew_waits() -> None:
     places = folded([replace(RENAMED, source_topic_id="another"), *partition.log])
     place = place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(5))
     assert place.at is None
-    assert place.why == "the topic was created anew on the source, and nothing of it is copied yet"
+    assert place.why == (
+        "the topic was created anew on the target, and the flow in the opposite direction has copied nothing of it yet"
+    )
 
 
 def test_place_back_before_the_first_known_record_is_unknown() -> None:

@@ -49,6 +49,8 @@ class Groups(Admin):
         self.members: dict[str, int] = {}
         self.writes: list[tuple[str, TopicPartition, int]] = []
         self.asked: list[str] = []
+        self.ends: dict[TopicPartition, int] = {}
+        """The ends of its logs; those that are not here are far away."""
         self.drifts = False
         """Each time it is asked, a client has committed something else."""
 
@@ -67,6 +69,11 @@ class Groups(Admin):
             self.writes.append((group, where, at.offset))
             self.offsets.setdefault(group, {})[where] = at.offset
         return Outcome()
+
+    async def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        return {where: self.ends.get(where, 10**9) for where in partitions}
 
     async def topic_names(self) -> dict[str, int]:
         return {"A.t": 1}

@@ -86,6 +86,14 @@ class GroupReport:
             self._views[group] = view
         return view.rewound
 
+    def misplaced(self, group: str) -> Mapping[TopicPartition, tuple[str, int | None]]:
+        """Where the group's checkpoint is not right on the target, as it was read last (`GroupView.misplaced`)."""
+        return self._view(group).misplaced
+
+    def reads(self, group: str, where: TopicPartition) -> bool:
+        """See `GroupView.reads`."""
+        return self._view(group).reads(where)
+
     async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
         """The target's group is at every checkpoint, except where it is `ahead`. `moved` are the offsets just committed
         for it. Without effect on a group that is gone from the source.
@@ -103,9 +111,11 @@ class GroupReport:
             )
         await self._record_target_state(group, "", "", ahead, synced=True)
 
-    async def held(self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...] = ()) -> None:
+    async def held(
+        self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...] = (), *, left_out: bool = False
+    ) -> None:
         """The target's group is left as it is, for a reason of `HELD`. Said once for each reason. Without effect on one
-        that is gone from the source."""
+        that is gone from the source. `left_out`: it is not at its checkpoints in some partitions, and not synced."""
         view = self._view(group)
         if self._is_gone(group):
             return
@@ -113,7 +123,7 @@ class GroupReport:
             level = self._level("more groups left alone", why) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {why}"
             self._ctx.log.info("group left alone", text, level=level, group=group, reason=why)
-        await self._record_target_state(group, kind, why, ahead, synced=view.synced)
+        await self._record_target_state(group, kind, why, ahead, synced=view.synced and not left_out)
 
     async def _record_target_state(
         self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...], *, synced: bool

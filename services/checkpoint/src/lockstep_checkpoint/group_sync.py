@@ -54,12 +54,14 @@ class Ahead:
 @dataclass(frozen=True, slots=True)
 class GroupSync:
     """What to commit on the target in the group's name. If that is nothing and cannot be helped, `left_alone` has the
-    reason. `ahead`: partitions that stay beyond their checkpoints, as far as this round shows.
+    reason. `ahead`: partitions that stay beyond their checkpoints, as far as this round shows. `left_out`: why
+    partitions get nothing although they have a checkpoint.
     """
 
     writes: tuple[Checkpoint, ...] = ()
     left_alone: str = ""
     ahead: tuple[Ahead, ...] = ()
+    left_out: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 def plan_group_sync(
@@ -71,27 +73,31 @@ def plan_group_sync(
     *,
     follow: bool = False,
     unread: Collection[TopicPartition] = (),
+    misplaced: Mapping[TopicPartition, tuple[str, int | None]] = MappingProxyType({}),
 ) -> GroupSync:
     """The checkpoints to commit, given this look and the one before (None: there was none).
 
     `partitions` are the topics of the target with their number of partitions: a commit for one that is gone would fail
     in every round. `rewound`: what `rewinds` says. `follow`: where the group went back on the source, the target's goes
     back too. `unread`: where the group is on the source only because the opposite flow has put it there. If its offset
-    on the target is lower, somebody has set it back there, and it stays.
+    on the target is lower, somebody has set it back there, and it stays. `misplaced`: where the checkpoint is known not
+    to be right, with the reason, and the exact place if that is known (`GroupView.misplaced`).
     """
     if now.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it has members on the target")
     there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
-    ahead = {one.where: one for one in _ahead(there, now, rewound)}
+    ahead = {one.where: one for one in _ahead(there, now, rewound, misplaced)}
     if before is None:
         return GroupSync(left_alone="read for the first time", ahead=tuple(ahead.values()))
     if before.membership is GroupMembership.ACTIVE:
         return GroupSync(left_alone="it had members on the target a moment ago", ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:
         return GroupSync(left_alone="its offsets on the target changed a moment ago", ahead=tuple(ahead.values()))
-    back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE}
-    writes = tuple(one for one in there if _forwards(one, now, unread) or (one.topic, one.partition) in back)
-    return GroupSync(writes, ahead=tuple(one for where, one in ahead.items() if where not in back))
+    left_out = {where: misplaced[where][0] for one in there if (where := (one.topic, one.partition)) in misplaced}
+    back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE} - left_out.keys()
+    right = [one for one in there if (one.topic, one.partition) not in left_out]
+    writes = tuple(one for one in right if _forwards(one, now, unread) or (one.topic, one.partition) in back)
+    return GroupSync(writes, ahead=tuple(one for where, one in ahead.items() if where not in back), left_out=left_out)
 
 
 def rewinds(
@@ -137,14 +143,18 @@ def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGr
 
 
 def _ahead(
-    checkpoints: Iterable[Checkpoint], now: TargetGroupState, rewound: Mapping[TopicPartition, int]
+    checkpoints: Iterable[Checkpoint],
+    now: TargetGroupState,
+    rewound: Mapping[TopicPartition, int],
+    misplaced: Mapping[TopicPartition, tuple[str, int | None]],
 ) -> Iterator[Ahead]:
     for one in checkpoints:
         where = one.topic, one.partition
-        offset = now.offsets.get(where)
-        if offset is not None and offset > one.downstream:
+        offset, exact = now.offsets.get(where), misplaced.get(where, ("", None))[1]
+        place = int(one.downstream if exact is None else exact)
+        if offset is not None and offset > place:
             state = REWOUND_ON_SOURCE if offset <= rewound.get(where, -1) else AHEAD_ON_TARGET
-            yield Ahead(where, offset, int(one.downstream), state)
+            yield Ahead(where, offset, place, state)
 
 
 def _forwards(checkpoint: Checkpoint, now: TargetGroupState, unread: Collection[TopicPartition]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.group_sync import Ahead, rewinds
+from lockstep_checkpoint.plan import is_misplaced
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
@@ -72,6 +73,19 @@ class GroupView:
         marks = rewinds(self.rewound, self.positions, written)
         positions = {where: (int(one.upstream), int(one.downstream)) for where, one in written.items()}
         return replace(self, rewound=marks, positions={**self.positions, **positions})
+
+    @property
+    def misplaced(self) -> Mapping[TopicPartition, tuple[str, int | None]]:
+        """The partitions whose last checkpoint is not right on the target (`is_misplaced`), each with the reason and
+        its exact place; None: unknown."""
+        if self.earlier is not None:
+            return {(topic, number): (why, None) for topic, number, why in self.earlier.waiting if is_misplaced(why)}
+        places = self.translation.places
+        return {where: (one.why, one.exact_at) for where, one in places if one.at is None and is_misplaced(one.why)}
+
+    def reads(self, where: TopicPartition) -> bool:
+        """Whether the group has an offset on the source for this partition of the target, as far as is known."""
+        return not self.is_read or any(where == known for known, _ in self.translation.places)
 
     @property
     def left_alone(self) -> str:

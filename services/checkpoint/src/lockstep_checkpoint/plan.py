@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lockstep_checkpoint.run_translator import TranslatedOffset
+from lockstep_checkpoint.run_translator import TARGET_RECREATED, TranslatedOffset
 from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or a function with the same contract."""
+
+_BEYOND_THE_END = "is beyond the end of the target's log"
+_BEYOND_ITS_PLACE = "beyond the exact offset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,13 @@ def beyond(checkpoint: Checkpoint, ends: Mapping[TopicPartition, int]) -> Transl
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
         return TranslatedOffset(None, why="the end of the target's log is not known")
-    return TranslatedOffset(
-        None, why=f"offset {checkpoint.downstream} is beyond the end of the target's log, which is {end}"
-    )
+    return TranslatedOffset(None, why=f"offset {checkpoint.downstream} {_BEYOND_THE_END}, which is {end}")
+
+
+def is_misplaced(why: str) -> bool:
+    """Whether this reason says that the last checkpoint of a partition is, or may be, a place in another log. Then it
+    is not committed. A partition that is only untranslated keeps its checkpoint: the source may be away for good."""
+    return why.startswith(TARGET_RECREATED) or _BEYOND_THE_END in why or _BEYOND_ITS_PLACE in why
 
 
 def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffset:
@@ -91,10 +98,9 @@ def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffse
     if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
         return place
     why = (
-        f"its checkpoint is {before.downstream}, beyond the exact offset {place.at};"
-        " it goes back only when the group does"
+        f"its checkpoint is {before.downstream}, {_BEYOND_ITS_PLACE} {place.at}; it goes back only when the group does"
     )
-    return TranslatedOffset(None, why=why)
+    return TranslatedOffset(None, why=why, exact_at=place.at)
 
 
 def _where(one: tuple[TopicPartition, TranslatedOffset]) -> TopicPartition:

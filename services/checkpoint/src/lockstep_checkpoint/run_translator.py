@@ -17,6 +17,10 @@ from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, Partiti
 
 _Partition: TypeAlias = tuple[str, int]
 
+TARGET_RECREATED = "the topic was created anew on the target"
+"""How a reason begins if earlier places on the target are places in another log."""
+SOURCE_RECREATED = "the topic was created anew on the source"
+
 
 @dataclass(frozen=True, slots=True)
 class TranslatedOffset:
@@ -31,6 +35,8 @@ class TranslatedOffset:
     why: str = ""
     by_runs: bool = True
     """The data plane's runs say so, no offset sync."""
+    exact_at: DownstreamOffset | None = None
+    """The exact place, where the last checkpoint is beyond it."""
 
     @property
     def exact(self) -> bool:
@@ -168,7 +174,7 @@ class RunTranslator:
         progress = self._progress.get(where)
         if progress is None:
             return "the flow in the opposite direction has not begun with it"
-        if why := self._stale_reason(progress):
+        if why := self._stale_reason(progress, back=True):
             return why
         known = self._map(where, progress)
         if not known.runs:
@@ -183,17 +189,24 @@ class RunTranslator:
             return ()
         return self._map((topic, partition), progress).runs
 
-    def _stale_reason(self, progress: PartitionProgress) -> str:
+    def _stale_reason(self, progress: PartitionProgress, *, back: bool = False) -> str:
         """Why the progress is not about the present topics, "" when it is. Then offset syncs are not used either: they
-        have no topic ids, and the old ones lead too far."""
+        have no topic ids, and the old ones lead too far. `back`: the reader is the flow in the opposite direction, so
+        that the source of these rows is its target."""
         topic = self._topics.get(progress.topic)
         if topic is None:
             return "whether the topic is still the one that was copied is not known: topic-sync has no row of it"
-        if progress.source_topic_id != topic.source_topic_id:
-            return "the topic was created anew on the source, and nothing of it is copied yet"
-        if progress.target_topic_id != topic.target_topic_id:
-            return "the topic was created anew on the target, and nothing is copied to it yet"
-        return ""
+        from_new = progress.source_topic_id != topic.source_topic_id
+        to_new = progress.target_topic_id != topic.target_topic_id
+        if back and from_new:
+            return f"{TARGET_RECREATED}, and the flow in the opposite direction has copied nothing of it yet"
+        if back and to_new:
+            return f"{SOURCE_RECREATED}, and the flow in the opposite direction has copied nothing to it yet"
+        if to_new and not topic.target_topic_id:
+            return "whether the topic is still the one that was copied is not known: topic-sync did not find the target"
+        if to_new:  # first: an earlier checkpoint is a place in a log that is gone
+            return f"{TARGET_RECREATED}, and nothing is copied to it yet"
+        return f"{SOURCE_RECREATED}, and nothing of it is copied yet" if from_new else ""
 
     def _map(self, where: _Partition, progress: PartitionProgress) -> RunMap:
         known = self._maps.get(where)

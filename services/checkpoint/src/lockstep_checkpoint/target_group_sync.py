@@ -2,19 +2,34 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupSync, TargetGroupState, plan_group_sync, with_writes
+from lockstep_checkpoint.group_view import joined
+from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_protocol.group_selection import GroupMembership
+from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
 
 SECOND_CHECK_S = 0.5
 """A command waits so long between the two comparisons that move a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one round compares: the number of partitions of each topic of the target, the checkpoints of each group, and
+    the ends of the logs that commits depend on, which were read after these checkpoints were written."""
+
+    partitions: Mapping[str, int]
+    written: Mapping[str, Mapping[TopicPartition, Checkpoint]]
+    ends: Mapping[TopicPartition, int]
 
 
 class TargetGroupSync:
@@ -55,30 +70,37 @@ class TargetGroupSync:
         groups = [group for group in self._report.groups() if owned(group) and self._ctx.settings.groups.matches(group)]
         note(groups=len(groups))
         states, failed = await read_groups(self._ctx.target, groups)
-        partitions = await self._ctx.target.topic_names()
+        facts = await self._begin(states)
         for group, trouble in failed.items():
             self._last_states.pop(group, None)
             await self._report.held(group, REFUSED, str(trouble))
         self._last_states = {
             group: state for group, state in self._last_states.items() if group in states or not owned(group)
         }
-        work = (self._sync_one(group, state, partitions, at_once, rewind) for group, state in states.items())
+        work = (self._sync_one(group, state, facts, at_once, rewind) for group, state in states.items())
         return any(await asyncio.gather(*work))
 
-    async def _sync_one(
-        self, group: str, state: TargetGroupState, partitions: Mapping[str, int], at_once: bool, rewind: bool
-    ) -> bool:
+    async def _begin(self, states: Mapping[str, TargetGroupState]) -> _Round:
+        """Ask for the ends only where a group may be moved: in most rounds that is nowhere."""
+        partitions = await self._ctx.target.topic_names()
+        written = {group: dict(self._memory.written.for_group(group)) for group in states}
+        wanted = {
+            where
+            for group, state in states.items()
+            if state.membership is not GroupMembership.ACTIVE
+            for where, one in written[group].items()
+            if one.partition < partitions.get(one.topic, 0) and state.offsets.get(where) != one.downstream
+        }
+        return _Round(partitions, written, await self._ctx.target.end_offsets(wanted) if wanted else {})
+
+    async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, at_once: bool, rewind: bool) -> bool:
         """Whether another comparison is needed."""
         now = self._ctx.clock.monotonic()
         since, before = self._last_states.get(group, (now, None))
         every_s = self._settings.sync_group_offsets_every.total_seconds()
         if before is not None and now - since < every_s / 2 and not at_once:
             return False  # this round came early, for the sake of another group
-        written = self._memory.written.for_group(group)
-        rewound = self._report.rewound(group)
-        follow = self._settings.follow_rewinds or rewind
-        unread = () if self._opposite is None else self._opposite.unread(group, written.values())
-        sync = plan_group_sync(written.values(), before, state, partitions, rewound, follow=follow, unread=unread)
+        sync = self._plan(group, before, state, facts, rewind)
         self._last_states[group] = (now, state)
         if sync.left_alone:
             if before is not None or state.membership is GroupMembership.ACTIVE:
@@ -94,7 +116,34 @@ class TargetGroupSync:
             self._last_states[group] = (now, with_writes(state, sync.writes))
             self._moved.increase(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
-        if written:
+        if sync.left_out:
+            reasons = (f"{topic}-{partition}: {why}" for (topic, partition), why in sorted(sync.left_out.items()))
+            await self._report.held(group, "", joined(tuple(reasons)), sync.ahead, left_out=True)
+        elif facts.written[group]:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved, sync.ahead)
         return False
+
+    def _plan(
+        self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, rewind: bool
+    ) -> GroupSync:
+        written = facts.written[group]
+        sync = plan_group_sync(
+            written.values(),
+            before,
+            state,
+            facts.partitions,
+            self._report.rewound(group),
+            follow=self._settings.follow_rewinds or rewind,
+            unread=() if self._opposite is None else self._opposite.unread(group, written.values()),
+            misplaced=self._report.misplaced(group),
+        )
+        # The log of a topic that was created anew may still be shorter than the checkpoint.
+        writes, others = within(sync.writes, facts.ends)
+        left_out = {(one.topic, one.partition): beyond(one, facts.ends).why for one in others}
+        left_out |= sync.left_out
+        return replace(
+            sync,
+            writes=writes,
+            left_out={where: why for where, why in left_out.items() if self._report.reads(group, where)},
+        )

@@ -1,0 +1,95 @@
+"""A checkpoint that is not known to be right on the target is not committed there."""
+
+from pathlib import Path
+
+import pytest
+
+from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.plan import plan_checkpoints
+from lockstep_checkpoint.run_translator import TranslatedOffset
+from lockstep_config.flow.mirroring_rules import checkpoint_rule
+from lockstep_protocol.group_selection import Committed
+from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.rows.state_rows import GroupStatus
+from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
+
+LINES = "sync.group.offsets.enabled = true\ntopics = t\n"
+RECREATED = "the topic was created anew on the target, and nothing is copied to it yet"
+BEYOND = "its checkpoint is 150000, beyond the exact offset 50000; it goes back only when the group does"
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_checkpoint.target_group_sync.SECOND_CHECK_S", 0.0)
+
+
+async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_000) -> None:
+    """The source was read: the group is at `offset`, and its checkpoint is the same offset."""
+    await stage.place(offset)
+    committed = [Committed("t", 0, UpstreamOffset(offset), "")]
+    written = stage.memory.written.for_group(GROUP)
+    plan = plan_checkpoints(GROUP, committed, written, checkpoint_rule(stage.ctx.settings), lambda *_: place)
+    await stage.report.on_source_read({GROUP: TranslationState(plan.untranslated, plan.places)}, {}, lambda _: True)
+
+
+async def test_checkpoint_beyond_the_exact_place_is_not_committed(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
+    await stage.sync.sync_now(ours, rewind=True)
+    assert stage.target.writes == []
+    assert (stage.row().synced, stage.row().held_reason) == (False, f"A.t-0: {BEYOND}")
+
+
+async def test_group_between_exact_place_and_checkpoint_is_ahead(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.offsets[GROUP] = {PLACE: 150_000}
+    await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
+    await stage.sync.sync_now(ours, rewind=True)
+    assert stage.target.writes == []
+    assert stage.row().ahead == (("A.t", 0, 150_000, 50_000, "ahead-on-target"),)
+
+
+@pytest.mark.parametrize("why", [RECREATED, "offset 150010 is beyond the end of the target's log, which is 149000"])
+async def test_checkpoint_of_another_log_is_not_committed(tmp_path: Path, why: str) -> None:
+    stage = Stage(tmp_path, LINES)
+    await translated(stage, TranslatedOffset(None, why=why))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert not stage.row().synced
+
+
+@pytest.mark.parametrize(
+    "why", ["no offset sync yet", "the topic was created anew on the source, and nothing of it is copied yet"]
+)
+async def test_checkpoint_without_a_translation_now_is_committed(tmp_path: Path, why: str) -> None:
+    stage = Stage(tmp_path, LINES)
+    await translated(stage, TranslatedOffset(None, why=why))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
+    assert stage.row().synced
+
+
+@pytest.mark.parametrize(("why", "writes"), [(BEYOND, 0), (RECREATED, 0), ("no offset sync yet", 1)])
+async def test_checkpoint_after_a_restart_keeps_what_its_row_says(tmp_path: Path, why: str, writes: int) -> None:
+    """The source is away, and an earlier process wrote the row."""
+    stage = Stage(tmp_path, LINES)
+    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(150_000), DownstreamOffset(150_000), "")
+    stage.memory.written.written(1, one)
+    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*PLACE, why),)))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert len(stage.target.writes) == writes
+
+
+async def test_checkpoint_beyond_the_log_is_not_committed(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.ends[PLACE] = 120
+    await translated(stage, TranslatedOffset(None, why="no offset sync yet"))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert not stage.row().synced
+    assert "offset 150000 is beyond the end of the target's log, which is 120" in stage.row().held_reason
+    stage.target.ends[PLACE] = 150_000
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
+    assert (stage.row().synced, stage.row().held_reason) == (True, "")
