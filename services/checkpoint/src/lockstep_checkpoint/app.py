@@ -136,7 +136,7 @@ class CheckpointFlow:
             await self._emit(owned)
         else:
             await self._emit_committed(owned)
-        await self._group_sync.sync_now(owned, rewind=rewind)
+        await self._group_sync.sync_now(owned, rewind=rewind, failover=not source)
         self._require_share(share)
         return Answer(VERBS[SYNC_GROUPS].answer, {"groups": sum(map(owned, self._report.groups()))})
 

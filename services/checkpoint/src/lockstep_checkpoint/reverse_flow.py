@@ -7,6 +7,7 @@ from lockstep_checkpoint.group_sync import find_unread
 from lockstep_checkpoint.offset_translator import ReverseTranslation
 from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
+from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -33,6 +34,7 @@ class ReverseFlow(CompactedTopic[_State]):
     trouble."""
 
     def __init__(self, ctx: FlowContext, topic: str) -> None:
+        self._rule = checkpoint_rule(ctx.settings)
         super().__init__(
             ctx.source,
             lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
@@ -49,12 +51,25 @@ class ReverseFlow(CompactedTopic[_State]):
             return ReverseTranslation(self.fold.places)
         return ReverseTranslation(trouble="" if self.is_missing else self.trouble)
 
-    def unread(self, group: str, checkpoints: Iterable[Checkpoint]) -> frozenset[TopicPartition]:
-        """Where the group has read nothing on our source (`find_unread`); nothing while that is not known."""
+    def unread(
+        self, group: str, checkpoints: Iterable[Checkpoint], *, failover: bool = False
+    ) -> frozenset[TopicPartition]:
+        """Where the group has read nothing on our source (`find_unread`). While the rows cannot be read, that may be so
+        in each topic of our target that the flow may copy. A flow that never ran has put no group anywhere.
+        `failover`: the source is lost for good, and groups are to be moved all the same."""
+        if self.fold is None and not self.is_missing and not failover:
+            return frozenset((one.topic, one.partition) for one in checkpoints if self._may_copy(one.topic))
         row = None if self.fold is None else self.fold.rows.get(GroupStatus, group)
         if self.fold is None or row is None:
             return frozenset()
         return find_unread(row, checkpoints, self.fold.places.copy_name)
+
+    def _may_copy(self, topic: str) -> bool:
+        """Whether a topic of our target may be one that the flow copies. By its name alone, our own copies are not."""
+        upstream = self._rule.policy.upstream_topic(topic)
+        if upstream is None or upstream == topic:
+            return True
+        return topic != self._rule.policy.format_remote_topic(self._rule.flow.source, upstream)
 
     def changes(self, topics: Iterable[str]) -> tuple[int, str, int]:
         """Something else than before, if anything was said of one of these topics of our target meanwhile."""

@@ -23,6 +23,15 @@ SECOND_CHECK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class _How:
+    """What a round may do: see `TargetGroupSync.sync_now`. `at_once`: it need not wait for the interval."""
+
+    at_once: bool = False
+    rewind: bool = False
+    failover: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Round:
     """What one round compares: the number of partitions of each topic of the target, the checkpoints of each group, and
     the ends of the logs that commits depend on, which were read after these checkpoints were written."""
@@ -54,17 +63,19 @@ class TargetGroupSync:
     async def sync(self) -> None:
         """A round at its time: of all groups that are ours."""
         async with self._syncing:
-            await self._sync(self._ctx.owns)
+            await self._sync(self._ctx.owns, _How())
 
-    async def sync_now(self, owned: Callable[[str], bool], *, rewind: bool) -> None:
+    async def sync_now(self, owned: Callable[[str], bool], *, rewind: bool, failover: bool = False) -> None:
         """A round of some groups, however soon after the last one. A second one follows at once if some of them need
-        another comparison. `rewind`: a group that went back on the source goes back on the target too."""
+        another comparison. `rewind`: a group that went back on the source goes back on the target too. `failover`: the
+        source is not asked, so that the flow in the opposite direction may be unknown for good."""
+        how = _How(at_once=True, rewind=rewind, failover=failover)
         async with self._syncing:
-            if await self._sync(owned, at_once=True, rewind=rewind):
+            if await self._sync(owned, how):
                 await asyncio.sleep(SECOND_CHECK_S)
-                await self._sync(owned, at_once=True, rewind=rewind)
+                await self._sync(owned, how)
 
-    async def _sync(self, owned: Callable[[str], bool], *, at_once: bool = False, rewind: bool = False) -> bool:
+    async def _sync(self, owned: Callable[[str], bool], how: _How) -> bool:
         """Compare the groups on the target, and move those that two comparisons found alone and unchanged. Whether
         another comparison would decide about more of them."""
         groups = [group for group in self._report.groups() if owned(group) and self._ctx.settings.groups.matches(group)]
@@ -77,7 +88,7 @@ class TargetGroupSync:
         self._last_states = {
             group: state for group, state in self._last_states.items() if group in states or not owned(group)
         }
-        work = (self._sync_one(group, state, facts, at_once, rewind) for group, state in states.items())
+        work = (self._sync_one(group, state, facts, how) for group, state in states.items())
         return any(await asyncio.gather(*work))
 
     async def _begin(self, states: Mapping[str, TargetGroupState]) -> _Round:
@@ -93,14 +104,14 @@ class TargetGroupSync:
         }
         return _Round(partitions, written, await self._ctx.target.end_offsets(wanted) if wanted else {})
 
-    async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, at_once: bool, rewind: bool) -> bool:
+    async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, how: _How) -> bool:
         """Whether another comparison is needed."""
         now = self._ctx.clock.monotonic()
         since, before = self._last_states.get(group, (now, None))
         every_s = self._settings.sync_group_offsets_every.total_seconds()
-        if before is not None and now - since < every_s / 2 and not at_once:
+        if before is not None and now - since < every_s / 2 and not how.at_once:
             return False  # this round came early, for the sake of another group
-        sync = self._plan(group, before, state, facts, rewind)
+        sync = self._plan(group, before, state, facts, how)
         self._last_states[group] = (now, state)
         if sync.left_alone:
             if before is not None or state.membership is GroupMembership.ACTIVE:
@@ -125,17 +136,17 @@ class TargetGroupSync:
         return False
 
     def _plan(
-        self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, rewind: bool
+        self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, how: _How
     ) -> GroupSync:
-        written = facts.written[group]
+        written, opposite = facts.written[group], self._opposite
         sync = plan_group_sync(
             written.values(),
             before,
             state,
             facts.partitions,
             self._report.rewound(group),
-            follow=self._settings.follow_rewinds or rewind,
-            unread=() if self._opposite is None else self._opposite.unread(group, written.values()),
+            follow=self._settings.follow_rewinds or how.rewind,
+            unread=() if opposite is None else opposite.unread(group, written.values(), failover=how.failover),
             misplaced=self._report.misplaced(group),
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
