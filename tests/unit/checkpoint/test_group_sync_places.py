@@ -11,7 +11,9 @@ from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.group_selection import Committed
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import GroupStatus
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
+from lockstep_runtime.util.errors import NotPermitted
+from tests.support.flow_context import read_row
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 
 LINES = "sync.group.offsets.enabled = true\ntopics = t\n"
@@ -93,3 +95,59 @@ async def test_checkpoint_beyond_the_log_is_not_committed(tmp_path: Path) -> Non
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == [(GROUP, PLACE, 150_000)]
     assert (stage.row().synced, stage.row().held_reason) == (True, "")
+
+
+EXACT = TranslatedOffset(DownstreamOffset(150_000))
+DENIED = NotPermitted("B", "to describe", "topic A.t")
+
+
+async def test_group_of_a_topic_that_is_gone_is_not_synced(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.partitions = {}
+    await translated(stage, EXACT)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert (stage.row().synced, stage.row().held) == (False, "")
+    assert stage.row().held_reason == "A.t-0: topic A.t does not exist on cluster B"
+    assert "GroupSynced" not in [event.kind for event in stage.log.events()]
+    stage.target.partitions = {"A.t": 1}
+    await stage.sync.sync_now(ours, rewind=False)
+    assert (stage.row().synced, stage.row().held_reason) == (True, "")
+
+
+async def test_group_of_a_topic_with_fewer_partitions_is_not_synced(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.partitions = {"A.t": 0}
+    await translated(stage, EXACT)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.row().held_reason == "A.t-0: topic A.t has no such partition on cluster B"
+
+
+async def test_group_of_a_topic_that_is_denied_is_refused(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.denied = {"A.t": DENIED}
+    await translated(stage, EXACT)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert (stage.row().synced, stage.row().held) == (False, "refused")
+    assert stage.row().held_reason == f"A.t-0: {DENIED}"
+
+
+async def test_group_that_left_a_deleted_topic_is_synced(tmp_path: Path) -> None:
+    """The topic was deleted on both sides, and only its checkpoint is left."""
+    stage = Stage(tmp_path, LINES)
+    stage.target.partitions = {}
+    await stage.place(100)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.row().synced
+
+
+@pytest.mark.parametrize(("phase", "synced"), [("mirrored", False), ("deleted", True)])
+async def test_topic_gone_after_a_restart_counts_if_mirrored(tmp_path: Path, phase: str, synced: bool) -> None:
+    """The source is away."""
+    stage = Stage(tmp_path, LINES)
+    stage.target.partitions = {}
+    one = Checkpoint(GROUP, *PLACE, UpstreamOffset(100), DownstreamOffset(100), "")
+    stage.memory.written.written(1, one)
+    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated"))
+    read_row(stage.ctx, MirroredTopic(source_topic="t", target_topic="A.t", phase=phase))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.row().synced is synced

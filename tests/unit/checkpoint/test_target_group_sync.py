@@ -21,9 +21,10 @@ from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, Upstream
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin import Admin
-from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome
+from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome, TopicDescription
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import checkpoints_topic
+from lockstep_runtime.util.errors import NotPermitted
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 
@@ -49,6 +50,8 @@ class Groups(Admin):
         self.members: dict[str, int] = {}
         self.writes: list[tuple[str, TopicPartition, int]] = []
         self.asked: list[str] = []
+        self.partitions = {"A.t": 1}
+        self.denied: dict[str, NotPermitted] = {}
         self.ends: dict[TopicPartition, int] = {}
         """The ends of its logs; those that are not here are far away."""
         self.drifts = False
@@ -76,7 +79,12 @@ class Groups(Admin):
         return {where: self.ends.get(where, 10**9) for where in partitions}
 
     async def topic_names(self) -> dict[str, int]:
-        return {"A.t": 1}
+        return {name: count for name, count in self.partitions.items() if name not in self.denied}
+
+    async def topics(self, names: Iterable[str] | None = None) -> Outcome[TopicDescription]:
+        asked = set(names or ())
+        found = {name: TopicDescription(name, "", n) for name, n in (await self.topic_names()).items() if name in asked}
+        return Outcome(found, {}, {name: trouble for name, trouble in self.denied.items() if name in asked})
 
     async def list_groups(self) -> dict[str, str]:
         return dict.fromkeys(self.offsets, "CLASSIC")

@@ -90,9 +90,9 @@ class GroupReport:
         """Where the group's checkpoint is not right on the target, as it was read last (`GroupView.misplaced`)."""
         return self._view(group).misplaced
 
-    def reads(self, group: str, where: TopicPartition) -> bool:
+    def reads(self, group: str, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
         """See `GroupView.reads`."""
-        return self._view(group).reads(where)
+        return self._view(group).reads(where, mirrored)
 
     async def synced(self, group: str, moved: Mapping[TopicPartition, int], ahead: tuple[Ahead, ...] = ()) -> None:
         """The target's group is at every checkpoint, except where it is `ahead`. `moved` are the offsets just committed

@@ -83,9 +83,12 @@ class GroupView:
         places = self.translation.places
         return {where: (one.why, one.exact_at) for where, one in places if one.at is None and is_misplaced(one.why)}
 
-    def reads(self, where: TopicPartition) -> bool:
-        """Whether the group has an offset on the source for this partition of the target, as far as is known."""
-        return not self.is_read or any(where == known for known, _ in self.translation.places)
+    def reads(self, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
+        """Whether the group has an offset on the source for this partition of the target. Until its offsets are read
+        there: whether the topic is one of `mirrored`. None: it may be."""
+        if not self.is_read:
+            return mirrored is None or where[0] in mirrored
+        return any(where == known for known, _ in self.translation.places)
 
     @property
     def left_alone(self) -> str:

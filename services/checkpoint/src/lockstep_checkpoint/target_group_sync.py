@@ -12,9 +12,11 @@ from lockstep_checkpoint.group_view import joined
 from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.target_groups import commit, read_groups
+from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
 
@@ -39,6 +41,7 @@ class _Round:
     partitions: Mapping[str, int]
     written: Mapping[str, Mapping[TopicPartition, Checkpoint]]
     ends: Mapping[TopicPartition, int]
+    missing: MissingPartitions
 
 
 class TargetGroupSync:
@@ -95,14 +98,21 @@ class TargetGroupSync:
         """Ask for the ends only where a group may be moved: in most rounds that is nowhere."""
         partitions = await self._ctx.target.topic_names()
         written = {group: dict(self._memory.written.for_group(group)) for group in states}
-        wanted = {
-            where
-            for group, state in states.items()
-            if state.membership is not GroupMembership.ACTIVE
-            for where, one in written[group].items()
-            if one.partition < partitions.get(one.topic, 0) and state.offsets.get(where) != one.downstream
-        }
-        return _Round(partitions, written, await self._ctx.target.end_offsets(wanted) if wanted else {})
+        mirrored = {row.target_topic for row in self._ctx.state.all(MirroredTopic) if row.is_selected}
+        wanted: set[TopicPartition] = set()
+        absent: set[TopicPartition] = set()
+        for group, state in states.items():
+            if state.membership is GroupMembership.ACTIVE:
+                continue
+            for where, one in written[group].items():
+                if one.partition >= partitions.get(one.topic, 0):
+                    # Checkpoints stay where a topic was deleted on purpose, and nothing is to be committed there.
+                    if self._report.reads(group, where, mirrored):
+                        absent.add(where)
+                elif state.offsets.get(where) != one.downstream:
+                    wanted.add(where)
+        missing = await find_missing(self._ctx.target, absent)
+        return _Round(partitions, written, await self._ctx.target.end_offsets(wanted) if wanted else {}, missing)
 
     async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, how: _How) -> bool:
         """Whether another comparison is needed."""
@@ -129,7 +139,8 @@ class TargetGroupSync:
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if sync.left_out:
             reasons = (f"{topic}-{partition}: {why}" for (topic, partition), why in sorted(sync.left_out.items()))
-            await self._report.held(group, "", joined(tuple(reasons)), sync.ahead, left_out=True)
+            kind = REFUSED if facts.missing.denied & sync.left_out.keys() else ""
+            await self._report.held(group, kind, joined(tuple(reasons)), sync.ahead, left_out=True)
         elif facts.written[group]:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved, sync.ahead)
@@ -153,6 +164,7 @@ class TargetGroupSync:
         writes, others = within(sync.writes, facts.ends)
         left_out = {(one.topic, one.partition): beyond(one, facts.ends).why for one in others}
         left_out |= sync.left_out
+        left_out |= {where: why for where, why in facts.missing.reasons.items() if where in written}
         return replace(
             sync,
             writes=writes,

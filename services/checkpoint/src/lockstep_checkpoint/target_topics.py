@@ -1,0 +1,37 @@
+"""Why checkpoints cannot be committed because the target does not show their topics."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_runtime.kafka.admin import Admin
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPartitions:
+    """Partitions of the target that are not in its listing. `denied`: those whose topic may not be described."""
+
+    reasons: Mapping[TopicPartition, str] = field(default_factory=dict)
+    denied: frozenset[TopicPartition] = frozenset()
+
+
+async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> MissingPartitions:
+    """Why each of these is not in the listing of topics. They are asked for by name: a listing leaves out a topic that
+    may not be described, as if it did not exist. Raises ClusterUnreachable."""
+    partitions = sorted(set(wanted))
+    if not partitions:
+        return MissingPartitions()
+    outcome = await admin.topics({topic for topic, _ in partitions})
+    reasons: dict[TopicPartition, str] = {}
+    for topic, partition in partitions:
+        found, trouble = outcome.done.get(topic), outcome.troubles().get(topic)
+        if trouble is not None:
+            why = str(trouble)
+        elif found is None:
+            why = f"topic {topic} does not exist on cluster {admin.alias}"
+        elif partition >= found.partitions:
+            why = f"topic {topic} has no such partition on cluster {admin.alias}"
+        else:
+            why = f"topic {topic} was not there on cluster {admin.alias} a moment ago"
+        reasons[topic, partition] = why
+    return MissingPartitions(reasons, frozenset(where for where in partitions if where[0] in outcome.denied))
