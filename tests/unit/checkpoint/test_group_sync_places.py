@@ -151,3 +151,12 @@ async def test_topic_gone_after_a_restart_counts_if_mirrored(tmp_path: Path, pha
     read_row(stage.ctx, MirroredTopic(source_topic="t", target_topic="A.t", phase=phase))
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.row().synced is synced
+
+
+async def test_end_of_the_log_that_is_denied_is_named(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, LINES)
+    stage.target.no_ends = {PLACE: DENIED}
+    await translated(stage, TranslatedOffset(None, why="no offset sync yet"))
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.target.writes == []
+    assert stage.row().held_reason == f"A.t-0: the end of the target's log is not known: {DENIED}"

@@ -24,7 +24,7 @@ from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupDescription, GroupOffset, Outcome, TopicDescription
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.control_topics import checkpoints_topic
-from lockstep_runtime.util.errors import NotPermitted
+from lockstep_runtime.util.errors import ClusterError, NotPermitted
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 
@@ -54,6 +54,7 @@ class Groups(Admin):
         self.denied: dict[str, NotPermitted] = {}
         self.ends: dict[TopicPartition, int] = {}
         """The ends of its logs; those that are not here are far away."""
+        self.no_ends: dict[TopicPartition, NotPermitted] = {}
         self.drifts = False
         """Each time it is asked, a client has committed something else."""
 
@@ -73,10 +74,12 @@ class Groups(Admin):
             self.offsets.setdefault(group, {})[where] = at.offset
         return Outcome()
 
-    async def end_offsets(
-        self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
-    ) -> dict[TopicPartition, int]:
-        return {where: self.ends.get(where, 10**9) for where in partitions}
+    async def end_offsets_or_troubles(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
+        asked = set(partitions)
+        troubles: dict[TopicPartition, ClusterError] = {w: t for w, t in self.no_ends.items() if w in asked}
+        return {where: self.ends.get(where, 10**9) for where in asked - troubles.keys()}, troubles
 
     async def topic_names(self) -> dict[str, int]:
         return {name: count for name, count in self.partitions.items() if name not in self.denied}

@@ -312,7 +312,7 @@ class CheckpointFlow:
         """Append the due ones that lie within the target's logs as they are right now. Returns the others, by group."""
         if not due:
             return {}
-        ends = await self._ctx.target.end_offsets({(one.topic, one.partition) for one in due})
+        ends, troubles = await self._ctx.target.end_offsets_or_troubles({(one.topic, one.partition) for one in due})
         kept, others = within(due, ends)
         if kept:
             self._ctx.must_act()
@@ -324,7 +324,7 @@ class CheckpointFlow:
             self._ctx.log.debug("checkpoints emitted", f"{len(kept)} checkpoints")
         kept_back: dict[str, dict[TopicPartition, TranslatedOffset]] = {}
         for one in others:
-            kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends)
+            kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends, troubles)
         return kept_back
 
 

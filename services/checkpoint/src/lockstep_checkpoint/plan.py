@@ -3,6 +3,7 @@ known."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeAlias
 
 from lockstep_checkpoint.run_translator import TARGET_RECREATED, TranslatedOffset
@@ -79,11 +80,17 @@ def within(
     return tuple(kept), tuple(others)
 
 
-def beyond(checkpoint: Checkpoint, ends: Mapping[TopicPartition, int]) -> TranslatedOffset:
-    """The state of a partition whose checkpoint was kept back by `within`."""
+def beyond(
+    checkpoint: Checkpoint,
+    ends: Mapping[TopicPartition, int],
+    troubles: Mapping[TopicPartition, Exception] = MappingProxyType({}),
+) -> TranslatedOffset:
+    """The state of a partition whose checkpoint was kept back by `within`. `troubles`: why ends are not known."""
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
-        return TranslatedOffset(None, why="the end of the target's log is not known")
+        trouble = troubles.get((checkpoint.topic, checkpoint.partition))
+        why = "the end of the target's log is not known"
+        return TranslatedOffset(None, why=why if trouble is None else f"{why}: {trouble}")
     return TranslatedOffset(None, why=f"offset {checkpoint.downstream} {_BEYOND_THE_END}, which is {end}")
 
 

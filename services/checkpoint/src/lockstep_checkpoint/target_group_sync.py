@@ -19,6 +19,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
+from lockstep_runtime.util.errors import ClusterError
 
 SECOND_CHECK_S = 0.5
 """A command waits so long between the two comparisons that move a group."""
@@ -41,6 +42,7 @@ class _Round:
     partitions: Mapping[str, int]
     written: Mapping[str, Mapping[TopicPartition, Checkpoint]]
     ends: Mapping[TopicPartition, int]
+    troubles: Mapping[TopicPartition, ClusterError]
     missing: MissingPartitions
 
 
@@ -112,7 +114,8 @@ class TargetGroupSync:
                 elif state.offsets.get(where) != one.downstream:
                     wanted.add(where)
         missing = await find_missing(self._ctx.target, absent)
-        return _Round(partitions, written, await self._ctx.target.end_offsets(wanted) if wanted else {}, missing)
+        ends, troubles = await self._ctx.target.end_offsets_or_troubles(wanted) if wanted else ({}, {})
+        return _Round(partitions, written, ends, troubles, missing)
 
     async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, how: _How) -> bool:
         """Whether another comparison is needed."""
@@ -162,7 +165,7 @@ class TargetGroupSync:
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
         writes, others = within(sync.writes, facts.ends)
-        left_out = {(one.topic, one.partition): beyond(one, facts.ends).why for one in others}
+        left_out = {(one.topic, one.partition): beyond(one, facts.ends, facts.troubles).why for one in others}
         left_out |= sync.left_out
         left_out |= {where: why for where, why in facts.missing.reasons.items() if where in written}
         return replace(

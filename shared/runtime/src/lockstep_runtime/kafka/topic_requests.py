@@ -178,6 +178,15 @@ class TopicRequests(AdminRequests):
         spec: Any = OffsetSpec  # its constructors lack annotations
         return await self._offsets(partitions, spec.latest(), read_committed)
 
+    async def end_offsets_or_troubles(
+        self, partitions: Iterable[tuple[str, int]]
+    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], ClusterError]]:
+        """The end of each partition's log, and why the others have none."""
+        spec: Any = OffsetSpec
+        outcome = await self._ask_offsets(partitions, spec.latest(), read_committed=False)
+        ends = {_partition(key): int(result.offset) for key, result in outcome.done.items()}
+        return ends, {_partition(key): trouble for key, trouble in outcome.troubles().items()}
+
     async def begin_offsets(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """The first offset that each partition's log still has. Absent: not answered."""
         spec: Any = OffsetSpec
@@ -205,6 +214,12 @@ class TopicRequests(AdminRequests):
     async def _list_offsets(
         self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
     ) -> dict[tuple[str, int], Any]:
+        outcome = await self._ask_offsets(partitions, spec, read_committed)
+        return {_partition(key): result for key, result in outcome.done.items()}
+
+    async def _ask_offsets(
+        self, partitions: Iterable[tuple[str, int]], spec: Any, read_committed: bool
+    ) -> Outcome[Any]:
         level = ConfluentIsolation.READ_COMMITTED if read_committed else ConfluentIsolation.READ_UNCOMMITTED
 
         async def ask(piece: Sequence[tuple[str, int]]) -> Outcome[Any]:
@@ -216,12 +231,12 @@ class TopicRequests(AdminRequests):
                 futures, "list offsets of", lambda tp: f"topic {tp.topic}", lambda tp: f"{tp.topic}/{tp.partition}"
             )
 
-        outcome = await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
-        found: dict[tuple[str, int], Any] = {}
-        for key, result in outcome.done.items():
-            topic, _, partition = key.rpartition("/")
-            found[topic, int(partition)] = result
-        return found
+        return await together(in_pieces(partitions, ENDS_AT_ONCE, ask))
+
+
+def _partition(key: str) -> tuple[str, int]:
+    topic, _, partition = key.rpartition("/")
+    return topic, int(partition)
 
 
 def _topic_config(entry: ConfigEntry, source: ConfigSource) -> TopicConfig:
