@@ -73,7 +73,7 @@ async def test_checkpoint_without_a_translation_now_is_committed(tmp_path: Path,
 
 
 @pytest.mark.parametrize(("why", "writes"), [(BEYOND, 0), (RECREATED, 0), ("no offset sync yet", 1)])
-async def test_checkpoint_after_a_restart_keeps_what_its_row_says(tmp_path: Path, why: str, writes: int) -> None:
+async def test_checkpoint_after_a_restart_follows_its_row(tmp_path: Path, why: str, writes: int) -> None:
     """The source is away, and an earlier process wrote the row."""
     stage = Stage(tmp_path, LINES)
     one = Checkpoint(GROUP, *PLACE, UpstreamOffset(150_000), DownstreamOffset(150_000), "")

@@ -36,8 +36,8 @@ class _How:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What one round compares: the number of partitions of each topic of the target, the checkpoints of each group, and
-    the ends of the logs that commits depend on, which were read after these checkpoints were written."""
+    """What one round compares: the topics of the target with their number of partitions, and each group's checkpoints.
+    `ends` are those of the logs that commits depend on. They were read after these checkpoints were written."""
 
     partitions: Mapping[str, int]
     written: Mapping[str, Mapping[TopicPartition, Checkpoint]]
