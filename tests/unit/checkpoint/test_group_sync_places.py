@@ -1,6 +1,8 @@
 """A checkpoint that is not known to be right on the target is not committed there."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.group_selection import Committed
 from lockstep_protocol.mm2_codec import Checkpoint
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 from lockstep_runtime.util.errors import NotPermitted
 from tests.support.flow_context import read_row
@@ -160,3 +162,23 @@ async def test_end_of_the_log_that_is_denied_is_named(tmp_path: Path) -> None:
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == []
     assert stage.row().held_reason == f"A.t-0: the end of the target's log is not known: {DENIED}"
+
+
+async def test_group_that_goes_back_during_a_round_is_compared_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round has its earlier checkpoint, by which nothing would be ahead, and would clear the mark of the rewind."""
+    stage = Stage(tmp_path, LINES)
+    await stage.place(100, GROUP, "bills")
+    stage.target.offsets[GROUP] = {PLACE: 100}
+    await stage.sync.sync_now(ours, rewind=False)
+    ask = stage.target.end_offsets_or_troubles
+    stage.target.offsets["bills"] = {PLACE: 50}
+
+    async def answered(partitions: Iterable[TopicPartition]) -> Any:
+        await stage.place(10)
+        return await ask(partitions)
+
+    monkeypatch.setattr(stage.target, "end_offsets_or_troubles", answered)
+    await stage.sync.sync_now(ours, rewind=False)
+    assert stage.row().ahead == ((*PLACE, 100, 10, "rewound-on-source"),)

@@ -1,7 +1,7 @@
 """Moves groups of the target to their checkpoints, round by round (`group_sync.py` decides)."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from lockstep_checkpoint import metrics
@@ -100,22 +100,27 @@ class TargetGroupSync:
         """Ask for the ends only where a group may be moved: in most rounds that is nowhere."""
         partitions = await self._ctx.target.topic_names()
         written = {group: dict(self._memory.written.for_group(group)) for group in states}
-        mirrored = {row.target_topic for row in self._ctx.state.all(MirroredTopic) if row.is_selected}
         wanted: set[TopicPartition] = set()
-        absent: set[TopicPartition] = set()
+        absent: list[tuple[str, TopicPartition]] = []
         for group, state in states.items():
             if state.membership is GroupMembership.ACTIVE:
                 continue
             for where, one in written[group].items():
                 if one.partition >= partitions.get(one.topic, 0):
-                    # Checkpoints stay where a topic was deleted on purpose, and nothing is to be committed there.
-                    if self._report.reads(group, where, mirrored):
-                        absent.add(where)
+                    absent.append((group, where))
                 elif state.offsets.get(where) != one.downstream:
                     wanted.add(where)
-        missing = await find_missing(self._ctx.target, absent)
+        missing = await find_missing(self._ctx.target, self._still_read(absent))
         ends, troubles = await self._ctx.target.end_offsets_or_troubles(wanted) if wanted else ({}, {})
         return _Round(partitions, written, ends, troubles, missing)
+
+    def _still_read(self, absent: Collection[tuple[str, TopicPartition]]) -> set[TopicPartition]:
+        """Those that their groups read on the source. Checkpoints stay where a topic was deleted on purpose, and
+        nothing is to be committed there."""
+        if not absent:
+            return set()
+        mirrored = {row.target_topic for row in self._ctx.state.all(MirroredTopic) if row.is_selected}
+        return {where for group, where in absent if self._report.reads(group, where, mirrored)}
 
     async def _sync_one(self, group: str, state: TargetGroupState, facts: _Round, how: _How) -> bool:
         """Whether another comparison is needed."""
@@ -124,6 +129,8 @@ class TargetGroupSync:
         every_s = self._settings.sync_group_offsets_every.total_seconds()
         if before is not None and now - since < every_s / 2 and not how.at_once:
             return False  # this round came early, for the sake of another group
+        if self._memory.written.for_group(group) != facts.written[group]:
+            return True  # its checkpoints, and what is known of rewinds, are newer than what the round has read
         sync = self._plan(group, before, state, facts, how)
         self._last_states[group] = (now, state)
         if sync.left_alone:

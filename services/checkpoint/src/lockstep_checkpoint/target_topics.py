@@ -22,9 +22,10 @@ async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> Missin
     if not partitions:
         return MissingPartitions()
     outcome = await admin.topics({topic for topic, _ in partitions})
+    troubles = outcome.troubles()
     reasons: dict[TopicPartition, str] = {}
     for topic, partition in partitions:
-        found, trouble = outcome.done.get(topic), outcome.troubles().get(topic)
+        found, trouble = outcome.done.get(topic), troubles.get(topic)
         if trouble is not None:
             why = str(trouble)
         elif found is None:
