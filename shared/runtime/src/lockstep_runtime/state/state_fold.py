@@ -1,7 +1,7 @@
 """The state topic folded: the last row of each key that its leader was entitled to write. Pure."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lockstep_protocol.commands.command_vocabulary import owner_of_wanted
 from lockstep_protocol.murmur2 import partition_for
@@ -21,9 +21,11 @@ from lockstep_runtime.state.leadership import leader_label
 
 R = TypeVar("R", bound=Row)
 
-DIVIDED: Mapping[type[Row], str] = {GroupStatus: "group"}
-"""Kinds whose owner divides the work: the field by which a row falls to a commands partition, each with a leader of
-its own."""
+DIVIDED: Mapping[type[Row], Callable[[Any], int]] = {
+    GroupStatus: lambda row: partition_for(row.group.encode(), COMMANDS_PARTITIONS),
+    SourceGroupsStatus: lambda row: row.share,
+}
+"""Kinds whose owner divides the work: the commands partition that a row falls to, each with a leader of its own."""
 
 BY_ROW: frozenset[type[Row]] = frozenset({Wanted, Restarts})
 """Kinds each row of which says whose it is. Other kinds without an owner have no term: slots order theirs by the epochs
@@ -37,17 +39,14 @@ def owner_label(row: Row) -> str | None:
     match row:
         case Restarts():
             return row.owner
-        case SourceGroupsStatus():
-            return leader_label(row.owned_by or "", row.share, divided=True)
         case Wanted():
             service = owner_of_wanted(row.scope)
             return leader_label(service, 0, divided=service in DIVIDED_SERVICES)
     owner = row.owned_by
-    by = DIVIDED.get(type(row))
-    if owner is None or by is None:
+    share = DIVIDED.get(type(row))
+    if owner is None or share is None:
         return owner
-    partition = partition_for(str(getattr(row, by)).encode(), COMMANDS_PARTITIONS)
-    return leader_label(owner, partition, divided=True)
+    return leader_label(owner, share(row), divided=True)
 
 
 READ_BY_ALL = b'{"version":1,'
