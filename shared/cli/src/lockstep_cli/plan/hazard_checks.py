@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from lockstep_cli.formatting import count_text, in_time
 from lockstep_cli.plan.flow_facts import FlowFacts
 from lockstep_cli.plan.flow_plan import CopyForecast
+from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import HEARTBEATS
-
-LONGEST_NAME = 249
-"""Characters of a topic's name, at most."""
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
@@ -80,7 +78,7 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 def find_long_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Kafka's limit."""
     for name, remote in facts.selection.topics.items():
-        if len(remote) > LONGEST_NAME:
+        if len(remote) > LONGEST_TOPIC:
             yield name, f"{name} would have {len(remote)} characters on {facts.target.alias}"
 
 
@@ -200,7 +198,7 @@ def find_gone(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
 
 def find_refused_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Remote topics that the target would not create."""
-    long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_NAME}
+    long = {remote for remote in facts.selection.topics.values() if len(remote) > LONGEST_TOPIC}
     for remote, why in facts.refused.items():
         if remote not in long:
             yield remote, f"{remote}: {why}"

@@ -9,9 +9,9 @@ from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.spark_settings import MASTER, check_together
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
-from lockstep_config.resolve.precedence import LEGAL_IN_TOPIC, Layers
+from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.values import BadValue
+from lockstep_config.text.values import LEGAL_IN_TOPIC, BadValue
 from lockstep_protocol.policy import ReplicationPolicy, is_cycle
 
 SYNCS = "offset syncs"

@@ -34,9 +34,6 @@ SIDES: tuple[Side, ...] = ("source", "target")
 ALIAS = re.compile(r"[A-Za-z0-9_-]+")
 """What a cluster may be called."""
 
-LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
-"""What a part of a topic's name may be, with that an alias of the connectors: nothing is a part too."""
-
 STORAGE_PREFIXES = ("offset.storage", "config.storage", "status.storage")
 """Worker settings that count at the top of the file, even above the target's own."""
 

@@ -14,11 +14,11 @@ from lockstep_config.keys.connector_keys import ConnectorName, connector_name, c
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.resolve.precedence import ALIAS, LEGAL_IN_TOPIC, SIDES
+from lockstep_config.resolve.precedence import ALIAS, SIDES
 from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
-from lockstep_config.text.values import split_list
+from lockstep_config.text.values import LEGAL_IN_TOPIC, split_list
 from lockstep_config.text.yaml_nodes import MapNode, Node
 from lockstep_protocol.commands.command_vocabulary import Connector
 from lockstep_protocol.names import Flow

@@ -15,7 +15,10 @@ LONGEST_NUMBER = 30
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 LONGEST_TOPIC = 249
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+"""Characters of a topic's name, at most."""
+
+LEGAL_IN_TOPIC = re.compile(r"[A-Za-z0-9._-]*")
+"""What a part of a topic's name may be, with that an alias of the connectors: nothing is a part too."""
 
 
 class BadValue(ValueError):
@@ -86,7 +89,7 @@ def progress_topic(text: str) -> str:
     name = string(text)
     if not name:
         raise BadValue("is empty, and progress needs a topic: name one, or remove the line")
-    if not _TOPIC.fullmatch(name) or name in (".", ".."):
+    if not LEGAL_IN_TOPIC.fullmatch(name) or name in (".", ".."):
         raise BadValue(f"is {name!r}, which no topic may be called: write letters, digits, '.', '_' and '-'")
     if len(name) > LONGEST_TOPIC:
         many = f"it has {len(name)} characters, and {LONGEST_TOPIC} are allowed"
