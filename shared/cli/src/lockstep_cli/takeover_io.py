@@ -61,10 +61,7 @@ async def find(settings: FlowSettings, place: OffsetLocation) -> TakeoverState:
     )
     ours = there if own.topic == place.topic else await read_offsets(settings, own.topic)
     selected = [name for name in sorted(await source.topic_names()) if settings.replicates(name)]
-    answer = await source.topics(selected)
-    for trouble in answer.troubles().values():
-        raise trouble
-    described = answer.done
+    described = (await source.topics(selected)).require_done()
     every = [(name, number) for name, topic in described.items() for number in range(topic.partitions)]
     committed = settings.data_plane.isolation_level == "read_committed"
     begins, ends = await asyncio.gather(

@@ -167,14 +167,12 @@ class LegacyGroupFollower:
         """The group as its coordinator sees it; None while that does not answer."""
         troubles = self._ctx.rounds.troubles
         try:
-            outcome = await self._ctx.source.describe_groups([self._legacy.group])
-            for trouble in outcome.troubles().values():
-                raise trouble
+            described = (await self._ctx.source.describe_groups([self._legacy.group])).require_done()
         except ClusterError as trouble:
             troubles.began(MEMBERS, trouble)
             return None
         troubles.over(MEMBERS)
-        return outcome.done[self._legacy.group]
+        return described[self._legacy.group]
 
     async def _wait_for(self, described: GroupDescription) -> None:
         members = described.member_names[:NAMED]

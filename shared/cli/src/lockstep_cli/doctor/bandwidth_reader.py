@@ -85,9 +85,7 @@ class BandwidthReader:
         brokers = await self._target.broker_count()
         partitions = min(MOST_PARTITIONS, 2 * brokers)
         factor = min(self._settings.topic_sync.replication_factor, brokers)
-        outcome = await self._target.create_topics([NewTopic(self._run.topic, partitions, factor, CONFIGS)])
-        for trouble in outcome.troubles().values():
-            raise trouble
+        (await self._target.create_topics([NewTopic(self._run.topic, partitions, factor, CONFIGS)])).require_done()
         self._facts = replace(self._facts, partitions=partitions)
         deadline = time.monotonic() + VISIBLE_WITHIN_S
         while self._run.topic not in await self._target.topic_names() and time.monotonic() < deadline:

@@ -95,10 +95,8 @@ class SwitchClusters:
     async def _require_known_partitions(self, topics: Iterable[MirroredTopic]) -> None:
         """Raises StepFailed if the source has partitions that the flow has not heard of yet."""
         known = {topic.source_topic: topic.partitions for topic in topics}
-        present = await self.source.topics(known)
-        for trouble in present.troubles().values():
-            raise trouble
-        for name, topic in present.done.items():
+        present = (await self.source.topics(known)).require_done()
+        for name, topic in present.items():
             if topic.partitions > known[name]:
                 raise NotFoundYet(
                     f"{name} has {topic.partitions} partitions on {self.settings.flow.source}, and the flow knows "
@@ -150,24 +148,20 @@ class SwitchClusters:
     ) -> dict[str, GroupAtSource]:
         """What each group has committed in these topics, and who its members are. Raises ClusterError."""
         names, theirs = sorted(groups), {topic.source_topic for topic in topics}
-        described = await self.source.describe_groups(names)
-        for trouble in described.troubles().values():
-            raise trouble
+        described = (await self.source.describe_groups(names)).require_done()
         offsets = await asyncio.gather(*(self.source.group_offsets(name) for name in names))
         return {
             name: GroupAtSource(
                 {where: at.offset for where, at in known.items() if where[0] in theirs},
-                described.done[name].member_names if described.done[name].members else (),
+                described[name].member_names if described[name].members else (),
             )
             for name, known in zip(names, offsets, strict=True)
         }
 
     async def members_at_target(self, groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Client ids and hosts of the groups that have members on the target. Raises ClusterError."""
-        described = await self.target.describe_groups(groups)
-        for trouble in described.troubles().values():
-            raise trouble
-        return {name: one.member_names for name, one in described.done.items() if one.members}
+        described = (await self.target.describe_groups(groups)).require_done()
+        return {name: one.member_names for name, one in described.items() if one.members}
 
 
 def partitions(topics: Iterable[MirroredTopic]) -> list[TopicPartition]:

@@ -27,6 +27,12 @@ class Outcome(Generic[T]):
         """What did not work, for any reason, by resource."""
         return {**self.failed, **self.denied}
 
+    def require_done(self) -> dict[str, T]:
+        """What worked, if all did. Raises the first trouble."""
+        for trouble in self.troubles().values():
+            raise trouble
+        return self.done
+
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:

@@ -53,10 +53,7 @@ class TopicRequests(AdminRequests):
 
     async def topic(self, name: str) -> TopicDescription | None:
         """The topic, None when there is none. Raises NotPermitted and RequestRefused too."""
-        outcome = await self.topics([name])
-        for trouble in outcome.troubles().values():
-            raise trouble
-        return outcome.done.get(name)
+        return (await self.topics([name])).require_done().get(name)
 
     async def _describe(self, names: Sequence[str]) -> Outcome[TopicDescription]:
         futures = (await self._connected()).describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
