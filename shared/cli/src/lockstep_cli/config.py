@@ -193,10 +193,10 @@ async def convert(given: Given, to: Path | None, document: str, with_secrets: bo
     except ConfigurationError as exc:
         # Perhaps its secrets are elsewhere, so it is written all the same.
         click.echo(f"{file} cannot be used as it is here, nor can the output:\n{exc}", err=True)
-    try:
-        configured(text, file, os.environ, alone=True)
-    except ConfigurationError:
-        return Exit.USAGE
+        try:
+            configured(text, file, os.environ, alone=True)
+        except ConfigurationError:
+            return Exit.USAGE
     return Exit.FINE
 
 

@@ -84,11 +84,10 @@ def build_report(
         rows, services, replicas or {}, frozenset(replicas_unknown), states, logs or LogOffsets(), at_ms, by_key
     )
     partitions = tuple(seen.partitions())
-    # Rows of services that the file has switched off since say nothing of today.
-    group_rows = seen.all(GroupStatus) if "checkpoint" in services else []
+    group_rows = seen.of_present_services(GroupStatus)
     topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
     shown, slots = tuple(seen.services()), tuple(seen.slots())
-    acls, pulse = seen.acls(), next(iter(seen.all(FlowPulse) if "heartbeat" in services else ()), None)
+    acls, pulse = seen.acls(), next(iter(seen.of_present_services(FlowPulse)), None)
     not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else ""
     # A service that fails, or is to rest, is the cause, and shown as such.
     reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
@@ -156,6 +155,10 @@ class _Seen:
 
     def all(self, kind: type[R]) -> list[R]:
         return cast(list[R], self._by_kind.get(kind, []))
+
+    def of_present_services(self, kind: type[R]) -> list[R]:
+        """Without those of a service that the file has switched off since: they say nothing of today."""
+        return self.all(kind) if kind.owned_by in self._services else []
 
     def services(self) -> Iterable[ServiceLine]:
         restarts = self.all(Restarts)
@@ -249,8 +252,8 @@ class _Seen:
         return f"it has said nothing for {in_time(silent_ms)}, by the clock of this machine: nothing of it is copied"
 
     def acls(self) -> AclLine | None:
-        row = next(iter(self.all(AclStatus)), None)
-        if row is None or "acl-sync" not in self._services:
+        row = next(iter(self.of_present_services(AclStatus)), None)
+        if row is None:
             return None
         return AclLine(
             row.phase,

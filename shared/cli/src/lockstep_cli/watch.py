@@ -99,13 +99,10 @@ async def command(
         click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
 
     async def follow() -> None:
-        shown = await asyncio.gather(*(_show(view, no_follow) for view in views))
-        if not all(shown):
-            code[0] = Exit.TROUBLE
+        await asyncio.gather(*(_show(view, no_follow) for view in views))
 
-    code = [Exit.FINE]
     await unless_set(screen.closed, follow())
-    return code[0]
+    return Exit.TROUBLE if any(view.denied for view in views) else Exit.FINE
 
 
 @dataclass(slots=True)
@@ -123,6 +120,8 @@ class _View:
     showing: bool = False
     """Whether what comes is shown. Rows that were there before are taken in silently: what comes is compared with
     them."""
+    denied: bool = False
+    """Whether the topic may not be read."""
 
     def apply(self, records: "Sequence[Record]") -> None:
         from lockstep_cli.record_decoder import decode
@@ -166,8 +165,8 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
     return views
 
 
-async def _show(view: _View, no_follow: bool) -> bool:
-    """Follow one topic, also one that is made, or made anew, later. Returns whether it may be read."""
+async def _show(view: _View, no_follow: bool) -> None:
+    """Follow one topic, also one that is made, or made anew, later."""
     from lockstep_cli.state_topic_rows import SILENT_S
     from lockstep_config.credentials.permissions import needed_access
     from lockstep_runtime.kafka.topic_follower import TopicFollower
@@ -190,15 +189,16 @@ async def _show(view: _View, no_follow: bool) -> bool:
                 await follower.caught_up(silent_s=SILENT_S if no_follow else None)
                 view.showing = True
                 if no_follow:
-                    return True
+                    return
                 await follower.failed()
-                return True
+                return
         except TopicMissing:
             if no_follow:
-                return True
+                return
         except NotPermitted as exc:  # the other topics may be read all the same
             click.echo(str(exc), err=True)
-            return False
+            view.denied = True
+            return
         except LogTruncated as exc:
             click.echo(str(exc), err=True)
         view.showing = from_beginning = True  # what comes now is new

@@ -88,14 +88,12 @@ class MetricsCollector:
         goes_on = self._term > 0 and not ctx.leadership.others_since(self._term, ctx.instance)
         self._term = ctx.term
         for tp in set(partitions) - self._followed:
-            tally = self._tallies.get(tp)
-            row = ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
-            if tally is not None and goes_on:
-                if row is not None:
-                    self._count(tally, row)
-                continue
+            is_ours = goes_on and tp in self._tallies
             tally = self._tallies.setdefault(tp, _PartitionCounts())
-            if row is not None:
+            row = ctx.state.get(PartitionProgress, tp[0], str(tp[1]))
+            if row is not None and is_ours:
+                self._count(tally, row)
+            elif row is not None:
                 tally.start_from(row)
         self._followed = frozenset(partitions)
         self._tallies = {tp: tally for tp, tally in self._tallies.items() if tp in self._followed}

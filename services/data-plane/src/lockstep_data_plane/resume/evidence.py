@@ -16,7 +16,7 @@ from lockstep_data_plane.core.provenance import appended_since, batches_with_rec
 from lockstep_data_plane.core.quarantine_entry import unread, wholly_skipped
 from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
-from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
+from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
@@ -34,7 +34,7 @@ ROW_WITHIN_S = 30.0
 MOST = 200_000
 """Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
 
-NO_LIMITS = TargetLimits(max_bytes=2**31 - 1)
+NO_LIMITS = TargetLimits(max_bytes=NO_LIMIT)
 
 
 class EvidenceReader:

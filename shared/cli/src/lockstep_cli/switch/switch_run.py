@@ -141,9 +141,8 @@ async def _failback_refusals(
     """What speaks against coming back, as sentences. `wanted` of both flows: single topics are paused and resumed, and
     that has no effect in a flow that is stopped."""
     sentence = "{} is {} as a whole: resume it first, or fail back without --topic"
-    if resting := [
-        sentence.format(flow, word) for flow, word in wanted.items() if options.topics and word != "running"
-    ]:
+    resting = [sentence.format(flow, word) for flow, word in wanted.items() if word != "running"]
+    if options.topics and resting:
         return resting
     forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
     diverged = await forward.diverged()
