@@ -56,6 +56,18 @@ def test_records_come_back_as_written(broker_a: Broker, topic_name: str, codec: 
     assert [record.offset for record in read] == [0, 1, 2, 3]
 
 
+def test_topic_is_read_again_if_records_are_deleted_meanwhile(
+    broker_a: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters.create_topic(broker_a.bootstrap, topic_name)
+    clusters.produce(broker_a.bootstrap, topic_name, [Record(value=b"%d" % number) for number in range(10)])
+    clusters.delete_records(broker_a.bootstrap, topic_name, 5)
+    now, bounds = clusters._bounds, [(0, 10)]
+    monkeypatch.setattr(clusters, "_bounds", lambda *about: bounds.pop() if bounds else now(*about))
+    assert [record.offset for record in clusters.read_topic(broker_a.bootstrap, topic_name)] == [5, 6, 7, 8, 9]
+    assert bounds == []
+
+
 def test_an_aborted_transaction_shows_only_uncommitted(broker_a: Broker, topic_name: str) -> None:
     clusters.create_topic(broker_a.bootstrap, topic_name)
     clusters.produce_transaction(broker_a.bootstrap, topic_name, [Record(value=b"kept")])

@@ -174,7 +174,9 @@ def produce_transaction(
 def read_topic(
     bootstrap: str, topic: str, *, isolation: Isolation = "read_committed", within: float = 60.0
 ) -> list[Record]:
-    """Every record that stands in the topic now, by partition and offset. Raises TimeoutError if it takes too long."""
+    """Every record that stands in the topic now, by partition and offset. If records are deleted meanwhile, it is read
+    again. Raises TimeoutError if it takes too long."""
+    deadline = time.monotonic() + within
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -189,9 +191,14 @@ def read_topic(
     )
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions
-        starts = [TopicPartition(topic, number, _bounds(consumer, topic, number)[0]) for number in sorted(partitions)]
-        consumer.assign(starts)
-        return _read_to_ends(consumer, len(starts), topic, time.monotonic() + within)
+        while True:
+            begins = {number: _bounds(consumer, topic, number)[0] for number in sorted(partitions)}
+            consumer.assign([TopicPartition(topic, number, offset) for number, offset in begins.items()])
+            try:
+                return _read_to_ends(consumer, len(begins), topic, deadline)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._AUTO_OFFSET_RESET:
+                    raise
     finally:
         consumer.close()
 
