@@ -109,14 +109,14 @@ class Stage:
         self.sync = TargetGroupSync(self.ctx, self.report, self.memory)
         self._at = 0
 
-    async def place(self, offset: int, *groups: str) -> None:
+    async def place(self, offset: int, *groups: str, read_at: float | None = None) -> None:
         """The source was read, and the checkpoints are written."""
         for group in groups or (GROUP,):
             self._at += 1
             one = Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
             self.memory.written.written(self._at, one)
         standing = {group: TranslationState() for group in groups or (GROUP,)}
-        await self.report.on_source_read(standing, {}, lambda group: group in standing)
+        await self.report.on_source_read(standing, {}, lambda group: group in standing, read_at)
 
     def row(self, group: str = GROUP) -> GroupStatus:
         row = self.ctx.state.get(GroupStatus, group)

@@ -222,13 +222,14 @@ class CheckpointFlow:
         await self._syncs.verify()
         if self._opposite is not None:
             await self._opposite.verify()
-        group_offsets = await self._groups.read(self._ctx.clock.monotonic(), owned)
+        read_at = self._ctx.clock.monotonic()
+        group_offsets = await self._groups.read(read_at, owned)
         others = {group: committed for group, committed in self._committed.items() if not owned(group)}
         self._committed = others | dict(group_offsets.committed)
         standing, refused = await self._write(group_offsets, owned)
         failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
         note(groups=len(group_offsets.committed), groups_failing=len(failed))
-        found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__)
+        found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, read_at)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)

@@ -37,9 +37,14 @@ class GroupReport:
         self._writing = asyncio.Lock()
 
     async def on_source_read(
-        self, standing: Mapping[str, TranslationState], failed: Mapping[str, str], asked: Callable[[str], bool]
+        self,
+        standing: Mapping[str, TranslationState],
+        failed: Mapping[str, str],
+        asked: Callable[[str], bool],
+        read_at: float | None = None,
     ) -> tuple[str, ...]:
         """A round described the source: these groups exist with these positions, and these could not be described.
+        `read_at`: when it began (`GroupView.read_at`).
 
         Returns the groups found since the last round. Every group that the round `asked` and that is in neither is
         gone.
@@ -55,7 +60,7 @@ class GroupReport:
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
         for group, how in standing.items():
-            self._views[group] = self._view(group).read(how)
+            self._views[group] = self._view(group).read(how, read_at)
             if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
@@ -89,6 +94,10 @@ class GroupReport:
     def misplaced(self, group: str) -> Mapping[TopicPartition, tuple[str, int | None]]:
         """Where the group's checkpoint is not right on the target, as it was read last (`GroupView.misplaced`)."""
         return self._view(group).misplaced
+
+    def read_at(self, group: str) -> float | None:
+        """See `GroupView.read_at`."""
+        return self._view(group).read_at
 
     def reads(self, group: str, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
         """See `GroupView.reads`."""

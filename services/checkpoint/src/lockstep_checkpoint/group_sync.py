@@ -116,21 +116,35 @@ def rewinds(
     return {where: at for where, at in found.items() if where not in written or written[where].downstream < at}
 
 
+def _highest_places(row: GroupStatus) -> dict[TopicPartition, int]:
+    """Where a flow has put a group on its target: the highest offset of each partition that the group may still have
+    there. It includes those from which the flow is about to set the group back."""
+    highest: dict[TopicPartition, int] = {}
+    places = [(topic, number, downstream) for topic, number, _, downstream in row.positions]
+    for topic, number, at in (*places, *row.rewound):
+        highest[topic, number] = max(at, highest.get((topic, number), -1))
+    return highest
+
+
 def find_unread(
     placed: GroupStatus, checkpoints: Iterable[Checkpoint], copy_name: Callable[[str], str | None]
 ) -> frozenset[TopicPartition]:
     """The target partitions in which the group has read nothing on the source. It is not beyond the place there at
     which the opposite flow has put it. `placed`: that flow's row of the group, whose places are on the source.
     `copy_name`: the copy there of a topic of the target."""
-    known: dict[tuple[str | None, int], int] = {}
-    places = [(topic, number, downstream) for topic, number, _, downstream in placed.positions]
-    for topic, number, at in (*places, *placed.rewound):
-        known[topic, number] = max(at, known.get((topic, number), -1))
+    known = _highest_places(placed)
+    copies = ((one, copy_name(one.topic)) for one in checkpoints)
     return frozenset(
         (one.topic, one.partition)
-        for one in checkpoints
-        if one.upstream <= known.get((copy_name(one.topic), one.partition), -1)
+        for one, copy in copies
+        if copy is not None and one.upstream <= known.get((copy, one.partition), -1)
     )
+
+
+def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
+    """Whether a flow has put a group at an earlier offset than `before`, in any partition. None: the row is gone."""
+    now = {} if row is None else _highest_places(row)
+    return any(now.get(where, -1) < at for where, at in _highest_places(before).items())
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:

@@ -34,6 +34,8 @@ class GroupView:
     translation: TranslationState = TranslationState()
     is_read: bool = False
     """Whether this process has read the group's position on the source."""
+    read_at: float | None = None
+    """When the last request for its position began, by the monotonic clock; None: this process has not asked."""
     earlier: GroupStatus | None = None
     """The row of an earlier process or another replica, until the position is read. Its words about the source stay."""
     synced: bool = False
@@ -64,9 +66,10 @@ class GroupView:
         """The source could not be asked about the group."""
         return replace(self, trouble=trouble)
 
-    def read(self, translation: TranslationState) -> "GroupView":
-        """The group was read on the source."""
-        return replace(self, trouble="", translation=translation, is_read=True, earlier=None)
+    def read(self, translation: TranslationState, at: float | None = None) -> "GroupView":
+        """The group was read on the source, by a request that began `at`; None: as it was read before."""
+        read_at = self.read_at if at is None else at
+        return replace(self, trouble="", translation=translation, is_read=True, read_at=read_at, earlier=None)
 
     def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """With the checkpoints that are acknowledged now."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lockstep_checkpoint.group_sync import find_unread
+from lockstep_checkpoint.group_sync import find_unread, is_lower
 from lockstep_checkpoint.offset_translator import ReverseTranslation
 from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_config.flow import client_settings
@@ -27,6 +27,29 @@ class _State:
     def __init__(self) -> None:
         self.rows = StateFold(wants=WANTS)
         self.places = RunTranslator()
+        self.loaded_at: float | None = None
+        """When the topic was read to its end, by the monotonic clock."""
+        self.lowered_at: dict[str, float] = {}
+        """When a later row put a group at an earlier offset (`is_lower`)."""
+
+    def apply(self, record: Record, at: float) -> None:
+        """Raises MalformedRow."""
+        key = (record.key or b"").decode(errors="replace")
+        before = self.rows.rows.get(key)
+        row = self.rows.fold(record.offset, record.key, record.value)
+        if row is not None:
+            self.places.apply(row)
+        if self.loaded_at is None or not isinstance(before, GroupStatus):
+            return
+        if is_lower(self.rows.get(GroupStatus, before.group), before):
+            self.lowered_at[before.group] = at
+
+    def is_placed_since(self, group: str, read_at: float | None) -> bool:
+        """Whether the flow may have set the group back since it was read on our source at `read_at` (None: never)."""
+        since = self.lowered_at.get(group)
+        if since is None and self.rows.get(GroupStatus, group) is not None:
+            since = self.loaded_at  # what the rows were before that is not known
+        return since is not None and (read_at is None or read_at <= since)
 
 
 class ReverseFlow(CompactedTopic[_State]):
@@ -35,6 +58,7 @@ class ReverseFlow(CompactedTopic[_State]):
 
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         self._rule = checkpoint_rule(ctx.settings)
+        self._clock = ctx.clock
         super().__init__(
             ctx.source,
             lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
@@ -52,17 +76,23 @@ class ReverseFlow(CompactedTopic[_State]):
         return ReverseTranslation(trouble="" if self.is_missing else self.trouble)
 
     def unread(
-        self, group: str, checkpoints: Iterable[Checkpoint], *, failover: bool = False
+        self, group: str, checkpoints: Iterable[Checkpoint], read_at: float | None, *, failover: bool = False
     ) -> frozenset[TopicPartition]:
-        """Where the group has read nothing on our source (`find_unread`). While the rows cannot be read, that may be so
-        in each topic of our target that the flow may copy. A flow that never ran has put no group anywhere.
-        `failover`: the source is lost for good, and groups are to be moved all the same."""
-        if self.fold is None and not self.is_missing and not failover:
+        """Where the group has read nothing on our source (`find_unread`).
+
+        That may be so in each topic of our target that the flow may copy, in two cases. The rows cannot be read, or the
+        flow has set the group back after the checkpoints were made. `read_at`: when the group was read for them on our
+        source; None: this process has not read it. A flow that never ran has put no group anywhere. `failover`: the
+        source is lost for good, and groups are to be moved all the same.
+        """
+        fold = self.fold
+        is_unknown = not self.is_missing if fold is None else fold.is_placed_since(group, read_at)
+        if is_unknown and not failover:
             return frozenset((one.topic, one.partition) for one in checkpoints if self._may_copy(one.topic))
-        row = None if self.fold is None else self.fold.rows.get(GroupStatus, group)
-        if self.fold is None or row is None:
+        row = None if fold is None else fold.rows.get(GroupStatus, group)
+        if fold is None or row is None:
             return frozenset()
-        return find_unread(row, checkpoints, self.fold.places.copy_name)
+        return find_unread(row, checkpoints, fold.places.copy_name)
 
     def _may_copy(self, topic: str) -> bool:
         """Whether a topic of our target may be one that the flow copies. By its name alone, our own copies are not."""
@@ -83,12 +113,14 @@ class ReverseFlow(CompactedTopic[_State]):
     def begin_fold(self) -> _State:
         return _State()
 
+    def finish_fold(self, fold: _State) -> _State:
+        fold.loaded_at = self._clock.monotonic()
+        return fold
+
     def apply(self, fold: _State, records: Sequence[Record]) -> None:
+        at = self._clock.monotonic()
         for record in records:
             try:
-                row = fold.rows.fold(record.offset, record.key, record.value)
+                fold.apply(record, at)
             except MalformedRow as exc:
                 self._log.warn("state row ignored", f"{self.topic} offset {record.offset}: {exc}")
-                continue
-            if row is not None:
-                fold.places.apply(row)

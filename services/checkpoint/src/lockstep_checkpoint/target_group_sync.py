@@ -159,7 +159,7 @@ class TargetGroupSync:
     def _plan(
         self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, how: _How
     ) -> GroupSync:
-        written, opposite = facts.written[group], self._opposite
+        written, opposite, read_at = facts.written[group], self._opposite, self._report.read_at(group)
         sync = plan_group_sync(
             written.values(),
             before,
@@ -167,7 +167,7 @@ class TargetGroupSync:
             facts.partitions,
             self._report.rewound(group),
             follow=self._settings.follow_rewinds or how.rewind,
-            unread=() if opposite is None else opposite.unread(group, written.values(), failover=how.failover),
+            unread=() if opposite is None else opposite.unread(group, written.values(), read_at, failover=how.failover),
             misplaced=self._report.misplaced(group),
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
