@@ -1,9 +1,11 @@
 """What the target's log still says of our chain, where retention, a cleaner or a truncation has touched its tail."""
 
+from dataclasses import replace
+
 import pytest
 
 from lockstep_data_plane.core.target_remnant import TargetRemnant
-from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, TargetTail
+from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, batch, record, records
@@ -59,6 +61,41 @@ class TestWhatWasRemoved:
         end = read(ours(100, 10), empty, end=105).end
         assert end == LastAppend(14, 104)
         assert (end.last, end.behind) == (ours(100, 10), 3)
+
+
+class TestWhatTheLeaderRemembers:
+    """It is asked before the log is read, and another slot may append between the two."""
+
+    @staticmethod
+    def tail(sequence: int, *log: Batch, row: PartitionProgress = ROW) -> TargetTail:
+        tail = TargetTail(row, {OTHER}, log_end=100 + 2 * len(log))
+        tail.add_batches(log)
+        tail.ends({OURS: (EPOCH, sequence)}, tail.log_end)
+        return tail
+
+    @pytest.mark.parametrize("sequence", [9, 11, 13])
+    def test_target_tail_that_grew_meanwhile_is_settled(self, sequence: int) -> None:
+        found = self.tail(sequence, ours(100, 10), ours(102, 12))
+        assert found.is_settled
+        assert found.last_append() == LastAppend(13, 103)
+
+    def test_target_tail_that_grew_over_the_largest_sequence_is_settled(self) -> None:
+        last = replace(ROW, sequence=2**31 - 3)
+        found = self.tail(2**31 - 1, ours(100, 2**31 - 2), ours(102, 0), row=last)
+        assert found.is_settled
+        assert found.last_append() == LastAppend(1, 103)
+
+    def test_target_tail_with_more_remembered_is_not_replicated(self) -> None:
+        found = self.tail(13, ours(100, 10))
+        assert not found.is_settled
+        with pytest.raises(NotReplicated, match="holds our sequence 13, what is replicated ends at 11"):
+            found.last_append()
+
+    def test_target_tail_with_less_remembered_than_the_row_was_truncated(self) -> None:
+        found = self.tail(8)
+        assert not found.is_settled
+        with pytest.raises(LogContradiction, match="ends at our sequence 8, but up to 9 was appended"):
+            found.last_append()
 
 
 class TestWhereOurLastRecordLay:
@@ -166,9 +203,17 @@ class TestRemains:
     def test_target_remnant_has_remaining_records_and_where_others_are_gone(
         self, log: list[Batch], left: list[int], gone_before: int
     ) -> None:
-        remains = TargetRemnant(ROW, LastAppend(13, 103))
+        remains = TargetRemnant(ROW, LastAppend(13, max([103, *(each.last_offset for each in log)])))
         for each in log:
             remains.add_batch(each)
         remains.ends()
         assert [r.offset for r in remains.records] == left
         assert remains.gone_before == gone_before
+
+    def test_target_remnant_ends_where_the_chain_ended_when_it_was_found(self) -> None:
+        remains = TargetRemnant(ROW, LastAppend(13, 103))
+        for each in (ours(100, 10), ours(102, 12), ours(104, 14)):
+            remains.add_batch(each)
+        remains.ends()
+        assert [r.offset for r in remains.records] == [100, 101, 102, 103]
+        assert remains.gone_before == -1

@@ -41,6 +41,8 @@ class TargetRemnant:
         if producer_id not in self._ours or batch.producer_epoch != row.producer_epoch:
             self.strangers = True
             return
+        if batch.base_offset > self._end.downstream:
+            return  # another slot has appended it since the chain's end was found
         before = self._ends.get(producer_id, -1)
         first = max(batch.base_offset, row.downstream + 1)
         if add_sequence(batch.base_sequence, first - batch.base_offset) != add_sequence(before, 1):

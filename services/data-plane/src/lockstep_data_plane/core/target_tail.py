@@ -201,7 +201,7 @@ class TargetTail:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is worth nothing to ask again: what the leader remembers of ours is what was read."""
+        """Whether it is worth nothing to ask again: what the leader remembers of ours was read."""
         return self.is_short or self.contradiction is not None or not self._differing
 
     def require_row(self) -> None:
@@ -233,10 +233,12 @@ class TargetTail:
 
     @property
     def _differing(self) -> list[tuple[int, int]]:
-        """Sequences that the leader remembers, and those that were read, where these are not the same."""
-        own = self._row.producer_id
-        both = [(sequence, self.end.sequence_under(p, own)) for p, sequence in sorted(self._remembered.items())]
-        return [(sequence, end) for sequence, end in both if sequence != end]
+        """Sequences that the leader remembers, and those that were read, where the first are beyond the second or
+        before the row's. The leader is asked before the log is read, so another slot may have appended meanwhile what
+        was read behind them."""
+        own, row = self._row.producer_id, {self._row.producer_id: self._row.sequence, **dict(self._row.others)}
+        found = [(s, self.end.sequence_under(p, own), row.get(p, -1)) for p, s in sorted(self._remembered.items())]
+        return [(s, end) for s, end, known in found if (s - known) % SEQUENCES > (end - known) % SEQUENCES]
 
     def _still_there(self, batch: Batch) -> None:
         """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
