@@ -35,6 +35,11 @@ class LastAppend:
     read_to: int = field(default=-1, compare=False)
     behind: int = field(default=0, compare=False)
 
+    @classmethod
+    def from_row(cls, row: PartitionProgress) -> "LastAppend":
+        """What the row says."""
+        return cls(row.sequence, row.downstream, others=row.others)
+
     def sequence_under(self, producer_id: int, own: int) -> int:
         """Under this producer id, of which `own` is the partition's own; -1: nothing."""
         return self.sequence if producer_id == own else dict(self.others).get(producer_id, -1)
@@ -114,7 +119,8 @@ class TargetTail:
         self._remembered: Mapping[int, int] = {}
         self.log_end = log_end
         self.shared = shared
-        self.end = LastAppend(row.sequence, row.downstream, others=row.others, read_to=log_end - 1)
+        self._begin = LastAppend.from_row(row)
+        self.end = replace(self._begin, read_to=log_end - 1)
         self.removed = -1
         """The last offset behind all seen records of ours that no batch covers any more: retention or the cleaner has
         removed what was there. -1: none."""
@@ -236,9 +242,12 @@ class TargetTail:
         """Sequences that the leader remembers, and those that were read, where the first are beyond the second or
         before the row's. The leader is asked before the log is read, so another slot may have appended meanwhile what
         was read behind them."""
-        own, row = self._row.producer_id, {self._row.producer_id: self._row.sequence, **dict(self._row.others)}
-        found = [(s, self.end.sequence_under(p, own), row.get(p, -1)) for p, s in sorted(self._remembered.items())]
-        return [(s, end) for s, end, known in found if (s - known) % SEQUENCES > (end - known) % SEQUENCES]
+        own, found = self._row.producer_id, []
+        for producer_id, sequence in sorted(self._remembered.items()):
+            begin, end = (known.sequence_under(producer_id, own) for known in (self._begin, self.end))
+            if (sequence - begin) % SEQUENCES > (end - begin) % SEQUENCES:
+                found.append((sequence, end))
+        return found
 
     def _still_there(self, batch: Batch) -> None:
         """A batch that was appended in our place after a truncation has another id, epoch or sequence. What a cleaner
@@ -254,8 +263,8 @@ class TargetTail:
         if not inside or row.sequence < 0 or batch.magic < 2 or batch.attributes & CONTROL:
             return
         at = add_sequence(batch.base_sequence, row.downstream - batch.base_offset)
-        known = {row.producer_id: row.sequence, **dict(row.others)}
-        if known.get(batch.producer_id) == at and batch.producer_epoch == row.producer_epoch:
+        known = self._begin.sequence_under(batch.producer_id, row.producer_id)
+        if known == at and batch.producer_epoch == row.producer_epoch:
             return
         raise LogContradiction(
             f"the target's log holds at offset {row.downstream} what producer {batch.producer_id} appended there with "

@@ -90,7 +90,7 @@ class Resumer:
         if row.transactional:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))
-            return Position(row, LastAppend(row.sequence, row.downstream, others=row.others))
+            return Position(row, LastAppend.from_row(row))
         there = partition.in_its_place()
         counts = there is partition  # a copy that spreads by keys counts nothing past
         found = await self._evidence.position(there, row, counts=counts, rests=True)
