@@ -56,5 +56,10 @@ def leading(folder: Path, service: str, *terms: tuple[int, int], divided: bool =
 
 def read_row(ctx: FlowContext, row: Row) -> None:
     """Let the context read one more record of its state topic."""
+    ctx.state.receive([state_record(row, ctx.state.position + 1)])
+
+
+def state_record(row: Row, offset: int, *, gone: bool = False) -> Record:
+    """The row as a record of a state topic, or its tombstone (`gone`)."""
     key, value = row.encode()
-    ctx.state.receive([Record("state", 0, ctx.state.position + 1, key, value, 0)])
+    return Record("state", 0, offset, key, None if gone else value, 0)

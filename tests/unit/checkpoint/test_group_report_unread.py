@@ -110,10 +110,10 @@ async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) ->
     report, log = await restarted(tmp_path, WAITS)
     await report.synced(GROUP, {})
     exact = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True) == (GROUP,)
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, 0.0) == (GROUP,)
     last = log.rows()[-1]
     assert (last.synced, last.exact, last.behind, last.waiting, last.reason) == (True, 1, (), (), "")
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True) == ()
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, 0.0) == ()
     assert "GroupFound" not in [event.kind for event in log.events()]
 
 

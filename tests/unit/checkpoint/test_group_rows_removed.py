@@ -31,7 +31,7 @@ class Later:
 
     async def round(self, *standing: str, failed: str = "") -> None:
         found = {group: TranslationState() for group in standing}
-        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours)
+        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours, 0.0)
 
     def keys_removed(self) -> list[bytes | None]:
         return [key for topic, key, value in self.stage.log.appended if topic == "state" and value is None]

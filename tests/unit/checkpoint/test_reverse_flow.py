@@ -9,7 +9,7 @@ from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_runtime.kafka.topic_reader import Record
+from tests.support.flow_context import state_record
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 
 ORIGINAL, COPY, FAR_COPY = ("orders", 0), ("A.orders", 0), ("A.C.orders", 0)
@@ -92,17 +92,12 @@ class Opposite(ReverseFlow):
     def load(self, *rows: Row) -> None:
         """Read the topic from its beginning."""
         fold = self.begin_fold()
-        self.apply(fold, [record(row, at) for at, row in enumerate(rows)])
+        self.apply(fold, [state_record(row, at) for at, row in enumerate(rows)])
         self.fold = self.finish_fold(fold)
 
     def receive(self, row: Row, *, gone: bool = False) -> None:
         assert self.fold is not None
-        self.apply(self.fold, [record(row, self.fold.rows.position + 1, gone=gone)])
-
-
-def record(row: Row, at: int, *, gone: bool = False) -> Record:
-    key, value = row.encode()
-    return Record("state", 0, at, key, None if gone else value, 0)
+        self.apply(self.fold, [state_record(row, self.fold.rows.position + 1, gone=gone)])
 
 
 @pytest.fixture
@@ -146,12 +141,12 @@ async def test_group_read_before_the_rows_stays_until_read_again(stage: Stage) -
 
 async def test_group_not_read_by_this_process_stays(stage: Stage) -> None:
     Opposite(stage, MIRRORED, put(50))
-    await stage.place(100)
+    await stage.place(100, read_at=None)
     assert await synced_to(stage) == 50
 
 
 async def test_group_set_back_by_an_unread_source_moves_in_a_failover(stage: Stage) -> None:
     Opposite(stage, MIRRORED, put(50))
-    await stage.place(100)
+    await stage.place(100, read_at=None)
     await stage.sync.sync_now(ours, rewind=False, failover=True)
     assert stage.target.offsets[GROUP] == {PLACE: 100}

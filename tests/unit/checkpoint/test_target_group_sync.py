@@ -109,7 +109,7 @@ class Stage:
         self.sync = TargetGroupSync(self.ctx, self.report, self.memory)
         self._at = 0
 
-    async def place(self, offset: int, *groups: str, read_at: float | None = None) -> None:
+    async def place(self, offset: int, *groups: str, read_at: float | None = 0.0) -> None:
         """The source was read, and the checkpoints are written."""
         for group in groups or (GROUP,):
             self._at += 1

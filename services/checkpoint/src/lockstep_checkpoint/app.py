@@ -242,7 +242,7 @@ class CheckpointFlow:
             self._ctx.must_act()
             known = {group: committed for group, committed in self._committed.items() if owned(group)}
             standing, refused = await self._write(SourceGroupOffsets(known), known.__contains__)
-            await self._report.on_source_read(standing, refused, known.__contains__)
+            await self._report.on_source_read(standing, refused, known.__contains__, None)
 
     async def _protocols(self) -> Mapping[str, str]:
         settings = self._ctx.settings

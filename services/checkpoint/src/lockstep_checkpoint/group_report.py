@@ -41,15 +41,15 @@ class GroupReport:
         standing: Mapping[str, TranslationState],
         failed: Mapping[str, str],
         asked: Callable[[str], bool],
-        read_at: float | None = None,
+        read_at: float | None,
     ) -> tuple[str, ...]:
         """A round described the source: these groups exist with these positions, and these could not be described.
-        `read_at`: when it began (`GroupView.read_at`).
+        `read_at`: when it began (`GroupView.read_at`); None: it has the positions that were read before.
 
         Returns the groups found since the last round. Every group that the round `asked` and that is in neither is
         gone.
         """
-        found = [group for group in standing if not self._view(group).is_read]
+        found = [group for group in standing if self._view(group).read_at is None]
         rows = {group: self._ctx.state.get(GroupStatus, group) for group in found}
         new = [group for group, row in rows.items() if row is None or row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupFound", group) for group in new))

@@ -32,10 +32,9 @@ class GroupView:
 
     trouble: str = ""
     translation: TranslationState = TranslationState()
-    is_read: bool = False
-    """Whether this process has read the group's position on the source."""
     read_at: float | None = None
-    """When the last request for its position began, by the monotonic clock; None: this process has not asked."""
+    """When this process asked last for the group's position on the source and got it, by the monotonic clock; None: it
+    has not read it."""
     earlier: GroupStatus | None = None
     """The row of an earlier process or another replica, until the position is read. Its words about the source stay."""
     synced: bool = False
@@ -66,10 +65,10 @@ class GroupView:
         """The source could not be asked about the group."""
         return replace(self, trouble=trouble)
 
-    def read(self, translation: TranslationState, at: float | None = None) -> "GroupView":
+    def read(self, translation: TranslationState, at: float | None) -> "GroupView":
         """The group was read on the source, by a request that began `at`; None: as it was read before."""
         read_at = self.read_at if at is None else at
-        return replace(self, trouble="", translation=translation, is_read=True, read_at=read_at, earlier=None)
+        return replace(self, trouble="", translation=translation, read_at=read_at, earlier=None)
 
     def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """With the checkpoints that are acknowledged now."""
@@ -89,7 +88,7 @@ class GroupView:
     def reads(self, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
         """Whether the group has an offset on the source for this partition of the target. Until its offsets are read
         there: whether the topic is one of `mirrored`. None: it may be."""
-        if not self.is_read:
+        if self.read_at is None:
             return mirrored is None or where[0] in mirrored
         return any(where == known for known, _ in self.translation.places)
 

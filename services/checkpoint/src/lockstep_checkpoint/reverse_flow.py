@@ -35,13 +35,11 @@ class _State:
     def apply(self, record: Record, at: float) -> None:
         """Raises MalformedRow."""
         key = (record.key or b"").decode(errors="replace")
-        before = self.rows.rows.get(key)
+        before = None if self.loaded_at is None else self.rows.rows.get(key)
         row = self.rows.fold(record.offset, record.key, record.value)
         if row is not None:
             self.places.apply(row)
-        if self.loaded_at is None or not isinstance(before, GroupStatus):
-            return
-        if is_lower(self.rows.get(GroupStatus, before.group), before):
+        if isinstance(before, GroupStatus) and is_lower(self.rows.get(GroupStatus, before.group), before):
             self.lowered_at[before.group] = at
 
     def is_placed_since(self, group: str, read_at: float | None) -> bool:
