@@ -78,11 +78,15 @@ class Unleased:
             return "woken"
         # At least one is awake, so that there is something to collide with for those that wake.
         if dice.random() < 0.7 and len(self.frozen) < self._slots - 1:
-            self._running[slot].send_signal(signal.SIGSTOP)
-            self.frozen.add(slot)
+            self.freeze(slot)
             return "frozen"
         self.replace(slot)
         return "killed"
+
+    def freeze(self, slot: int) -> None:
+        """It does nothing until it is woken."""
+        self._running[slot].send_signal(signal.SIGSTOP)
+        self.frozen.add(slot)
 
     def wake(self, slot: int) -> None:
         """It goes on with whatever it had in hand."""
