@@ -23,6 +23,8 @@ def needed_but_illegal(pattern: str) -> tuple[str, ...]:
     Certain where it answers: what depends on places (`a^b`) or on what a group matched before counts as possible.
     Raises UntranslatablePattern.
     """
+    if LEGAL.issuperset(pattern):
+        return ()  # a name as it is, as most are: nothing to translate
     try:
         return tuple(dict.fromkeys(_needed(parser.parse(to_python(pattern)))))
     except RecursionError:
