@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
+from lockstep_data_plane.record_batch.coalesce import scan_groups
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from tests.support.batch_bytes import (
@@ -133,12 +134,14 @@ class SourceLog:
         return SourceLog(batches, [], visible, self.end)
 
     def fetch(self, offset: int, count: int) -> tuple[tuple[Batch, ...], list[tuple[int, int]]]:
-        """At most `count` batches from the one that holds `offset` on, and the aborted transactions in them."""
+        """At most `count` batches from the one that holds `offset` on, small ones in groups, and the aborted
+        transactions in them."""
         if not self._scanned:
             self._scanned = list(scan(b"".join(self.batches)))
         found = [b for b in self._scanned if b.last_offset >= offset][:count]
         last = found[-1].last_offset if found else -1
-        return tuple(found), [(p, first) for p, first, end in self.aborted if first <= last and end >= offset]
+        groups = tuple(scan_groups(b"".join(b.data for b in found), any_producer=False))
+        return groups, [(p, first) for p, first, end in self.aborted if first <= last and end >= offset]
 
 
 def _encoded(

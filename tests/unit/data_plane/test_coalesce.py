@@ -1,81 +1,316 @@
-"""Single records are joined to the very bytes that building their batch anew makes."""
+"""Small batches that follow each other come, and go, as one: with the same records in the same order."""
 
-from collections.abc import Sequence
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import takewhile
+from typing import NamedTuple
 
+import cramjam
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.record_batch.coalesce import concatenate
-from lockstep_data_plane.record_batch.layout import HEADER_SIZE, scan
+from lockstep_data_plane.record_batch import coalesce, copied_records
+from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing, scan_groups
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
+from lockstep_data_plane.record_batch.copied_records import join_batches
+from lockstep_data_plane.record_batch.layout import HEADER_SIZE, SMALL_BYTES, Batch, scan
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
-from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import build
-from tests.support.batch_bytes import DELETE_HORIZON, TRANSACTIONAL, batch, batch_bytes, record
+from tests.support.batch_bytes import (
+    CONTROL,
+    DELETE_HORIZON,
+    GZIP,
+    LOG_APPEND_TIME,
+    LZ4,
+    SNAPPY,
+    TRANSACTIONAL,
+    ZSTD,
+    batch,
+    batch_bytes,
+    crc_is_right,
+    decoded,
+    record,
+)
+
+needs_compiled = pytest.mark.skipif(find_compiled() is None, reason="built without a C compiler")
 
 NOW = 1_790_000_000_000
+CODECS = (0, GZIP, SNAPPY, LZ4, ZSTD)
+JAVAS_BLOCK = 64 * 1024
 
-SIZED = st.none() | st.binary(max_size=70) | st.sampled_from((62, 63, 4000)).map(bytes)
-Content = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
-RECORDS: st.SearchStrategy[Content] = st.tuples(
-    SIZED,
-    SIZED,
-    st.sampled_from((-1, 0, 1)) | st.integers(NOW - 200, NOW + 200) | st.integers(0, 2**53),
-    st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size=3)), max_size=2),
+
+class Part(NamedTuple):
+    """A batch of a log."""
+
+    records: int = 1
+    codec: int = LZ4
+    attributes: int = 0
+    producer: int = -1
+    epoch: int = 3
+    gap: int = 0
+    size: int = 3
+    timestamp: int = NOW
+    spoilt: bool = False
+
+
+def log_of(parts: Sequence[Part], first: int = 10) -> bytes:
+    data, offset = b"", first
+    for part in parts:
+        offset += part.gap
+        content = [
+            record(offset + i, bytes([65 + i % 26]) * part.size, timestamp=part.timestamp + i)
+            for i in range(part.records)
+        ]
+        one = bytearray(
+            batch_bytes(
+                content,
+                codec=part.codec,
+                attributes=part.attributes,
+                producer=(part.producer, 0, 0),
+                leader_epoch=part.epoch,
+            )
+        )
+        one[-1] ^= part.spoilt
+        data += one
+        offset += part.records
+    return data
+
+
+def is_plain(one: Batch) -> bool:
+    return (
+        len(one.data) <= SMALL_BYTES
+        and one.attributes & ~7 == 0
+        and one.record_count == one.last_offset_delta + 1
+        and one.base_timestamp >= 0
+        and crc_is_right(one.data)
+    )
+
+
+def groups_of(batches: Sequence[Batch], *, any_producer: bool) -> list[list[Batch]]:
+    """What belongs together, said once more."""
+    found: list[list[Batch]] = []
+    for one in batches:
+        last = found[-1][-1] if found else None
+        if (
+            last is not None
+            and is_plain(last)
+            and is_plain(one)
+            and last.last_offset + 1 == one.base_offset
+            and (last.attributes, last.leader_epoch) == (one.attributes, one.leader_epoch)
+            and (any_producer or last.producer_id == one.producer_id)
+            and sum(len(each.data) for each in (*found[-1], one)) <= MERGED_BYTES
+        ):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+parts = st.builds(
+    Part,
+    records=st.sampled_from((1, 1, 1, 2, 5)),
+    codec=st.sampled_from((LZ4, LZ4, LZ4, 0, GZIP)),
+    attributes=st.sampled_from((*[0] * 8, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL | TRANSACTIONAL, DELETE_HORIZON)),
+    producer=st.sampled_from((-1, -1, 7)),
+    epoch=st.sampled_from((3, 3, 3, 4)),
+    gap=st.sampled_from((0, 0, 0, 2)),
+    size=st.sampled_from((0, 3, 3, 3, 3990, 5000)),
+    timestamp=st.sampled_from((NOW, NOW, NOW + 50, NOW - 50, 0, -1)),
+    spoilt=st.sampled_from((False, False, False, True)),
 )
 
 
-def numbered(content: Sequence[Content]) -> list[PlainRecord]:
-    """With gaps, as compaction leaves them."""
-    return [
-        PlainRecord(3 * number, at, key, value, tuple(headers))
-        for number, (key, value, at, headers) in enumerate(content)
+@needs_compiled
+@given(parts=st.lists(parts, max_size=14), any_producer=st.booleans())
+def test_groups_are_the_small_batches_that_belong_together(parts: list[Part], any_producer: bool) -> None:
+    data = log_of(parts)
+    wanted = groups_of(list(scan(data)), any_producer=any_producer)
+    found = list(scan_groups(data, any_producer=any_producer))
+    assert [list(scan(each.data)) for each in found] == wanted
+    for each, batches in zip(found, wanted, strict=True):
+        first, last = batches[0], batches[-1]
+        assert (each.batches, each.record_count) == (len(batches), sum(one.record_count for one in batches))
+        assert (each.base_offset, each.last_offset) == (first.base_offset, last.last_offset)
+        assert (each.leader_epoch, each.attributes, each.magic) == (first.leader_epoch, first.attributes, 2)
+        assert each.producer_id == first.producer_id
+        assert each.base_timestamp == (min(one.base_timestamp for one in batches) if len(batches) > 1 else first[7])
+        assert each.max_timestamp == (max(one.max_timestamp for one in batches) if len(batches) > 1 else first[8])
+
+
+@needs_compiled
+@pytest.mark.parametrize("cut", [1, 5, HEADER_SIZE + 5])
+def test_a_batch_that_is_cut_off_is_in_no_group(cut: int) -> None:
+    data = log_of([Part()] * 4)
+    (found,) = scan_groups(data[:-cut], any_producer=True)
+    assert found.batches == 3
+
+
+@needs_compiled
+def test_a_group_ends_where_it_would_be_too_large() -> None:
+    data = log_of([Part(size=3000, codec=0)] * 50)
+    found = list(scan_groups(data, any_producer=True))
+    assert [each.batches for each in found] == [21, 21, 8]
+    assert all(len(each.data) <= MERGED_BYTES for each in found)
+
+
+def test_each_batch_comes_by_itself_without_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coalesce, "find_compiled", lambda: None)
+    data = log_of([Part()] * 4)
+    assert list(scan_groups(data, any_producer=True)) == list(scan(data))
+
+
+@needs_compiled
+@pytest.mark.parametrize("given", [(b"", 1, 9, 9, True), (b"", -1, 9, 9, True), (b"", 0, 9, 9), ("", 0, 9, 9, True)])
+def test_gather_refuses_what_it_cannot_read(given: tuple[object, ...]) -> None:
+    compiled = find_compiled()
+    assert compiled is not None
+    with pytest.raises((ValueError, TypeError)):
+        compiled.gather(*given)
+
+
+def waiting_of(data: bytes) -> deque[OutgoingBatch]:
+    return deque(as_outgoing(each) for each in scan_groups(data, any_producer=True))
+
+
+@needs_compiled
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=2, max_size=20),
+    codec=st.sampled_from(CODECS),
+    gaps=st.sets(st.integers(1, 19)),
+)
+def test_groups_are_merged_to_what_their_batches_are_merged_to(sizes: list[int], codec: int, gaps: set[int]) -> None:
+    shapes = [Part(count, codec, gap=2 * (i in gaps), timestamp=NOW - i) for i, count in enumerate(sizes)]
+    data = log_of(shapes)
+    waiting = waiting_of(data)
+    merged, size = next_outgoing(waiting, MERGED_BYTES)
+    assert (size, merged.batches, list(waiting)) == (len(data), 1, [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copied_records, "find_compiled", lambda: None)
+        alone, _ = next_outgoing(deque(as_outgoing(each) for each in scan(data)), MERGED_BYTES)
+    assert merged == alone
+
+
+@needs_compiled
+def test_a_group_with_records_that_cannot_be_read_is_taken_apart() -> None:
+    spoilt = bytearray(log_of([Part(codec=0)], first=12))
+    spoilt[HEADER_SIZE] = 0xFF
+    data = log_of([Part(codec=0)] * 2) + spoilt
+    apart = list(scan(data))
+    whole = as_outgoing(apart[0]._replace(data=memoryview(data), record_count=3, batches=3))
+    whole.covers, whole.leader_epoch, whole.producer_id = 20, 9, 4
+    waiting = deque([whole, as_outgoing(batch([record(21)]))])
+    found = []
+    while waiting:
+        found.append(next_outgoing(waiting, MERGED_BYTES))
+    assert [(bytes(each.data), each.covers, size) for each, size in found] == [
+        (bytes(apart[0].data), 10, len(apart[0].data)),
+        (bytes(apart[1].data), 11, len(apart[1].data)),
+        (bytes(apart[2].data), 20, len(apart[2].data)),
+        (batch_bytes([record(21)]), 21, len(batch_bytes([record(21)]))),
     ]
+    assert [(each.producer_id, each.leader_epoch) for each, _ in found] == [(4, 3), (4, 3), (4, 9), (-1, 3)]
 
 
-def outgoing_batches(content: Sequence[PlainRecord], *, attributes: int = 0) -> list[OutgoingBatch]:
-    return [as_outgoing(batch([each], attributes=attributes)) for each in content]
+@needs_compiled
+def test_a_group_above_the_limit_is_taken_apart() -> None:
+    data = log_of([Part()] * 9)
+    each = len(data) // 9
+    waiting = waiting_of(data)
+    sizes = []
+    while waiting:
+        outgoing, size = next_outgoing(waiting, 4 * each)
+        sizes.append((outgoing.count, size))
+    assert sizes == [(1, each), (4, 4 * each), (4, 4 * each)]
 
 
-@given(st.lists(RECORDS, min_size=1, max_size=80))
-@example([(None, None, -1, []), (b"k", b"v", NOW, [])])
-@example([(b"k", b"v", NOW, [])] * 200)
-def test_concatenate_equals_a_rebuilt_batch(content: list[Content]) -> None:
-    records = numbered(content)
-    (anew,) = build(records, 0, 2**31 - 1, leader_epoch=0)
-    group = outgoing_batches(records)
-    made = concatenate(group)
-    assert made is not None
-    assert bytes(made.data) == bytes(anew.data)
-    assert list(made.offsets) == list(anew.offsets)
-    assert (made.count, made.covers, made.to) == (anew.count, group[-1].covers, group[-1].to)
-    assert (made.base_timestamp, made.max_timestamp) == (anew.base_timestamp, anew.max_timestamp)
-    assert made.leader_epoch == group[-1].leader_epoch
+@needs_compiled
+def test_groups_that_wait_are_merged_with_their_neighbours() -> None:
+    one, two = log_of([Part()] * 3), log_of([Part()] * 2, first=13)
+    waiting = waiting_of(one) + waiting_of(two) + deque([as_outgoing(batch([record(15)], codec=LZ4))])
+    merged, size = next_outgoing(waiting, MERGED_BYTES)
+    assert list(merged.offsets) == [10, 11, 12, 13, 14, 15]
+    assert [r.offset for r in decoded(merged.data, 10)] == list(merged.offsets)
+    assert size > len(one) + len(two)
+    assert not waiting
 
 
-@pytest.mark.parametrize("attributes", [TRANSACTIONAL, DELETE_HORIZON])
-def test_concatenate_drops_what_a_stamp_drops(attributes: int) -> None:
-    records = [record(number, timestamp=NOW + number) for number in range(3)]
-    made = concatenate(outgoing_batches(records, attributes=attributes))
-    assert made is not None
-    assert bytes(made.data) == bytes(build(records, 0, 2**31 - 1, 0)[0].data)
+def _java_frame(raw: bytes) -> bytes:
+    """As Java's producer writes it: no checksums behind blocks. These are stored as they are."""
+    stored = b"".join(
+        struct.pack("<I", len(raw[at : at + JAVAS_BLOCK]) | 1 << 31) + raw[at : at + JAVAS_BLOCK]
+        for at in range(0, len(raw), JAVAS_BLOCK)
+    )
+    return bytes.fromhex("04224d18604082") + stored + bytes(4)
 
 
-def test_concatenate_refuses_anything_but_single_plain_records() -> None:
-    whole = batch_bytes([record(1)])
-    one = as_outgoing(batch([record(0)]))
+JOINED = ("Java's", "checksums of blocks")
+"""The kinds of frames whose blocks are put into one."""
+FRAMES: dict[str, Callable[[bytes], bytes]] = {
+    "Java's": _java_frame,
+    "blocks that need each other": lambda raw: bytes(cramjam.lz4.compress(raw)),
+    "a checksum of the content": lambda raw: _frame(raw, content_checksum=True, block_linked=False),
+    "checksums of blocks": lambda raw: _frame(raw, content_checksum=False, block_linked=False),
+}
 
-    def with_body(body: bytes) -> OutgoingBatch:
-        head = bytearray(whole[:HEADER_SIZE])
-        head[8:12] = (HEADER_SIZE - 12 + len(body)).to_bytes(4, "big")
-        (found,) = scan(bytes(head) + body)
-        return as_outgoing(found)
 
-    body = whole[HEADER_SIZE:]
-    assert concatenate([one, with_body(body)]) is not None
-    for spoilt in (b"", body[:1], body[:-1], body + b"\0", b"\x80\x80\x01" + body[1:], b"\x80", b"\x01" + body[1:]):
-        assert concatenate([one, with_body(spoilt)]) is None
-    for place in (1, 2, 3):  # attributes, and a timestamp or an offset that is not the batch's
-        assert concatenate([one, with_body(body[:place] + b"\x02" + body[place + 1 :])]) is None
-    assert concatenate([one, as_outgoing(batch([record(1), record(2)]))]) is None
-    assert concatenate([one, as_outgoing(batch([record(1, bytes(1 << 14))]))]) is None
+def _frame(raw: bytes, **how: bool) -> bytes:
+    compressor = cramjam.lz4.Compressor(level=0, **how)
+    compressor.compress(raw)
+    return bytes(compressor.finish())
+
+
+@needs_compiled
+@pytest.mark.parametrize("first", FRAMES)
+@pytest.mark.parametrize("second", FRAMES)
+def test_lz4_frames_of_any_kind_are_read(first: str, second: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = []
+    for number, how in enumerate((first, second)):
+        monkeypatch.setattr("tests.support.batch_bytes.COMPRESS", {LZ4: FRAMES[how]})
+        content = [record(2 * number + i, bytes(9) * 30_000, timestamp=NOW) for i in range(2)]
+        group.append(as_outgoing(batch(content, codec=LZ4)))
+    compiled = find_compiled()
+    assert compiled is not None
+    assert (compiled.join_frames([each.data for each in group]) is not None) == (first == second and first in JOINED)
+    joined = join_batches(group, LZ4, JAVAS_LEVELS)
+    assert joined is not None
+    assert [(r.offset, r.value) for r in decoded(joined.data)] == [(i, bytes(9) * 30_000) for i in range(4)]
+
+
+@needs_compiled
+@given(
+    counts=st.lists(st.integers(1, 3), min_size=2, max_size=4),
+    codec=st.sampled_from((0, LZ4)),
+    places=st.lists(st.integers(0, 10**6), min_size=1, max_size=3),
+    values=st.lists(st.integers(0, 255), min_size=3, max_size=3),
+)
+def test_spoilt_groups_are_left_alone_or_equal_the_decoded_ones(
+    counts: list[int], codec: int, places: list[int], values: list[int]
+) -> None:
+    data = bytearray(log_of([Part(count, codec) for count in counts]))
+    for place, value in zip(places, values, strict=False):
+        data[place % len(data)] = value
+    compiled = find_compiled()
+    assert compiled is not None
+    batches = _batches(bytes(data))
+    if sum(len(one.data) for one in batches) != len(data):
+        assert compiled.join_frames([bytes(data)]) is None
+        assert compiled.join([bytes(data)], None) is None
+        return
+    if any(one.attributes & 7 != codec for one in batches):
+        return  # such batches are never merged
+    group = [as_outgoing(one) for one in batches]
+    joined = join_batches(group, codec, JAVAS_LEVELS)
+    if joined is not None:
+        contents = [r for one in group for r in decoded(one.data)]
+        assert [r._replace(offset=0) for r in decoded(joined.data)] == [r._replace(offset=0) for r in contents]
+
+
+def _batches(data: bytes) -> list[Batch]:
+    """Those of format 2 at the beginning."""
+    found: list[Batch] = []
+    with suppress(ValueError):
+        found += takewhile(lambda one: one.magic == 2, scan(data))
+    return found

@@ -16,7 +16,7 @@ from lockstep_data_plane.core.routing import Routing
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -59,35 +59,38 @@ class BatchAdmission:
     ) -> None:
         """Judge what was fetched at `position` and queue what is to be sent. Without `sends` it ends with the last
         record that is counted. Raises BatchRejected and RecordMismatch; what came before the batch stays queued."""
+        try:
+            self._admit_each(batches, aborted, limits, sends=sends)
+        finally:
+            self._routing.close_group(limits)
+
+    def _admit_each(
+        self, batches: Iterable[Batch], aborted: AbortedTransactions, limits: TargetLimits, *, sends: bool
+    ) -> None:
         skips, there, routing, copy_producer_id = (
             self._skips,
             self._there,
             self._routing,
             self._provenance.copy_producer_id,
         )
-        try:
-            for batch in batches:
-                if not (sends or there.left):
-                    return
-                producer = copy_producer_id(batch)
-                of_aborted = aborted.any and aborted.holds(batch)
-                action, why = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
-                own = -1 if producer is None else producer
-                if (
-                    action is PASS
-                    and not (there.left or (skips and self._touches(batch)))
-                    and routing.pass_on(batch, own)
-                ):
-                    self.position = batch.base_offset + batch.record_count
-                elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
-                    self._pass_over(batch.last_offset, batch.leader_epoch)
-                elif action is BatchAction.REFUSE:
-                    offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
-                    raise BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
-                else:
-                    self._admit_records(batch, limits, own, sends=sends)
-        finally:
-            routing.close_group(limits)
+        for batch in batches:
+            if not (sends or there.left):
+                return
+            producer = copy_producer_id(batch)
+            of_aborted = aborted.any and aborted.holds(batch)
+            action, why = classify(batch, self.position, limits, aborted=of_aborted, elsewhere=producer is None)
+            own = -1 if producer is None else producer
+            if action is PASS and not (there.left or (skips and self._touches(batch))) and routing.pass_on(batch, own):
+                self.position = batch.base_offset + batch.record_count
+            elif action is BatchAction.SKIP or (skips and wholly_skipped(batch, self.position, skips)):
+                self._pass_over(batch.last_offset, batch.leader_epoch)
+            elif batch.batches > 1:
+                self._admit_each(scan(batch.data), aborted, limits, sends=sends)
+            elif action is BatchAction.REFUSE:
+                offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
+                raise BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
+            else:
+                self._admit_records(batch, limits, own, sends=sends)
 
     def _touches(self, batch: Batch) -> bool:
         """Whether some of its offsets are passed over."""

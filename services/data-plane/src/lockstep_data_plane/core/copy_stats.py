@@ -2,7 +2,8 @@
 acknowledged them (no I/O, no clock).
 
 MM2 measures each record. A batch that passes unchanged is not opened for that: its header has the timestamp of its
-first record and the largest one. Its records count as spread evenly between them, which is exact for batches of one."""
+first record and the largest one. Its records count as spread evenly between them, which is exact for batches of one.
+Those of a group count as spread between the oldest and the newest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -8,9 +8,11 @@ from typing import Any
 
 from lockstep_config.flow.model import FetchSettings
 from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import NO_PROVENANCE
 from lockstep_data_plane.fetch.fetch_request import NOTHING, Delivery, FetchRequest, FetchResult
 from lockstep_data_plane.fetch.memory_budget import FetchBudget
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.coalesce import scan_groups
+from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
 from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
@@ -183,7 +185,7 @@ class FetchConnection:
             batches: tuple[Batch, ...] = ()
             if fetched.records:
                 try:
-                    batches = tuple(scan(fetched.records))
+                    batches = tuple(scan_groups(fetched.records, any_producer=partition.provenance is NO_PROVENANCE))
                 except ValueError:
                     fetched = fetched._replace(code=KafkaErrorCode.CORRUPT_MESSAGE)
             if fetched.code:

@@ -31,7 +31,7 @@ class FetchResult(NamedTuple):
     @property
     def batches(self) -> int:
         """How many batches there are."""
-        return sum(len(delivery.batches) for delivery in self.deliveries)
+        return sum(batch.batches for delivery in self.deliveries for batch in delivery.batches)
 
     @property
     def is_small(self) -> bool:

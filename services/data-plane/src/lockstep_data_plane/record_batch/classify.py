@@ -115,7 +115,7 @@ def classify(
         return BatchCase.OLD_FORMAT.value
     if batch.base_offset + batch.last_offset_delta < position:
         return BatchCase.BEFORE_THE_POSITION.value
-    if crc32c(batch.data[CRC_FROM:]) != batch.crc:
+    if batch.batches == 1 and crc32c(batch.data[CRC_FROM:]) != batch.crc:  # a group's are right
         return BatchCase.WRONG_CRC.value
     if batch.attributes & CONTROL:
         return BatchCase.CONTROL_BATCH.value

@@ -1,28 +1,36 @@
-"""Swarms of tiny batches as one (linger 0 makes a batch of each record): a request costs as much for one record as for
-hundreds.
+"""Swarms of tiny batches as one (linger 0 makes a batch of each record). A request costs as much for one record as for
+hundreds, and a slot's work on a batch as much as on a group.
 
 Key, value, headers, timestamp and order of each record stay. The waiting batches decide what is merged, never the
-clock. An outgoing batch that could go at once is never held back to be merged."""
+clock. An outgoing batch that could go at once is never held back to be merged.
+
+Compiled code finds groups (`docs/decisions/0072-small-batches-are-judged-in-groups.md`). Without it each batch comes by
+itself, and is merged when it waits."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, HEADER_SIZE, LOG_APPEND_TIME, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
-from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord, unstamped
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, SMALL_BYTES, Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import build, read_records
-from lockstep_data_plane.record_batch.varint import zigzag
-
-SMALL_BYTES = 4096
-"""An outgoing batch of at most this size is worth merging; larger ones pay for their request."""
 
 MERGED_BYTES = 64 * 1024
-"""How large a merged outgoing batch grows at most."""
+"""How large a group, or a merged outgoing batch, grows at most."""
 
-PLAIN = b"\0\0\0"
-"""A record's attributes, and how far its timestamp and offset are from the batch's: none, as in any batch of one."""
+
+def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
+    """As `scan`. Batches of at most `SMALL_BYTES` come as one group if the CRC of each is right and no offset is
+    missing. They have one codec, one leader epoch, and timestamps of producers. None is a marker or part of a
+    transaction. Without `any_producer` they also have one producer id."""
+    compiled = find_compiled()
+    if compiled is None:
+        return scan(records)
+    gather = compiled.gather
+    return scan(records, lambda view, at: gather(view, at, SMALL_BYTES, MERGED_BYTES, any_producer))
 
 
 def next_outgoing(
@@ -30,17 +38,18 @@ def next_outgoing(
 ) -> tuple[OutgoingBatch, int]:
     """Remove the first batch from `waiting`, merged with the small ones right behind it. Returns it, and the sum of the
     sizes removed. Merged batches have one codec, one time type and one producer id of ours, and at most `limit` bytes
-    together. Batches that cannot be decoded stay as they are. Batches of transactions are merged as well: the stamp
-    does not name the source's transaction, and its end is known before a batch is queued."""
+    together. Batches that cannot be decoded stay as they are; a group of which one cannot is taken apart. Batches of
+    transactions are merged as well: the stamp does not name the source's transaction, and its end is known before a
+    batch is queued."""
     first = waiting.popleft()
     size = len(first.data)
-    if size > SMALL_BYTES or not waiting:
+    if first.batches == 1 and (size > SMALL_BYTES or not waiting):
         return first, size
     group, total, kind = [first], size, _kind(first)
     for outgoing in waiting:
         more = len(outgoing.data)
         if (
-            more > SMALL_BYTES
+            (more > SMALL_BYTES and outgoing.batches == 1)
             or total + more > limit
             or outgoing.producer_id != first.producer_id
             or _kind(outgoing) != kind
@@ -48,12 +57,15 @@ def next_outgoing(
             break
         total += more
         group.append(outgoing)
-    merged = _merge(group, kind, levels) if len(group) > 1 else None
-    if merged is None:
-        return first, size
-    for _ in group[1:]:
-        waiting.popleft()
-    return merged, total
+    merged = _merge(group, kind, levels) if len(group) > 1 or (first.batches > 1 and size <= limit) else None
+    if merged is not None:
+        for _ in group[1:]:
+            waiting.popleft()
+        return merged, total
+    if first.batches > 1:
+        waiting.extendleft(reversed(_taken_apart(first)))
+        first = waiting.popleft()
+    return first, len(first.data)
 
 
 def _kind(outgoing: OutgoingBatch) -> int:
@@ -62,15 +74,13 @@ def _kind(outgoing: OutgoingBatch) -> int:
 
 
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
-    if kind == NONE and (made := concatenate(group)) is not None:
-        return made
     if (made := join_batches(group, kind & CODEC_MASK, levels)) is not None:
         return made
     records: list[PlainRecord] = []
     try:
         for outgoing in group:
-            (batch,) = scan(outgoing.data)
-            there, offsets = list(read_records(batch)), list(outgoing.offsets)
+            there = [record for batch in scan(outgoing.data) for record in read_records(batch)]
+            offsets = list(outgoing.offsets)
             if [record.offset for record in there] != offsets:  # it was rebuilt
                 there = [record._replace(offset=offset) for record, offset in zip(there, offsets, strict=True)]
             records += there
@@ -81,34 +91,10 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
     return merged
 
 
-def concatenate(group: Sequence[OutgoingBatch]) -> OutgoingBatch | None:
-    """Uncompressed batches of one record each, with the producer's timestamps, as one. The result is what `build` makes
-    of the same records, byte for byte, without decoding them. None in three cases. A batch is not what its header says,
-    its record has more than key, value and headers, or it is larger than 8 KiB."""
-    base = newest = oldest = group[0].base_timestamp
-    parts: list[bytes | memoryview] = []
-    for delta, outgoing in enumerate(group):
-        data, timestamp = outgoing.data, outgoing.base_timestamp
-        if outgoing.count != 1 or (begin := _begin(data)) is None:
-            return None
-        rest = data[begin + len(PLAIN) :]
-        deltas = zigzag(timestamp - base) + zigzag(delta)
-        parts += (zigzag(1 + len(deltas) + len(rest)), b"\0", deltas, rest)
-        newest, oldest = max(newest, timestamp), min(oldest, timestamp)
-    made, count = unstamped(b"".join(parts), len(group), base, newest), len(group)
-    CRC.pack_into(made, CRC_AT, expected_crc(made))
-    last = group[-1]
-    offsets = tuple(outgoing.offsets[0] for outgoing in group)
-    return OutgoingBatch(bytes(made), count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
-
-
-def _begin(data: bytes | memoryview) -> int | None:
-    """Where the record of a batch of one begins, behind its length of one or two bytes."""
-    if len(data) < HEADER_SIZE + 2:
-        return None
-    length, begin = data[HEADER_SIZE], HEADER_SIZE + 1
-    if length >= 0x80:
-        length, begin = length & 0x7F | data[begin] << 7, begin + 1
-    if length >> 1 != len(data) - begin or data[begin : begin + len(PLAIN)] != PLAIN:
-        return None
-    return begin
+def _taken_apart(group: OutgoingBatch) -> list[OutgoingBatch]:
+    """Each batch of a group by itself."""
+    apart = [as_outgoing(batch) for batch in scan(group.data)]
+    for outgoing in apart:
+        outgoing.producer_id = group.producer_id
+    apart[-1].covers, apart[-1].leader_epoch = group.covers, group.leader_epoch
+    return apart

@@ -1,13 +1,15 @@
 /* What is done to the bytes of each batch: its header is stamped, and if it is built anew, its records are copied.
  *
- * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `renumber` and
- * `translate` copy records without an object for each: the same bytes as record_batch/rebuild.py makes from decoded
- * records, or None.
+ * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `gather` finds small
+ * batches that follow each other, so that no object is made for each. `join_frames` makes one LZ4 frame of theirs.
+ *
+ * `renumber`, `join` and `translate` copy records without an object for each: the same bytes as record_batch/rebuild.py
+ * makes from decoded records, or None.
  *
  * None means: the records are not in the one form that an encoder gives them (a number with more bytes than it needs,
  * attributes of a record, offsets that do not ascend), or they are no records. Then rebuild.py decodes them, and copies
- * them or says what is wrong. So nothing is decided here. `renumber` reads records of format 2, `translate` messages
- * of formats 0 and 1. Either returns (records, offsets, newest, oldest, base):
+ * them or says what is wrong. So nothing is decided here. `renumber` reads the records of a batch of format 2, `join`
+ * those of several, `translate` messages of formats 0 and 1. Each returns (records, offsets, newest, oldest, base):
  *   records  bytes: in format 2, with offsets from 0 on, uncompressed and without a header
  *   offsets  tuple of (first source offset, index of the first, count), for each stretch of consecutive ones
  *   newest, oldest, base: the largest, the smallest and the first timestamp
@@ -19,6 +21,7 @@
 #include <string.h>
 
 #define HEADER_SIZE 61
+#define PREFIX 12               /* base offset and length; the length counts what is behind them */
 #define CRC_AT 17
 #define ATTRIBUTES_AT 21        /* the CRC covers everything from here on */
 #define PRODUCER_AT 43          /* its id, its epoch and the base sequence */
@@ -28,9 +31,10 @@
 
 #define NO_ATTRIBUTES 0
 #define CODEC_MASK 0x07
+#define LOG_APPEND_TIME 0x08
 #define LEAST_RECORD 7          /* length, attributes, two deltas, key, value, headers: a byte each */
 #define MESSAGE_FRONT 12        /* offset and size */
-#define GROWTH 13               /* a longer timestamp delta (9), its effect on the length (4) */
+#define GROWTH 18               /* longer deltas of timestamp (9) and offset (4), their effect on the length (5) */
 #define FURTHEST (1LL << 60)    /* timestamps beyond it are left to the other path: their differences may overflow */
 
 typedef struct {
@@ -214,7 +218,7 @@ static void release(Copy *copy)
 }
 
 /* 1: all records are copied; 0: they are left to the other path; -1: an exception is set. */
-static int copy_records(Copy *copy, Reader body, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
+static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
                         int has_append_time, int64_t append_time)
 {
     while (count--) {
@@ -222,10 +226,10 @@ static int copy_records(Copy *copy, Reader body, Py_ssize_t count, int64_t base_
         const unsigned char *rest;
         int64_t length, delta, timestamp, offset, headers;
         int admitted;
-        if (!read_number(&body, &length) || length < LEAST_RECORD - 1 || length > body.end - body.at)
+        if (!read_number(body, &length) || length < LEAST_RECORD - 1 || length > body->end - body->at)
             return 0;
-        record.at = body.at;
-        record.end = body.at += length;
+        record.at = body->at;
+        record.end = body->at += length;
         if (*record.at++ != NO_ATTRIBUTES)
             return 0;
         if (!read_number(&record, &delta) || delta > FURTHEST || delta < -FURTHEST)
@@ -254,7 +258,7 @@ static int copy_records(Copy *copy, Reader body, Py_ssize_t count, int64_t base_
             copy->to += record.end - rest;
         }
     }
-    return body.at == body.end;
+    return 1;
 }
 
 /* Key or value of a message; its size is -1 where there is none. */
@@ -349,63 +353,29 @@ static int is_far(int64_t time)
     return time > FURTHEST || time < -FURTHEST;
 }
 
-/* The records of one batch: (bytes, count, base offset, base timestamp, append time or None). */
-typedef struct {
-    Py_buffer body;
-    Py_ssize_t count;
-    long long base_offset, base_timestamp;
-    int64_t append_time;
-    int has_append_time;
-} Part;
-
-static int is_plain(const Part *part)
-{
-    return part->count > 0 && part->count <= part->body.len / LEAST_RECORD && part->base_offset >= 0 &&
-           part->base_offset <= FURTHEST && !is_far(part->base_timestamp) && !is_far(part->append_time);
-}
-
-static int read_part_of(PyObject *parts, Py_ssize_t index, Part *part)
-{
-    PyObject *given_time, *given = PySequence_GetItem(parts, index);
-    int failed = given == NULL || !PyArg_ParseTuple(given, "y*nLLO", &part->body, &part->count, &part->base_offset,
-                                                    &part->base_timestamp, &given_time);
-    if (!failed && read_time(given_time, &part->has_append_time, &part->append_time) < 0) {
-        PyBuffer_Release(&part->body);
-        failed = 1;
-    }
-    Py_XDECREF(given);
-    return failed ? -1 : 0;
-}
-
 static PyObject *renumber(PyObject *module, PyObject *arguments)
 {
-    Py_ssize_t given, parsed = 0, each, room = 0;
-    long long position;
-    int copied = 1;
-    PyObject *parts, *skips, *result = NULL;
-    Part *part;
+    Py_buffer body;
+    Py_ssize_t count;
+    long long base_offset, base_timestamp, position;
+    int64_t append_time;
+    int has_append_time, copied = 0;
+    PyObject *given_time, *skips, *result = NULL;
     Copy copy;
-    if (!PyArg_ParseTuple(arguments, "OLO", &parts, &position, &skips) || (given = PySequence_Size(parts)) < 0)
+    if (!PyArg_ParseTuple(arguments, "y*nLLOLO", &body, &count, &base_offset, &base_timestamp, &given_time, &position,
+                          &skips))
         return NULL;
     memset(&copy, 0, sizeof copy);
-    part = PyMem_Malloc(sizeof(Part) * (size_t)(given + 1));
-    if (part == NULL)
-        return PyErr_NoMemory();
-    for (; parsed < given; parsed++) {
-        if (read_part_of(parts, parsed, &part[parsed]) < 0)
-            goto done;
-        if (is_plain(&part[parsed]))
-            room += part[parsed].body.len + GROWTH * part[parsed].count;
-        else
-            copied = 0;
-    }
-    if (copied > 0 && begin(&copy, position, skips, room) < 0)
+    if (read_time(given_time, &has_append_time, &append_time) < 0)
         goto done;
-    for (each = 0; each < given && copied > 0; each++) {
-        const unsigned char *from = part[each].body.buf;
-        Reader records = {from, from + part[each].body.len};
-        copied = copy_records(&copy, records, part[each].count, part[each].base_offset, part[each].base_timestamp,
-                              part[each].has_append_time, part[each].append_time);
+    if (count > 0 && count <= body.len / LEAST_RECORD && base_offset >= 0 && base_offset <= FURTHEST &&
+        !is_far(base_timestamp) && !is_far(append_time)) {
+        Reader records = {body.buf, (const unsigned char *)body.buf + body.len};
+        if (begin(&copy, position, skips, body.len + GROWTH * count) < 0)
+            goto done;
+        copied = copy_records(&copy, &records, count, base_offset, base_timestamp, has_append_time, append_time);
+        if (copied > 0 && records.at != records.end)
+            copied = 0;
     }
     if (copied > 0)
         result = finish(&copy);
@@ -413,9 +383,250 @@ static PyObject *renumber(PyObject *module, PyObject *arguments)
         result = Py_NewRef(Py_None);
 done:
     release(&copy);
-    for (each = 0; each < parsed; each++)
-        PyBuffer_Release(&part[each].body);
-    PyMem_Free(part);
+    PyBuffer_Release(&body);
+    return result;
+}
+
+/* A batch of format 2. */
+typedef struct {
+    const unsigned char *at, *body, *end;
+    int64_t base_offset, base_timestamp, max_timestamp, producer_id;
+    int32_t leader_epoch, last_offset_delta, count;
+    int attributes;
+} Batch;
+
+/* Whether there is a whole one. */
+static int read_batch(Reader *from, Batch *found)
+{
+    const unsigned char *at = from->at;
+    int64_t size;
+    if (from->end - at < HEADER_SIZE)
+        return 0;
+    size = PREFIX + (int64_t)big_endian_32(at + 8);
+    if (size < HEADER_SIZE || size > from->end - at || at[16] != 2)
+        return 0;
+    found->at = at;
+    found->body = at + HEADER_SIZE;
+    found->end = from->at = at + size;
+    found->base_offset = big_endian_64(at);
+    found->leader_epoch = big_endian_32(at + 12);
+    found->attributes = at[ATTRIBUTES_AT] << 8 | at[ATTRIBUTES_AT + 1];
+    found->last_offset_delta = big_endian_32(at + 23);
+    found->base_timestamp = big_endian_64(at + 27);
+    found->max_timestamp = big_endian_64(at + 35);
+    found->producer_id = big_endian_64(at + PRODUCER_AT);
+    found->count = big_endian_32(at + COUNT_AT);
+    return 1;
+}
+
+/* Bytes that have one or several batches each. */
+typedef struct {
+    Py_ssize_t count;
+    Py_buffer *each;
+} Groups;
+
+static void release_groups(Groups *groups)
+{
+    while (groups->count)
+        PyBuffer_Release(&groups->each[--groups->count]);
+    PyMem_Free(groups->each);
+}
+
+static int read_groups(PyObject *given, Groups *groups)
+{
+    Py_ssize_t each, count = PySequence_Size(given);
+    groups->count = 0;
+    groups->each = count < 0 ? NULL : PyMem_Malloc(sizeof(Py_buffer) * (size_t)(count + 1));
+    if (groups->each == NULL) {
+        if (count >= 0)
+            PyErr_NoMemory();
+        return -1;
+    }
+    for (each = 0; each < count; each++) {
+        PyObject *bytes = PySequence_GetItem(given, each);
+        int failed = bytes == NULL || PyObject_GetBuffer(bytes, &groups->each[each], PyBUF_SIMPLE) < 0;
+        Py_XDECREF(bytes);
+        if (failed) {
+            release_groups(groups);
+            return -1;
+        }
+        groups->count++;
+    }
+    return 0;
+}
+
+static Reader reader_of(const Py_buffer *bytes)
+{
+    Reader reader = {bytes->buf, (const unsigned char *)bytes->buf + bytes->len};
+    return reader;
+}
+
+/* Copies all batches, numbered from 0 on. `rest`: the records of all, where they were compressed. */
+static int join_groups(const Groups *groups, Copy *copy, Reader *rest)
+{
+    Py_ssize_t each;
+    for (each = 0; each < groups->count; each++) {
+        Reader from = reader_of(&groups->each[each]);
+        Batch batch;
+        while (from.at < from.end) {
+            int has_append_time, copied;
+            Reader body;
+            if (!read_batch(&from, &batch))
+                return 0;
+            has_append_time = batch.attributes & LOG_APPEND_TIME;
+            body.at = batch.body;
+            body.end = batch.end;
+            if (is_far(batch.base_timestamp) || is_far(batch.max_timestamp))
+                return 0;
+            copied = copy_records(copy, rest == NULL ? &body : rest, batch.count, copy->count, batch.base_timestamp,
+                                  has_append_time, batch.max_timestamp);
+            if (copied <= 0)
+                return copied;
+            if (rest == NULL && body.at != body.end)
+                return 0;
+        }
+    }
+    /* an offset that is not the one behind the last begins a stretch */
+    return (rest == NULL || rest->at == rest->end) && copy->count && !copy->stretch_first && !copy->stretch_begin;
+}
+
+/* How much room the copy needs at most; -1: these are no batches. `payload`: the records of all, or 0. */
+static Py_ssize_t room_of(const Groups *groups, Py_ssize_t payload)
+{
+    Py_ssize_t each, size = payload, records = 0;
+    for (each = 0; each < groups->count; each++) {
+        Reader from = reader_of(&groups->each[each]);
+        Batch batch;
+        while (from.at < from.end) {
+            if (!read_batch(&from, &batch) || batch.count <= 0)
+                return -1;
+            records += batch.count;
+            if (!payload)
+                size += batch.end - batch.body;
+            if (records > size / LEAST_RECORD)
+                return -1;
+        }
+    }
+    return size + GROWTH * records;
+}
+
+static PyObject *join(PyObject *module, PyObject *arguments)
+{
+    PyObject *given, *payload, *none = NULL, *result = NULL;
+    Py_buffer records;
+    Py_ssize_t room;
+    Groups groups;
+    Copy copy;
+    int copied = 0, is_compressed;
+    if (!PyArg_ParseTuple(arguments, "OO", &given, &payload))
+        return NULL;
+    is_compressed = payload != Py_None;
+    if (is_compressed && PyObject_GetBuffer(payload, &records, PyBUF_SIMPLE) < 0)
+        return NULL;
+    memset(&copy, 0, sizeof copy);
+    if (read_groups(given, &groups) < 0)
+        goto released;
+    room = is_compressed && records.len == 0 ? -1 : room_of(&groups, is_compressed ? records.len : 0);
+    if (room >= 0) {
+        Reader rest = {NULL, NULL};
+        if (is_compressed)
+            rest = reader_of(&records);
+        none = PyTuple_New(0);
+        if (none == NULL || begin(&copy, 0, none, room) < 0)
+            goto done;
+        copied = join_groups(&groups, &copy, is_compressed ? &rest : NULL);
+    }
+    if (copied > 0)
+        result = finish(&copy);
+    else if (copied == 0)
+        result = Py_NewRef(Py_None);
+done:
+    Py_XDECREF(none);
+    release(&copy);
+    release_groups(&groups);
+released:
+    if (is_compressed)
+        PyBuffer_Release(&records);
+    return result;
+}
+
+/* An LZ4 frame: magic, flags, size of blocks, a checksum of these; blocks; four zero bytes. */
+#define FRAME_HEADER 7
+#define FRAME_END 4
+#define BLOCK_SIZE 0x7fffffffu  /* the highest bit says that it is not compressed */
+#define ALONE 0x60              /* flags of version 1 whose blocks do not need the ones before */
+#define BLOCK_CHECKSUMS 0x10    /* behind each; Java's producer writes none, liblz4's frames of other clients have them */
+
+static uint32_t little_endian_32(const unsigned char *at)
+{
+    return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | (uint32_t)at[0];
+}
+
+/* Passes the blocks of a frame, up to the bytes that end it. These are the last of the body. */
+static int pass_blocks(Reader *body, int has_checksums)
+{
+    while (body->end - body->at > FRAME_END) {
+        int64_t size = 4 + (int64_t)(little_endian_32(body->at) & BLOCK_SIZE) + (has_checksums ? 4 : 0);
+        if (little_endian_32(body->at) == 0 || size > body->end - body->at - FRAME_END)
+            return 0;
+        body->at += size;
+    }
+    return body->end - body->at == FRAME_END && little_endian_32(body->at) == 0;
+}
+
+/* 1: all blocks are in the frame; 0: they are left to the other path. */
+static int join_blocks(const Groups *groups, unsigned char *frame, unsigned char **to)
+{
+    static const unsigned char magic[4] = {0x04, 0x22, 0x4d, 0x18};
+    Py_ssize_t each;
+    for (each = 0; each < groups->count; each++) {
+        Reader from = reader_of(&groups->each[each]);
+        Batch batch;
+        while (from.at < from.end) {
+            Reader body;
+            if (!read_batch(&from, &batch) || batch.end - batch.body < FRAME_HEADER + FRAME_END)
+                return 0;
+            if (*to == frame) {
+                if (memcmp(batch.body, magic, sizeof magic) || (batch.body[4] & ~BLOCK_CHECKSUMS) != ALONE)
+                    return 0;
+                memcpy(frame, batch.body, FRAME_HEADER);
+                *to += FRAME_HEADER;
+            } else if (memcmp(batch.body, frame, FRAME_HEADER))
+                return 0;
+            body.at = batch.body + FRAME_HEADER;
+            body.end = batch.end;
+            if (!pass_blocks(&body, frame[4] & BLOCK_CHECKSUMS))
+                return 0;
+            memcpy(*to, batch.body + FRAME_HEADER, (size_t)(body.at - batch.body - FRAME_HEADER));
+            *to += body.at - batch.body - FRAME_HEADER;
+        }
+    }
+    if (*to == frame)
+        return 0;
+    memset(*to, 0, FRAME_END);
+    *to += FRAME_END;
+    return 1;
+}
+
+static PyObject *join_frames(PyObject *module, PyObject *given)
+{
+    PyObject *result = NULL;
+    unsigned char *frame, *to;
+    Py_ssize_t each, size = FRAME_HEADER + FRAME_END;
+    Groups groups;
+    if (read_groups(given, &groups) < 0)
+        return NULL;
+    for (each = 0; each < groups.count; each++)
+        size += groups.each[each].len;
+    frame = to = PyMem_Malloc((size_t)size);
+    if (frame == NULL)
+        PyErr_NoMemory();
+    else if (join_blocks(&groups, frame, &to))
+        result = PyBytes_FromStringAndSize((const char *)frame, to - frame);
+    else
+        result = Py_NewRef(Py_None);
+    PyMem_Free(frame);
+    release_groups(&groups);
     return result;
 }
 
@@ -469,7 +680,7 @@ done:
 #define POLYNOMIAL 0x82f63b78u
 #define ONE 0x80000000u
 
-static uint32_t crc_of_byte[256];
+static uint32_t crc_of[8][256]; /* of a byte, with so many zero bytes behind it */
 static uint32_t of_zeros[4][256]; /* what so many zero bytes, times 256^index, multiply by */
 
 static uint32_t times_x(uint32_t factor)
@@ -490,10 +701,13 @@ static void fill_tables(void)
     uint32_t byte, factor = ONE >> 8;
     int index, bit;
     for (byte = 0; byte < 256; byte++) {
-        crc_of_byte[byte] = byte;
+        crc_of[0][byte] = byte;
         for (bit = 0; bit < 8; bit++)
-            crc_of_byte[byte] = times_x(crc_of_byte[byte]);
+            crc_of[0][byte] = times_x(crc_of[0][byte]);
     }
+    for (index = 1; index < 8; index++)
+        for (byte = 0; byte < 256; byte++)
+            crc_of[index][byte] = crc_of[index - 1][byte] >> 8 ^ crc_of[0][crc_of[index - 1][byte] & 0xff];
     for (index = 0; index < 4; index++) {
         of_zeros[index][0] = ONE;
         for (byte = 1; byte < 256; byte++)
@@ -508,10 +722,99 @@ static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_
     uint32_t crc = 0;
     int index = 0;
     while (size--)
-        crc = crc >> 8 ^ crc_of_byte[(crc ^ *changes++) & 0xff];
+        crc = crc >> 8 ^ crc_of[0][(crc ^ *changes++) & 0xff];
     for (; zeros; zeros >>= 8, index++)
         crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
     return crc;
+}
+
+/* The CRC-32C of bytes, eight at a time. */
+static uint32_t crc_32c(const unsigned char *at, const unsigned char *end)
+{
+    uint32_t crc = ~0u;
+    for (; end - at >= 8; at += 8) {
+        uint32_t low = crc ^ little_endian_32(at), high = little_endian_32(at + 4);
+        crc = crc_of[7][low & 0xff] ^ crc_of[6][low >> 8 & 0xff] ^ crc_of[5][low >> 16 & 0xff] ^ crc_of[4][low >> 24] ^
+              crc_of[3][high & 0xff] ^ crc_of[2][high >> 8 & 0xff] ^ crc_of[1][high >> 16 & 0xff] ^
+              crc_of[0][high >> 24];
+    }
+    while (at < end)
+        crc = crc >> 8 ^ crc_of[0][(crc ^ *at++) & 0xff];
+    return ~crc;
+}
+
+/* Whether the batch can go with those before it: nothing of it needs another treatment than its records. */
+static int joins(const Batch *batch, const Batch *before, int any_producer)
+{
+    if (batch->attributes & ~CODEC_MASK || batch->count <= 0 || batch->last_offset_delta != batch->count - 1)
+        return 0;
+    if (batch->base_offset < 0 || batch->base_offset > FURTHEST)
+        return 0;
+    if (batch->base_timestamp < 0 || batch->max_timestamp < batch->base_timestamp)
+        return 0;
+    return before == NULL ||
+           (batch->attributes == before->attributes && batch->leader_epoch == before->leader_epoch &&
+            batch->base_offset == before->base_offset + before->count &&
+            (any_producer || batch->producer_id == before->producer_id));
+}
+
+/* Their CRCs are right. */
+static PyObject *gather(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    Py_buffer bytes;
+    Py_ssize_t at, largest, most, batches = 0;
+    int64_t records = 0, oldest = 0, newest = 0;
+    int any_producer;
+    Reader from;
+    Batch first = {0}, last = {0}, batch;
+    PyObject *result = NULL;
+    if (count != 5) {
+        PyErr_SetString(PyExc_TypeError, "gather: bytes, a position, the sizes of a batch and of all, any producer or one");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(given[0], &bytes, PyBUF_SIMPLE) < 0)
+        return NULL;
+    at = PyLong_AsSsize_t(given[1]);
+    largest = PyLong_AsSsize_t(given[2]);
+    most = PyLong_AsSsize_t(given[3]);
+    any_producer = PyObject_IsTrue(given[4]);
+    if (PyErr_Occurred())
+        goto done;
+    if (at < 0 || at > bytes.len) {
+        PyErr_SetString(PyExc_ValueError, "gather: the position is not in the bytes");
+        goto done;
+    }
+    from = reader_of(&bytes);
+    from.at += at;
+    while (read_batch(&from, &batch)) {
+        Py_ssize_t size = batch.end - batch.at;
+        if (size > largest || (batches && batch.end - first.at > most))
+            break;
+        if (!joins(&batch, batches ? &last : NULL, any_producer) || records + batch.count > INT32_MAX)
+            break;
+        if (crc_32c(batch.at + ATTRIBUTES_AT, batch.end) != (uint32_t)big_endian_32(batch.at + CRC_AT))
+            break;
+        if (!batches++) {
+            first = batch;
+            oldest = batch.base_timestamp;
+        }
+        if (batch.base_timestamp < oldest)
+            oldest = batch.base_timestamp;
+        if (batch.max_timestamp > newest)
+            newest = batch.max_timestamp;
+        records += batch.count;
+        last = batch;
+    }
+    if (batches < 2)
+        result = Py_NewRef(Py_None);
+    else
+        result = Py_BuildValue("nLiiiiiLLLiiin", (Py_ssize_t)(last.end - (const unsigned char *)bytes.buf),
+                               (long long)first.base_offset, first.leader_epoch, 2, 0, first.attributes,
+                               (int)(records - 1), (long long)oldest, (long long)newest, (long long)first.producer_id, -1,
+                               -1, (int)records, batches);
+done:
+    PyBuffer_Release(&bytes);
+    return result;
 }
 
 static void write_big_endian(unsigned char *to, int size, uint64_t value)
@@ -570,8 +873,12 @@ done:
 static PyMethodDef methods[] = {
     {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL,
      "stamp(batch, producer_id, producer_epoch, base_sequence, transactional): the header of a batch with a right CRC."},
+    {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL,
+     "gather(bytes, at, largest, most, any_producer): the end and the header of small batches that follow each other."},
+    {"join_frames", join_frames, METH_O, "join_frames(groups): one LZ4 frame with the blocks of all batches."},
+    {"join", join, METH_VARARGS, "join(groups, records): records of format 2, of several batches."},
     {"renumber", renumber, METH_VARARGS,
-     "renumber(batches, position, skips): records of format 2, of one batch or of several."},
+     "renumber(records, count, base_offset, base_timestamp, append_time, position, skips): those of format 2."},
     {"translate", translate, METH_VARARGS,
      "translate(messages, magic, last_offset, append_time, position, skips): messages of format 0 or 1."},
     {NULL, NULL, 0, NULL},

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lockstep_data_plane.record_batch.copied_records import Copied, Part, Skips
+from lockstep_data_plane.record_batch.copied_records import Copied, Skips
 
 def stamp(
     batch: bytes | memoryview,
@@ -12,7 +12,21 @@ def stamp(
     transactional: bool,
     /,
 ) -> bytes: ...
-def renumber(batches: Sequence[Part], position: int, skips: Skips, /) -> Copied | None: ...
+def gather(
+    records: bytes | memoryview, at: int, largest: int, most: int, any_producer: bool, /
+) -> tuple[int, ...] | None: ...
+def join_frames(groups: Sequence[bytes | memoryview], /) -> bytes | None: ...
+def join(groups: Sequence[bytes | memoryview], records: bytes | memoryview | None, /) -> Copied | None: ...
+def renumber(
+    records: bytes | memoryview,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    append_time: int | None,
+    position: int,
+    skips: Skips,
+    /,
+) -> Copied | None: ...
 def translate(
     messages: bytes | memoryview,
     magic: int,

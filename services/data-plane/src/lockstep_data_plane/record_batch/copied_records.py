@@ -23,7 +23,6 @@ from lockstep_data_plane.record_batch.layout import (
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, header_with_crc
 
 Skips = Sequence[tuple[int, int]]
-Part = tuple[bytes | memoryview, int, int, int, int | None]
 Copied = tuple[bytes, tuple[Stretch, ...], int, int, int]
 """As `compiled_records.c` says."""
 
@@ -40,7 +39,10 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
         if batch.magic < 2:
             copied = _translate(compiled, batch, had, position, skips)
         else:
-            copied = compiled.renumber((_as_part(batch, batch.base_offset),), position, skips)
+            records = decompress(batch.data[HEADER_SIZE:], had)
+            count, base, times = batch.record_count, batch.base_offset, batch.base_timestamp
+            append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
+            copied = compiled.renumber(records, count, base, times, append_time, position, skips)
     except (*UNREADABLE, KeyError, ValueError):
         return None  # decoding them says what is wrong
     if copied is None:
@@ -61,22 +63,28 @@ def join_batches(group: Sequence[OutgoingBatch], codec: int, levels: Compression
     compiled = find_compiled()
     if compiled is None:
         return None
-    parts: list[Part] = []
-    records = 0
     try:
-        for outgoing in group:
-            (batch,) = scan(outgoing.data)
-            parts.append(_as_part(batch, records))
-            records += batch.record_count
+        payload = None if codec == NONE else _joined_payload(compiled, [outgoing.data for outgoing in group], codec)
     except (*UNREADABLE, KeyError, ValueError):
         return None  # decoding them says what is wrong
-    copied: Copied | None = compiled.renumber(parts, 0, ())
-    offsets = GappedOffsets.join(outgoing.offsets for outgoing in group)
-    if copied is None or len(offsets) != records:
+    copied: Copied | None = compiled.join([outgoing.data for outgoing in group], payload)
+    if copied is None:
         return None
-    payload, _, newest, oldest, base = copied
-    made, last = _as_batch(payload, records, base, newest, codec, levels), group[-1]
-    return OutgoingBatch(made, records, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+    records, ((_, _, count),), newest, oldest, base = copied
+    offsets = GappedOffsets.join(outgoing.offsets for outgoing in group)
+    if len(offsets) != count:
+        return None
+    made, last = _as_batch(records, count, base, newest, codec, levels), group[-1]
+    return OutgoingBatch(made, count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
+
+
+def _joined_payload(compiled: ModuleType, groups: Sequence[bytes | memoryview], codec: int) -> bytes | memoryview:
+    """The records of all batches, one behind the other. A frame costs far more to begin than to read, so LZ4's become
+    one."""
+    if codec == LZ4 and (frame := compiled.join_frames(groups)) is not None:
+        return decompress(frame, codec)
+    bodies = (batch.data[HEADER_SIZE:] for group in groups for batch in scan(group))
+    return b"".join(decompress(body, codec) for body in bodies)
 
 
 def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
@@ -85,12 +93,6 @@ def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, le
     length = HEADER_SIZE + len(payload) - PREFIX.size
     covered = COVERED.pack(codec, count - 1, base, newest, -1, -1, -1, count)
     return header_with_crc(length, -1, covered, payload) + payload
-
-
-def _as_part(batch: Batch, base_offset: int) -> Part:
-    append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
-    body = decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK)
-    return body, batch.record_count, base_offset, batch.base_timestamp, append_time
 
 
 def _translate(compiled: ModuleType, batch: Batch, codec: int, position: int, skips: Skips) -> Copied | None:

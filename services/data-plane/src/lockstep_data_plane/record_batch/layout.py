@@ -2,7 +2,7 @@
 scanned for batches."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 PREFIX = struct.Struct(">qi")
@@ -24,6 +24,9 @@ OLD_HEADER_SIZE = 17
 OLD_LEAST_SIZE = 26
 """A message of magic 0 with neither key nor value; no set is shorter."""
 
+SMALL_BYTES = 4096
+"""A batch of at most this size is worth merging; larger ones pay for their request."""
+
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
@@ -32,7 +35,10 @@ CONTROL = 0x20
 
 class Batch(NamedTuple):
     """A batch and its header. `data` is exactly the batch's bytes. For magic 0 and 1 only `data`, `base_offset`,
-    `magic`, and of `attributes` codec and time type are set. Such a message set must be read record by record."""
+    `magic`, and of `attributes` codec and time type are set. Such a message set must be read record by record.
+
+    Or a group: several `batches` that follow each other, as `coalesce.py` finds them. Their timestamps are the
+    oldest and the newest. `crc`, `producer_epoch` and `base_sequence` are none."""
 
     data: memoryview
     base_offset: int
@@ -47,6 +53,7 @@ class Batch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     record_count: int
+    batches: int = 1
 
     @property
     def last_offset(self) -> int:
@@ -57,10 +64,14 @@ _new = tuple.__new__
 """`Batch._make` counts its fields each time, which is a quarter of a scan."""
 
 
-def scan(records: bytes | memoryview) -> Iterator[Batch]:
-    """The whole batches in what a fetch returned, in order. A batch cut off at the end is left out: the broker sends it
-    again (`architecture.md` §5). Raises ValueError when a length field cannot be one, since nothing behind it can be
-    trusted."""
+GatherGroup = Callable[[memoryview, int], tuple[int, ...] | None]
+"""Where the group ends that begins at a byte, and the fields of its `Batch` behind `data`; None: there is none."""
+
+
+def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iterator[Batch]:
+    """The whole batches in what a fetch returned, in order; with `gather`, groups of them as one. A batch cut off at
+    the end is left out: the broker sends it again (`architecture.md` §5). Raises ValueError when a length field cannot
+    be one, since nothing behind it can be trusted."""
     view = memoryview(records)
     at, end = 0, len(view)
     while at + OLD_HEADER_SIZE <= end:
@@ -78,6 +89,9 @@ def scan(records: bytes | memoryview) -> Iterator[Batch]:
             yield Batch(view[at:nxt], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0)
         elif length + PREFIX.size < HEADER_SIZE:
             raise ValueError(f"a batch at byte {at} is shorter than its own header")
+        elif gather is not None and length < SMALL_BYTES and nxt < end and (group := gather(view, at)) is not None:
+            nxt, *fields = group
+            yield _new(Batch, (view[at:nxt], *fields))
         else:
-            yield _new(Batch, (view[at:nxt], *_FIELDS.unpack_from(view, at)))
+            yield _new(Batch, (view[at:nxt], *_FIELDS.unpack_from(view, at), 1))
         at = nxt

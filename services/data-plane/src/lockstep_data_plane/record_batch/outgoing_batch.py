@@ -46,6 +46,8 @@ class OutgoingBatch:
     """Our producer id for it; set when it is queued."""
     to: int = -1
     """The target's partition, where records are spread over several; -1: the one of the same number."""
+    batches: int = 1
+    """More than one: `data` is a group of small batches, which are merged before they are sent."""
 
     @property
     def size(self) -> int:
@@ -53,7 +55,7 @@ class OutgoingBatch:
 
 
 def as_outgoing(batch: Batch) -> OutgoingBatch:
-    """A batch that passes unchanged."""
+    """A batch that passes unchanged, or a group."""
     first, count = batch.base_offset, batch.record_count
     return OutgoingBatch(
         batch.data,
@@ -63,6 +65,7 @@ def as_outgoing(batch: Batch) -> OutgoingBatch:
         batch.base_timestamp,
         batch.max_timestamp,
         batch.leader_epoch,
+        batches=batch.batches,
     )
 
 

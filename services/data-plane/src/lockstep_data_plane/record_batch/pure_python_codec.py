@@ -75,10 +75,10 @@ def encode(records: Sequence[PlainRecord]) -> bytearray:
     """An uncompressed batch without a producer, with offsets from 0 on and no CRC yet."""
     base = records[0].timestamp
     body = b"".join(_encoded(delta, base, record) for delta, record in enumerate(records))
-    return unstamped(body, len(records), base, max(record.timestamp for record in records))
+    return _unstamped(body, len(records), base, max(record.timestamp for record in records))
 
 
-def unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
+def _unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
     """So many uncompressed records, their timestamps counted from `base`, as a batch without a producer and without a
     CRC yet."""
     length = HEADER_SIZE - PREFIX.size + len(body)
