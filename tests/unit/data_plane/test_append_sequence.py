@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.core.append_sequence import AppendSequence, InFlightBatch
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, OutgoingBatch, as_outgoing
 from tests.support.batch_bytes import (
     DELETE_HORIZON,
@@ -18,43 +18,8 @@ from tests.support.batch_bytes import (
     batch,
     decoded,
     record,
-    records,
 )
-
-
-def outgoing(first: int, count: int = 1, **more: int) -> OutgoingBatch:
-    return as_outgoing(batch(records(first, count), **more))
-
-
-FIVE = 5  # as many as a lane to a near broker allows
-
-
-def chain_of(*outgoing_batches: OutgoingBatch, sequence: int = -1, downstream: int = -1) -> AppendSequence:
-    append_sequence = AppendSequence(4000, 2, sequence, downstream)
-    for one in outgoing_batches:
-        append_sequence.enqueue(one)
-    return append_sequence
-
-
-def launch_all(append_sequence: AppendSequence) -> list[InFlightBatch]:
-    flights = []
-    while append_sequence.may_launch(FIVE):
-        flights.append(append_sequence.launch())
-    return flights
-
-
-def stamped(sent: InFlightBatch) -> Batch:
-    (found,) = scan(bytes(sent.data))
-    return found
-
-
-def opened(*outgoing_batches: OutgoingBatch) -> AppendSequence:
-    """A chain whose first append was acknowledged, at downstream offset 0 and with sequence 0."""
-    append_sequence = chain_of(outgoing(0))
-    append_sequence.on_ack(append_sequence.launch(), 0)
-    for one in outgoing_batches:
-        append_sequence.enqueue(one)
-    return append_sequence
+from tests.unit.data_plane.append_steps import FIVE, chain_of, launch_all, opened, outgoing, stamped
 
 
 def test_chain_sends_one_append_until_the_first_ack_then_up_to_the_limit() -> None:
@@ -227,7 +192,7 @@ class TestMerging:
 
     def merged(self, *outgoing_batches: OutgoingBatch, limit: int = 64 * 1024) -> tuple[InFlightBatch, AppendSequence]:
         append_sequence = chain_of(*outgoing_batches)
-        return append_sequence.launch(limit), append_sequence
+        return append_sequence.launch(TargetLimits(max_bytes=limit)), append_sequence
 
     @pytest.mark.parametrize("codec", [0, LZ4])
     def test_small_ones_that_wait_become_one_with_all_their_records_in_order(self, codec: int) -> None:
@@ -314,7 +279,7 @@ class TestMerging:
             at += step
         acknowledged = []
         while append_sequence.may_launch(FIVE):
-            sent = append_sequence.launch(limit)
+            sent = append_sequence.launch(TargetLimits(max_bytes=limit))
             assert sent.outgoing.count == 1 or sent.outgoing.size <= limit
             inside = decoded(bytes(sent.data))
             acknowledged += [r._replace(offset=o) for r, o in zip(inside, sent.outgoing.offsets, strict=True)]

@@ -31,6 +31,16 @@ def test_latency_is_measured_when_the_target_has_the_batch() -> None:
     assert row.latency_window[1:] == (599, 599, 600, 600)
 
 
+def test_latency_of_a_batch_counted_later_is_that_of_its_acknowledgement() -> None:
+    stats = CopyStats()
+    first, second = as_outgoing(batch(records(0, 2))), as_outgoing(batch([record(2, timestamp=1100)]))
+    none = as_outgoing(batch([record(3, timestamp=-1)]))
+    stats.acknowledged([Ack(first, 0, 1, at_ms=1600), Ack(none, 3, 1, at_ms=1650), Ack(second, 2, 1, at_ms=1700)], 5000)
+    row = stats.in_row(ROW)
+    assert row.latency_window == (5000, 600, 599, 600, 600)
+    assert (row.latency_ms, row.records) == (600, 4)
+
+
 def test_a_row_of_anybody_gets_counts_that_belong_together() -> None:
     stats = CopyStats()
     outgoing_batches = [as_outgoing(batch(records(0, 2))), as_outgoing(batch(records(2, 3)))]

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.produce.sender import NoProduceAnswer
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from tests.support.batch_bytes import record
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene
 from tests.unit.data_plane.resume_scene import TRANSACTIONS
@@ -69,6 +72,31 @@ async def test_engine_asks_the_log_after_appends_without_an_answer(scene: Engine
     scene.target.cut()
     await scene.has_copied(3)
     assert "ProgressRecovered" in scene.writer.events
+
+
+async def test_engine_counts_gathered_appends_before_progress_and_failures(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.target.holds_answers = True
+    for number in range(1, 5):
+        scene.log.append_records([record(number, bytes(5000))])
+    await eventually(lambda: partition.unanswered_by(0) == 4, within=20, what="four batches are on their way")
+    sent = list(partition._routing.appends_to(0)._in_flight)
+    scene.engine.moved()
+    scene.engine._on_answers([(partition, sent[0], ProduceAnswer(0, 1))])
+    assert (partition.row().upstream, scene.engine.appended) == (0, 1), "others are on their way"
+    assert list(scene.engine.moved()) == [partition]
+    assert (partition.row().upstream, scene.engine.appended) == (1, 2)
+    scene.engine._on_answers([(partition, sent[1], ProduceAnswer(0, 2))])
+    assert partition.row().upstream == 1
+    scene.engine._on_answers([(partition, sent[2], NoProduceAnswer("the connection ended"))])
+    assert (partition.row().upstream, scene.engine.appended) == (2, 3)
+    assert partition.phase is Phase.SETTLING
+    scene.target.holds_answers = False
+    scene.target.cut()
+    await eventually(lambda: partition.row().upstream == 4, within=20, what="all is copied")
+    assert len(scene.copied) == 5
 
 
 async def test_engine_awaits_what_is_in_flight_before_a_partition_leaves(scene: EngineScene) -> None:

@@ -9,12 +9,13 @@ from lockstep_data_plane.core.append_sequence import AppendSequence
 from lockstep_data_plane.core.provenance import ProvenanceRule, appended_since, origins_by_producer
 from lockstep_data_plane.core.target_tail import LastAppend, last_append_in
 from lockstep_data_plane.provenance.origin_lookup import rows_in
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES, OutgoingBatch, as_outgoing
 from lockstep_protocol.names import Flow, is_state_topic, state_topic
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 from tests.support.batch_bytes import CONTROL, LZ4, TRANSACTIONAL, batch, record, records
-from tests.unit.data_plane.test_append_sequence import stamped
+from tests.unit.data_plane.append_steps import stamped
 
 OURS, OTHER = 4000, 4001
 
@@ -117,7 +118,7 @@ class TestTheChain:
         append_sequence = self.append_sequence(-1, -1, OTHER, OTHER, -1)
         merged = []
         for downstream in (100, 104, 108):
-            sent = append_sequence.launch(65536)
+            sent = append_sequence.launch(TargetLimits())
             merged.append((stamped(sent).producer_id, sent.outgoing.count))
             append_sequence.on_ack(sent, downstream)
         assert merged == [(OURS, 4), (OTHER, 4), (OURS, 2)]

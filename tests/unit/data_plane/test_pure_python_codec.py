@@ -74,7 +74,7 @@ def test_merged_batch_keeps_header_names_that_are_no_utf8() -> None:
     append_sequence = AppendSequence(1, 0, -1, -1)
     for r in odd():
         append_sequence.enqueue(as_outgoing(with_odd_names([r])))
-    sent = append_sequence.launch(64 * 1024)
+    sent = append_sequence.launch(TargetLimits())
     (copy,) = scan(bytes(sent.data))
     assert sent.outgoing.count == 3
     assert bytes(copy.data).count(NO_TEXT) == 2

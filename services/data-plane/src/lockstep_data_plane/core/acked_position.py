@@ -68,7 +68,7 @@ class AckedPosition:
 
     def appended(self, acks: Sequence[Ack], append_sequence: AppendSequence) -> None:
         """The target has these."""
-        for outgoing, downstream, _, _ in acks:
+        for outgoing, downstream, _, _, _ in acks:
             if outgoing.covers > self.upstream:
                 self.upstream, self.upstream_epoch = outgoing.covers, outgoing.leader_epoch
             for first, begin, count in stretches_within(outgoing.offsets):

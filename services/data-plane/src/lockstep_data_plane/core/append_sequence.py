@@ -12,29 +12,38 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lockstep_data_plane.record_batch.coalesce import next_outgoing
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing
+from lockstep_data_plane.record_batch.layout import SMALL_BYTES
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch, add_sequence, stamp
+
+MERGES_NOTHING = TargetLimits(max_bytes=0)
+
+GATHERED, GATHERED_BYTES = 16, 16 * 1024
+"""So many acknowledged batches of at most this size are counted at once: counting costs as much as all else."""
 
 
 @dataclass(slots=True)
 class InFlightBatch:
-    """An outgoing batch that is sent. `base_offset` is the downstream one once the target has acknowledged it."""
+    """An outgoing batch that is sent. `base_offset` is the downstream one once the target has acknowledged it;
+    `acked_ms` is when that was, if it is counted later."""
 
     outgoing: OutgoingBatch
     sequence: int
     data: StampedBatch
     base_offset: int = -1
+    acked_ms: int = 0
 
 
 class Ack(NamedTuple):
     """An outgoing batch of `size` bytes is durable at `downstream`. `foreign` counts records of other writers between
-    our last one and this one."""
+    our last one and this one. `at_ms`: when the target said so, if it was not now."""
 
     outgoing: OutgoingBatch
     downstream: int
     size: int
     foreign: int = 0
+    at_ms: int = 0
 
 
 class AppendSequence:
@@ -62,6 +71,8 @@ class AppendSequence:
         self._opened = False
         self._waiting: deque[OutgoingBatch] = deque()
         self._in_flight: deque[InFlightBatch] = deque()
+        self._acked = 0
+        """So many of the first of these are acknowledged, and are counted later."""
         self.broken = False
         self._held = 0
 
@@ -106,34 +117,60 @@ class AppendSequence:
             return False
         if not self._in_flight:
             return True
-        return self._opened and len(self._in_flight) < window and self._waiting[0].producer_id == self._current
+        in_flight = len(self._in_flight) - self._acked
+        return self._opened and in_flight < window and self._waiting[0].producer_id == self._current
 
-    def launch(self, merge_up_to: int = 0, levels: CompressionLevels = JAVAS_LEVELS) -> InFlightBatch:
-        """Stamp the next outgoing batch, or several small ones merged into one of at most `merge_up_to` bytes. The
-        caller sends it at once, on the partition's one connection."""
+    def launch(self, limits: TargetLimits = MERGES_NOTHING) -> InFlightBatch:
+        """Stamp the next outgoing batch, or several small ones merged into one that the target takes. The caller sends
+        it at once, on the partition's one connection."""
         if self._waiting[0].producer_id != self._current:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        outgoing, merged_size = next_outgoing(self._waiting, merge_up_to, levels)
-        self._held += len(outgoing.data) - merged_size
+        outgoing = self._waiting[0]
+        if outgoing.batches == 1 and len(outgoing.data) > SMALL_BYTES:
+            self._waiting.popleft()
+        else:
+            outgoing, size = next_outgoing(self._waiting, min(MERGED_BYTES, limits.largest_split), limits.levels)
+            self._held += len(outgoing.data) - size
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)
         self._in_flight.append(sent)
         return sent
 
+    def gather(self, sent: InFlightBatch, base_offset: int, now_ms: int) -> bool:
+        """Whether an acknowledged batch may be counted later. That is so for a small one while others are unanswered:
+        the next answer, or a failure, comes by itself."""
+        may_wait = (
+            self._opened
+            and not self.broken
+            and self._acked < GATHERED - 1
+            and self._acked + 1 < len(self._in_flight)
+            and self._in_flight[self._acked] is sent
+            and len(sent.outgoing.data) <= GATHERED_BYTES
+        )
+        if may_wait:
+            sent.base_offset, sent.acked_ms = base_offset, now_ms
+            self._acked += 1
+        return may_wait
+
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
         """The target acknowledged a batch. Returns what is now acknowledged for certain, in order. Batches behind an
         unanswered one wait for it. After a failure none are given, for the log is about to be read anyway."""
-        sent.base_offset = base_offset
         if self.broken:
             self._remove(sent)
             return []
+        sent.base_offset = base_offset
+        return self.count_acked()
+
+    def count_acked(self) -> list[Ack]:
+        """What is acknowledged for certain and was not returned yet, in order."""
         acks: list[Ack] = []
         while self._in_flight and self._in_flight[0].base_offset >= 0:
             acks.append(self._ack(self._in_flight.popleft()))
         if acks:
+            self._acked = 0
             self._opened = True
         return acks
 
@@ -145,7 +182,7 @@ class AppendSequence:
         if last > self.downstream:
             self.downstream = last
         self._held -= size
-        return Ack(outgoing, begin, size, foreign if foreign > 0 else 0)
+        return Ack(outgoing, begin, size, foreign if foreign > 0 else 0, done.acked_ms)
 
     def on_failure(self, sent: InFlightBatch) -> None:
         """A batch in flight was refused, or its outcome is unknown. Nothing more is sent on this sequence, and answers
@@ -195,4 +232,5 @@ class AppendSequence:
     @property
     def oldest(self) -> OutgoingBatch | None:
         """The first outgoing batch that is not yet acknowledged."""
-        return self._in_flight[0].outgoing if self._in_flight else self._waiting[0] if self._waiting else None
+        first = next((sent.outgoing for sent in self._in_flight if sent.base_offset < 0), None)
+        return first or (self._waiting[0] if self._waiting else None)

@@ -55,11 +55,14 @@ class CopyStats:
     def acknowledged(self, acks: Sequence[Ack], now_ms: int) -> None:
         """The target has these: count them, and measure their latency."""
         counts, spans = self.counts, []
-        for outgoing, _, size, _ in acks:
+        for outgoing, _, size, _, at_ms in acks:
             counts["records"] += outgoing.count
             counts["bytes"] += size
-            spans.append((outgoing.base_timestamp, outgoing.max_timestamp, outgoing.count))
-        latency_ms = now_ms - acks[-1].outgoing.max_timestamp
+            first, last = outgoing.base_timestamp, outgoing.max_timestamp
+            if at_ms and first >= 0 and last >= 0:  # of that age it was then
+                first, last = first + now_ms - at_ms, last + now_ms - at_ms
+            spans.append((first, last, outgoing.count))
+        latency_ms = (acks[-1].at_ms or now_ms) - acks[-1].outgoing.max_timestamp
         self._latency_ms = latency_ms if latency_ms > 0 else 0
         self._latency.measure(now_ms, spans)
 

@@ -42,12 +42,20 @@ class ConnectionReady(NamedTuple):
 
 
 class Acked(NamedTuple):
-    """The target has a batch. `times_replaced`: it put its own time in place of the records'."""
+    """The target has a batch. `times_replaced`: it put its own time in place of the records'.
+
+    A small batch may be counted later, with those that follow."""
 
     sent: InFlightBatch
     base_offset: int
     now_ms: int
     times_replaced: bool = False
+
+
+class AcksDue(NamedTuple):
+    """What is acknowledged is to be counted now: progress is about to be written, or something has failed."""
+
+    now_ms: int
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -186,6 +194,7 @@ PartitionEvent = (
     | Fetched
     | ConnectionReady
     | Acked
+    | AcksDue
     | Failed
     | Refused
     | RowLoaded
@@ -260,5 +269,7 @@ class Ready(NamedTuple):
     report: tuple[Report, ...] = ()
     persist: bool = False
     """The partition's row may say something new."""
+    gathers: bool = False
+    """The batch is acknowledged, and is counted later. Nothing else is to be done."""
     joins: frozenset[int] = frozenset()
     """Partitions of the target that the transaction's coordinator has to know before anything is appended there."""

@@ -18,7 +18,9 @@ from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSI
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords
 from lockstep_data_plane.core.routing import IdentityRouting
 from lockstep_data_plane.core.transaction_state import TransactionStage
-from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES
+
+GATHERS = Ready(Phase.COPYING, gathers=True)
+"""Of nearly every acknowledgement; making it anew costs as much as the rest of that step."""
 
 AGREES = (PhaseEvent.DRAINED, PhaseEvent.LOCATED)
 """After these the row of a partition at rest agrees with the target's log."""
@@ -90,22 +92,30 @@ class PartitionMachine(PartitionView):
         appends, batch, more = self._routing.appends_to(event.to), None, False
         accepted = self._transactions is None or self._accepts(event.to)
         if self._sends and accepted and appends.may_launch(event.window):
-            limits = self._limits
-            batch = appends.launch(min(MERGED_BYTES, limits.largest_split), limits.levels)
+            batch = appends.launch(self._limits)
             more = appends.may_launch(event.window)
         return Ready(self._phase, self._fetch_from if self._reads else None, batch, more)
 
     def _on_acked(self, event: events.Acked) -> Ready:
-        acks = self._routing.on_ack(event.sent, event.base_offset)
+        sent, base_offset, now_ms, times_replaced = event
+        in_turn = self._phase is Phase.COPYING and self._transactions is None and not times_replaced
+        if in_turn and self._routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
+            return GATHERS
+        return self._acknowledged(self._routing.on_ack(sent, base_offset), now_ms, times_replaced)
+
+    def _on_acks_due(self, event: events.AcksDue) -> Ready:
+        return self._acknowledged(self._routing.count_acked(), event.now_ms)
+
+    def _acknowledged(self, acks: Sequence[Ack], now_ms: int, times_replaced: bool = False) -> Ready:
         report: tuple[Report, ...] = ()
         for ack in acks:
             if ack.foreign and not self.has_foreign_writers:
                 report += (events.ForeignRecords(ack),)
-        if event.times_replaced and acks and not self._times_replaced:
+        if times_replaced and acks and not self._times_replaced:
             self._times_replaced = True
             report += (events.TimesReplaced(self._acked.downstream),)
         if self._transactions is None:
-            return self._count(acks, event.now_ms, report)
+            return self._count(acks, now_ms, report)
         self._transactions.hold(acks)
         return self._ready(*report, persist=False)
 

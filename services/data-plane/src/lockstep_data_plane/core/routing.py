@@ -202,6 +202,9 @@ class KeyedRouting:
     def on_ack(self, sent: InFlightBatch, base_offset: int) -> list[Ack]:
         return self._links[sent.outgoing.to].on_ack(sent, base_offset)
 
+    def count_acked(self) -> list[Ack]:
+        return [ack for link in self._links for ack in link.count_acked()]
+
     def on_failure(self, sent: InFlightBatch) -> None:
         self._links[sent.outgoing.to].on_failure(sent)
         self.on_failed()

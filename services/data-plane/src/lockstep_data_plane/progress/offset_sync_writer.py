@@ -115,7 +115,7 @@ def _joined(acks: Iterable[Ack]) -> list[tuple[int, Sequence[Stretch]]]:
     """The downstream offset at which records begin, and their stretches. Batches without gaps that follow each other in
     both logs are one."""
     joined: list[tuple[int, Sequence[Stretch]]] = []
-    for outgoing, there, _, _ in acks:
+    for outgoing, there, _, _, _ in acks:
         stretches = stretches_within(outgoing.offsets)
         if joined and len(stretches) == len(joined[-1][1]) == 1:
             (begin, ((first, _, before),)), ((following, _, count),) = joined[-1], stretches

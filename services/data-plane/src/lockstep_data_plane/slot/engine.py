@@ -12,14 +12,14 @@ from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.append_sequence import Ack
-from lockstep_data_plane.core.events import Acked, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
+from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.core.provenance import NO_PROVENANCE
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
-from lockstep_data_plane.produce.sender import AnsweredBatch, NoProduceAnswer, Sender
+from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
@@ -30,6 +30,7 @@ from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -48,9 +49,6 @@ def connect_clusters(settings: FlowSettings, slot: int) -> tuple[ClusterClient, 
 
 COPYING = Phase.COPYING
 """A member of an enum is looked up by a call; this one is needed for each batch."""
-
-GATHERED_ACKS, SMALL_BYTES = 16, 16 * 1024
-"""So many acknowledged batches of at most this size are counted at once."""
 
 CHECK_INTERVAL_S = 0.5
 """How often silent brokers are looked for."""
@@ -79,8 +77,8 @@ class SlotEngine:
         self._moved: set[PartitionMachine] = set()
         self.appended = self.appended_bytes = 0
         """Records acknowledged by the target in this run, and bytes of their batches."""
-        self._acks: dict[PartitionMachine, list[Ack]] = {}
-        """Durable, and not counted yet."""
+        self._gathering: set[PartitionMachine] = set()
+        """Some of their batches are acknowledged and not counted yet."""
         self._changes: dict[PartitionMachine, asyncio.Event] = {}
         self.others_end_by: float | None = None
         """Until when, by the loop's clock, a run that was cut off may append: copies end behind that."""
@@ -171,9 +169,9 @@ class SlotEngine:
     def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""
-        for partition in list(self._acks):
-            self._count(partition)
-            self._update_held(partition)
+        gathering, self._gathering = self._gathering, set()
+        for partition in gathering:
+            self._step(partition, AcksDue(now_ms()))
         moved = list(self._moved)
         self._moved = {partition for partition in moved if partition.lag}
         return moved
@@ -183,7 +181,7 @@ class SlotEngine:
         partition = self.partitions.pop(tp, None)
         if partition is not None:
             self._moved.discard(partition)
-            self._acks.pop(partition, None)
+            self._gathering.discard(partition)
             self._changes.pop(partition, None)
             self._control_writer.remove_partition(partition)
             self._reporter.gone(partition)
@@ -249,18 +247,14 @@ class SlotEngine:
         before = partition.phase
         waited_for = before is not COPYING and not partition.quiet
         ready = partition.step(event)
+        self._follow(partition, ready)
+        if ready.phase is not before or (waited_for and partition.quiet):
+            self._changes[partition].set()
+        return ready
+
+    def _follow(self, partition: PartitionMachine, ready: Ready) -> None:
         if ready.counted:
-            acks = self._acks.setdefault(partition, [])
-            acks += ready.counted
-            if (
-                len(acks) < GATHERED_ACKS
-                and acks[-1].size <= SMALL_BYTES
-                and before is ready.phase is COPYING
-                and not (ready.report or partition.quiet)
-            ):
-                return ready
-        if partition in self._acks:
-            self._count(partition)
+            self._count(partition, ready.counted)
         if ready.fetch_from is None:
             self._fetcher.detach(partition)
         if ready.appends:
@@ -270,14 +264,10 @@ class SlotEngine:
         if ready.report:
             self._reporter.report(partition, ready.report)
         self._update_held(partition)
-        if ready.phase is not before or (waited_for and partition.quiet):
-            self._changes[partition].set()
-        return ready
 
-    def _count(self, partition: PartitionMachine) -> None:
-        """What the target has acknowledged counts for the slot. Small batches are counted several at a time, as long as
-        the next answer is on its way."""
-        acks = self._acks.pop(partition)
+    def _count(self, partition: PartitionMachine, acks: Sequence[Ack]) -> None:
+        """What the target has acknowledged counts for the slot."""
+        self._gathering.discard(partition)
         if not self.appended:
             self._log.debug("first records", partition.target_name)
         for ack in acks:
@@ -324,17 +314,25 @@ class SlotEngine:
         not one for each."""
         self._happen(partition, Failed(source_failed=True))
 
+    def _on_appended(self, partition: PartitionMachine, event: Acked) -> None:
+        """As `_happen`. Of what most acknowledgements need, this is all."""
+        if partition.phase is not COPYING:
+            self._happen(partition, event)
+        elif (ready := partition.step(event)).gathers:
+            self._gathering.add(partition)
+        else:
+            self._follow(partition, ready)
+            self._transaction_runner.update(partition)
+
     def _on_answers(self, answered: Sequence[AnsweredBatch]) -> None:
         now = now_ms()
         for partition, sent, answer in answered:
-            event: PartitionEvent
-            if isinstance(answer, NoProduceAnswer):
-                event = Failed(sent=sent)
-            elif not answer.code:
-                event = Acked(sent, answer.base_offset, now, answer.rewrote_times(sent.outgoing))
-            else:
-                event = self._error_handler.on_append_error(partition, sent, answer)
-            self._happen(partition, event)
+            if isinstance(answer, ProduceAnswer) and not answer.code:
+                self._on_appended(partition, Acked(sent, answer.base_offset, now, answer.rewrote_times(sent.outgoing)))
+                continue
+            if partition in self._gathering:
+                self._step(partition, AcksDue(now))  # they came before
+            self._happen(partition, self._error_handler.on_append_error(partition, sent, answer))
 
 
 def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:

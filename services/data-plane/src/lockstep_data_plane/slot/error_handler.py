@@ -4,6 +4,7 @@ from lockstep_data_plane.core.append_sequence import InFlightBatch
 from lockstep_data_plane.core.events import Failed, Refused
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import refused_outgoing
+from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.error_codes import NO_TOPIC, explain
@@ -30,10 +31,12 @@ class ErrorHandler:
         return Refused(where) if meaning is ErrorMeaning.REFUSED else Failed(where, source_failed=True)
 
     def on_append_error(
-        self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer
+        self, partition: PartitionMachine, sent: InFlightBatch, answer: ProduceAnswer | NoProduceAnswer
     ) -> Failed | Refused:
-        """The target answered an append with an error. What is too large as one batch is split from now on;
-        a record is refused only where it was alone in its batch."""
+        """The target answered an append with an error, or not at all. What is too large as one batch is split from now
+        on; a record is refused only where it was alone in its batch."""
+        if isinstance(answer, NoProduceAnswer):
+            return Failed(sent=sent)
         meaning, why = explain(answer.code)
         where = f"cluster {self._target.alias}: appending to {partition.target_name}: {why}"
         if answer.code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:
