@@ -98,7 +98,7 @@ class PartitionMachine(PartitionView):
 
     def _on_acked(self, event: events.Acked) -> Ready:
         sent, base_offset, now_ms, times_replaced = event
-        in_turn = self._phase is Phase.COPYING and self._transactions is None and not times_replaced
+        in_turn = self._reads and self._sends and self._transactions is None and not times_replaced  # copying
         if in_turn and self._routing.appends_to(sent.outgoing.to).gather(sent, base_offset, now_ms):
             return GATHERS
         return self._acknowledged(self._routing.on_ack(sent, base_offset), now_ms, times_replaced)
