@@ -7,6 +7,7 @@ UV     := $(or $(shell uv --version >/dev/null 2>&1 && command -v uv),.cache/uv/
 
 MEMBERS  := $(wildcard services/*/pyproject.toml shared/*/pyproject.toml)
 SYNCED   := .venv/.synced
+COMPILED := $(wildcard services/data-plane/src/lockstep_data_plane/record_batch/*.c)
 PREPARED := .cache/kafka/.prepared
 
 IMAGES  := $(if $(BASE),--base $(BASE)) $(if $(JAVA_BASE),--java-base $(JAVA_BASE)) $(if $(BUILD_BASE),--build-base $(BUILD_BASE)) \
@@ -107,7 +108,7 @@ clean-all: clean ## remove the virtual environment and the downloaded Kafka as w
 
 # The pieces of `setup`. Stamps make them free when nothing changed.
 
-$(SYNCED): requirements.lock $(MEMBERS) $(if $(findstring .cache,$(UV)),$(UV))
+$(SYNCED): requirements.lock $(MEMBERS) $(COMPILED) $(if $(findstring .cache,$(UV)),$(UV))
 	$(if $(PYTHON),,$(error Python 3.11, 3.12 or 3.13 is needed and there is none on PATH; PYTHON=/path/to/python3 names one))
 	@echo "setup: Python packages from requirements.lock ($$($(PYTHON) --version); pyspark alone is about 450 MB)"
 	@test -x $(PY) || $(UV) venv --quiet --python $(PYTHON) .venv
