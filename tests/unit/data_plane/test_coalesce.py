@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch import coalesce, copied_records
+from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing, scan_groups
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
@@ -185,11 +186,11 @@ def test_groups_are_merged_to_what_their_batches_are_merged_to(sizes: list[int],
     shapes = [Part(count, codec, gap=2 * (i in gaps), timestamp=NOW - i) for i, count in enumerate(sizes)]
     data = log_of(shapes)
     waiting = waiting_of(data)
-    merged, size = next_outgoing(waiting, MERGED_BYTES)
+    merged, size = next_outgoing(waiting, TargetLimits())
     assert (size, merged.batches, list(waiting)) == (len(data), 1, [])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copied_records, "find_compiled", lambda: None)
-        alone, _ = next_outgoing(deque(as_outgoing(each) for each in scan(data)), MERGED_BYTES)
+        alone, _ = next_outgoing(deque(as_outgoing(each) for each in scan(data)), TargetLimits())
     assert merged == alone
 
 
@@ -204,7 +205,7 @@ def test_a_group_with_records_that_cannot_be_read_is_taken_apart() -> None:
     waiting = deque([whole, as_outgoing(batch([record(21)]))])
     found = []
     while waiting:
-        found.append(next_outgoing(waiting, MERGED_BYTES))
+        found.append(next_outgoing(waiting, TargetLimits()))
     assert [(bytes(each.data), each.covers, size) for each, size in found] == [
         (bytes(apart[0].data), 10, len(apart[0].data)),
         (bytes(apart[1].data), 11, len(apart[1].data)),
@@ -221,7 +222,7 @@ def test_a_group_above_the_limit_is_taken_apart() -> None:
     waiting = waiting_of(data)
     sizes = []
     while waiting:
-        outgoing, size = next_outgoing(waiting, 4 * each)
+        outgoing, size = next_outgoing(waiting, TargetLimits(max_bytes=4 * each))
         sizes.append((outgoing.count, size))
     assert sizes == [(1, each), (4, 4 * each), (4, 4 * each)]
 
@@ -230,7 +231,7 @@ def test_a_group_above_the_limit_is_taken_apart() -> None:
 def test_groups_that_wait_are_merged_with_their_neighbours() -> None:
     one, two = log_of([Part()] * 3), log_of([Part()] * 2, first=13)
     waiting = waiting_of(one) + waiting_of(two) + deque([as_outgoing(batch([record(15)], codec=LZ4))])
-    merged, size = next_outgoing(waiting, MERGED_BYTES)
+    merged, size = next_outgoing(waiting, TargetLimits())
     assert list(merged.offsets) == [10, 11, 12, 13, 14, 15]
     assert [r.offset for r in decoded(merged.data, 10)] == list(merged.offsets)
     assert size > len(one) + len(two)

@@ -179,10 +179,10 @@ def test_joined_batches_equal_the_decoded_ones(
         group.append(as_outgoing(batch(records, codec=codec)))
         offset += len(content) + gap
     waiting = deque(group)
-    joined, size = next_outgoing(waiting, 2**20)
+    joined, size = next_outgoing(waiting, LIMITS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copied_records, "find_compiled", lambda: None)
-        assert next_outgoing(deque(group), 2**20) == (joined, size)
+        assert next_outgoing(deque(group), LIMITS) == (joined, size)
     assert not waiting
     made = join_batches(group, codec, LIMITS.levels)
     assert made is not None

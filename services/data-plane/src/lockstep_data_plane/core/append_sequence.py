@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing
-from lockstep_data_plane.record_batch.layout import SMALL_BYTES
+from lockstep_data_plane.record_batch.coalesce import next_outgoing
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, StampedBatch, add_sequence, stamp
 
 MERGES_NOTHING = TargetLimits(max_bytes=0)
@@ -127,12 +126,8 @@ class AppendSequence:
             self._current = self._waiting[0].producer_id
             self._next = add_sequence(self._sequences.get(self._current, -1), 1)
             self._opened = False
-        outgoing = self._waiting[0]
-        if outgoing.batches == 1 and len(outgoing.data) > SMALL_BYTES:
-            self._waiting.popleft()
-        else:
-            outgoing, size = next_outgoing(self._waiting, min(MERGED_BYTES, limits.largest_split), limits.levels)
-            self._held += len(outgoing.data) - size
+        outgoing, size = next_outgoing(self._waiting, limits)
+        self._held += len(outgoing.data) - size
         data = stamp(outgoing.data, self._current, self.epoch, self._next, transactional=self._transactional)
         sent = InFlightBatch(outgoing, self._next, data)
         self._next = add_sequence(self._next, outgoing.count)

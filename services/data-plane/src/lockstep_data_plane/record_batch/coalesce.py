@@ -10,7 +10,8 @@ itself, and is merged when it waits."""
 from collections import deque
 from collections.abc import Iterator
 
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import CompressionLevels
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, LOG_APPEND_TIME, SMALL_BYTES, Batch, scan
@@ -33,19 +34,17 @@ def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[
     return scan(records, lambda view, at: gather(view, at, SMALL_BYTES, MERGED_BYTES, any_producer))
 
 
-def next_outgoing(
-    waiting: deque[OutgoingBatch], limit: int, levels: CompressionLevels = JAVAS_LEVELS
-) -> tuple[OutgoingBatch, int]:
+def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[OutgoingBatch, int]:
     """Remove the first batch from `waiting`, merged with the small ones right behind it. Returns it, and the sum of the
-    sizes removed. Merged batches have one codec, one time type and one producer id of ours, and at most `limit` bytes
-    together. Batches that cannot be decoded stay as they are; a group of which one cannot is taken apart. Batches of
-    transactions are merged as well: the stamp does not name the source's transaction, and its end is known before a
-    batch is queued."""
+    sizes removed. Merged batches have one codec, one time type and one producer id of ours, and together at most
+    `MERGED_BYTES`, or what the target takes. Batches that cannot be decoded stay as they are; a group of which one
+    cannot is taken apart. Batches of transactions are merged as well: the stamp does not name the source's transaction,
+    and its end is known before a batch is queued."""
     first = waiting.popleft()
     size = len(first.data)
     if first.batches == 1 and (size > SMALL_BYTES or not waiting):
         return first, size
-    group, total, kind = [first], size, _kind(first)
+    group, total, kind, limit = [first], size, _kind(first), min(MERGED_BYTES, limits.largest_split)
     for outgoing in waiting:
         more = len(outgoing.data)
         if (
@@ -57,7 +56,7 @@ def next_outgoing(
             break
         total += more
         group.append(outgoing)
-    merged = _merge(group, kind, levels) if len(group) > 1 or (first.batches > 1 and size <= limit) else None
+    merged = _merge(group, kind, limits.levels) if len(group) > 1 or (first.batches > 1 and size <= limit) else None
     if merged is not None:
         for _ in group[1:]:
             waiting.popleft()

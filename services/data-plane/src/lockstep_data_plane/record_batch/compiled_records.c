@@ -490,10 +490,10 @@ static int join_groups(const Groups *groups, Copy *copy, Reader *rest)
     return (rest == NULL || rest->at == rest->end) && copy->count && !copy->stretch_first && !copy->stretch_begin;
 }
 
-/* How much room the copy needs at most; -1: these are no batches. `payload`: the records of all, or 0. */
-static Py_ssize_t room_of(const Groups *groups, Py_ssize_t payload)
+/* How much room the copy needs at most; -1: these are no batches. `rest`: as join_groups. */
+static Py_ssize_t room_of(const Groups *groups, const Reader *rest)
 {
-    Py_ssize_t each, size = payload, records = 0;
+    Py_ssize_t each, size = rest == NULL ? 0 : rest->end - rest->at, records = 0;
     for (each = 0; each < groups->count; each++) {
         Reader from = reader_of(&groups->each[each]);
         Batch batch;
@@ -501,7 +501,7 @@ static Py_ssize_t room_of(const Groups *groups, Py_ssize_t payload)
             if (!read_batch(&from, &batch) || batch.count <= 0)
                 return -1;
             records += batch.count;
-            if (!payload)
+            if (rest == NULL)
                 size += batch.end - batch.body;
             if (records > size / LEAST_RECORD)
                 return -1;
@@ -517,24 +517,25 @@ static PyObject *join(PyObject *module, PyObject *arguments)
     Py_ssize_t room;
     Groups groups;
     Copy copy;
-    int copied = 0, is_compressed;
+    Reader rest = {NULL, NULL}, *compressed = NULL;
+    int copied = 0;
     if (!PyArg_ParseTuple(arguments, "OO", &given, &payload))
         return NULL;
-    is_compressed = payload != Py_None;
-    if (is_compressed && PyObject_GetBuffer(payload, &records, PyBUF_SIMPLE) < 0)
-        return NULL;
+    if (payload != Py_None) {
+        if (PyObject_GetBuffer(payload, &records, PyBUF_SIMPLE) < 0)
+            return NULL;
+        rest = reader_of(&records);
+        compressed = &rest;
+    }
     memset(&copy, 0, sizeof copy);
     if (read_groups(given, &groups) < 0)
         goto released;
-    room = is_compressed && records.len == 0 ? -1 : room_of(&groups, is_compressed ? records.len : 0);
+    room = room_of(&groups, compressed);
     if (room >= 0) {
-        Reader rest = {NULL, NULL};
-        if (is_compressed)
-            rest = reader_of(&records);
         none = PyTuple_New(0);
         if (none == NULL || begin(&copy, 0, none, room) < 0)
             goto done;
-        copied = join_groups(&groups, &copy, is_compressed ? &rest : NULL);
+        copied = join_groups(&groups, &copy, compressed);
     }
     if (copied > 0)
         result = finish(&copy);
@@ -545,7 +546,7 @@ done:
     release(&copy);
     release_groups(&groups);
 released:
-    if (is_compressed)
+    if (compressed != NULL)
         PyBuffer_Release(&records);
     return result;
 }
@@ -716,22 +717,9 @@ static void fill_tables(void)
     }
 }
 
-/* What the CRC of bytes is changed by, if some are changed by `changes` and `zeros` bytes are behind them. */
-static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_ssize_t zeros)
+/* `crc` with these bytes behind it, eight at a time. */
+static uint32_t add_to_crc(uint32_t crc, const unsigned char *at, const unsigned char *end)
 {
-    uint32_t crc = 0;
-    int index = 0;
-    while (size--)
-        crc = crc >> 8 ^ crc_of[0][(crc ^ *changes++) & 0xff];
-    for (; zeros; zeros >>= 8, index++)
-        crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
-    return crc;
-}
-
-/* The CRC-32C of bytes, eight at a time. */
-static uint32_t crc_32c(const unsigned char *at, const unsigned char *end)
-{
-    uint32_t crc = ~0u;
     for (; end - at >= 8; at += 8) {
         uint32_t low = crc ^ little_endian_32(at), high = little_endian_32(at + 4);
         crc = crc_of[7][low & 0xff] ^ crc_of[6][low >> 8 & 0xff] ^ crc_of[5][low >> 16 & 0xff] ^ crc_of[4][low >> 24] ^
@@ -740,7 +728,17 @@ static uint32_t crc_32c(const unsigned char *at, const unsigned char *end)
     }
     while (at < end)
         crc = crc >> 8 ^ crc_of[0][(crc ^ *at++) & 0xff];
-    return ~crc;
+    return crc;
+}
+
+/* What the CRC of bytes is changed by, if some are changed by `changes` and `zeros` bytes are behind them. */
+static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_ssize_t zeros)
+{
+    uint32_t crc = add_to_crc(0, changes, changes + size);
+    int index = 0;
+    for (; zeros; zeros >>= 8, index++)
+        crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
+    return crc;
 }
 
 /* Whether the batch can go with those before it: nothing of it needs another treatment than its records. */
@@ -763,7 +761,7 @@ static PyObject *gather(PyObject *module, PyObject *const *given, Py_ssize_t cou
 {
     Py_buffer bytes;
     Py_ssize_t at, largest, most, batches = 0;
-    int64_t records = 0, oldest = 0, newest = 0;
+    int64_t records = 0, oldest = INT64_MAX, newest = 0;
     int any_producer;
     Reader from;
     Batch first = {0}, last = {0}, batch;
@@ -792,12 +790,10 @@ static PyObject *gather(PyObject *module, PyObject *const *given, Py_ssize_t cou
             break;
         if (!joins(&batch, batches ? &last : NULL, any_producer) || records + batch.count > INT32_MAX)
             break;
-        if (crc_32c(batch.at + ATTRIBUTES_AT, batch.end) != (uint32_t)big_endian_32(batch.at + CRC_AT))
+        if (~add_to_crc(~0u, batch.at + ATTRIBUTES_AT, batch.end) != (uint32_t)big_endian_32(batch.at + CRC_AT))
             break;
-        if (!batches++) {
+        if (!batches++)
             first = batch;
-            oldest = batch.base_timestamp;
-        }
         if (batch.base_timestamp < oldest)
             oldest = batch.base_timestamp;
         if (batch.max_timestamp > newest)

@@ -63,11 +63,12 @@ def join_batches(group: Sequence[OutgoingBatch], codec: int, levels: Compression
     compiled = find_compiled()
     if compiled is None:
         return None
+    groups = [outgoing.data for outgoing in group]
     try:
-        payload = None if codec == NONE else _joined_payload(compiled, [outgoing.data for outgoing in group], codec)
+        payload = None if codec == NONE else _joined_payload(compiled, groups, codec)
     except (*UNREADABLE, KeyError, ValueError):
         return None  # decoding them says what is wrong
-    copied: Copied | None = compiled.join([outgoing.data for outgoing in group], payload)
+    copied: Copied | None = compiled.join(groups, payload)
     if copied is None:
         return None
     records, ((_, _, count),), newest, oldest, base = copied

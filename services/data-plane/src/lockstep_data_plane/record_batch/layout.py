@@ -89,7 +89,7 @@ def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iter
             yield Batch(view[at:nxt], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0)
         elif length + PREFIX.size < HEADER_SIZE:
             raise ValueError(f"a batch at byte {at} is shorter than its own header")
-        elif gather is not None and length < SMALL_BYTES and nxt < end and (group := gather(view, at)) is not None:
+        elif gather is not None and nxt - at <= SMALL_BYTES and nxt < end and (group := gather(view, at)) is not None:
             nxt, *fields = group
             yield _new(Batch, (view[at:nxt], *fields))
         else:
