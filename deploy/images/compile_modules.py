@@ -1,7 +1,9 @@
-"""`compileall` for the images: it leaves docstrings out of what it writes. Arguments: those of `python -m compileall`.
+"""`compileall` for the images: it leaves out docstrings and the annotations of functions. Its arguments are
+those of `python -m compileall`.
 
 A process holds what its modules hold. Without docstrings, and without the columns that `-X no_debug_ranges` leaves out,
-a control service takes 3 MiB less. `python -OO` would leave the assertions out too: they stay here.
+a control service takes 3 MiB less, and without annotations of functions 1 MiB. `python -OO` would leave the assertions
+out too: they stay here. Annotations in classes stay, because `dataclass` and the like read them.
 """
 
 import ast
@@ -10,7 +12,8 @@ import sys
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 
 
 def remove_docstrings(tree: ast.Module) -> ast.Module:
@@ -26,9 +29,20 @@ def remove_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
+def remove_annotations(tree: ast.Module) -> ast.Module:
+    """Take the annotations of parameters and results out of each function."""
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return tree
+
+
 def source_to_code(_loader: SourceFileLoader, data: bytes, path: str, *, _optimize: int = -1) -> CodeType:
     """What `py_compile` asks a loader for. Raises SyntaxError for a file of another Python."""
-    code = compile(remove_docstrings(ast.parse(data, path)), path, "exec", dont_inherit=True, optimize=_optimize)
+    tree = remove_annotations(remove_docstrings(ast.parse(data, path)))
+    code = compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
     assert isinstance(code, CodeType)
     return code
 

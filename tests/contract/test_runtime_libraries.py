@@ -2,6 +2,8 @@
 here."""
 
 import inspect
+import subprocess
+import sys
 
 import aiokafka.client
 import faust
@@ -89,6 +91,25 @@ def test_a_member_without_an_instance_id_leaves_its_group_with_a_word() -> None:
     source = inspect.getsource(GroupCoordinator._maybe_leave_group)
     assert "self._group_instance_id is None" in source
     assert "_maybe_leave_group" in inspect.getsource(GroupCoordinator.close)
+
+
+def test_faust_decorator_of_agents_does_what_ours_does_and_a_search() -> None:
+    source = inspect.getsource(faust.App.agent)
+    assert "self.conf.Agent(" in source
+    assert "on_error=self._on_agent_error" in source
+    assert "self.agents[agent.name] = agent" in source
+    assert "venusian.attach(agent" in source
+
+
+def test_aiohttp_reads_no_certificates_where_a_service_imports_it() -> None:
+    script = """
+import ssl
+from lockstep_runtime.util.memory import without_default_certificates
+with without_default_certificates():
+    import aiohttp.connector
+print(aiohttp.connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509"])
+"""
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "0"
 
 
 def test_faust_has_the_settings_that_are_pinned() -> None:

@@ -39,12 +39,14 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
     assert source_admin(settings) == {
         "bootstrap.servers": "a:9092",
         "security.protocol": "PLAINTEXT",
+        "enable.metrics.push": "false",
         "client.id": "A->B|MirrorSourceConnector|replication-source-admin",
         "reconnect.backoff.max.ms": "1000",
     }
     assert target_producer(settings, "state-producer") == {
         "bootstrap.servers": "b:9092",
         "security.protocol": "PLAINTEXT",
+        "enable.metrics.push": "false",
         "client.id": "A->B|Lockstep|state-producer",
         "acks": "all",
         "enable.idempotence": "true",
@@ -53,6 +55,7 @@ def test_a_plain_cluster_needs_little(load_text: LoadText) -> None:
     assert target_consumer(settings, "checkpoints-target-consumer") == {
         "bootstrap.servers": "b:9092",
         "security.protocol": "PLAINTEXT",
+        "enable.metrics.push": "false",
         "client.id": "A->B|MirrorCheckpointConnector|checkpoints-target-consumer",
         "group.id": "lockstep-topic-sync-A-B",
         "enable.auto.commit": "false",

@@ -130,6 +130,40 @@ def test_modules_of_the_images_have_no_docstrings_but_their_assertions(tmp_path:
     assert described.stdout == "(None, ' ', None, None) by zero 14\n"
 
 
+ANNOTATED = """\
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+@dataclass(frozen=True, slots=True)
+class A:
+    x: int
+    y: str = ""
+    def f(self, *rest: int, key: str = "k", **more: float) -> "A":
+        return A(self.x, key)
+
+class B(NamedTuple):
+    z: float
+
+async def divide(a: int, /, b: int) -> float:
+    c: float = a / b
+    return c
+"""
+READ = """\
+import asyncio, module
+one = module.A(1).f(key="d")
+hints = [function.__annotations__ for function in (module.A.f, module.divide)]
+print(hints, [field.type.__name__ for field in module.fields(one)], one, module.B(2), asyncio.run(module.divide(1, 2)))
+"""
+
+
+def test_functions_of_the_images_have_no_annotations_but_classes_do(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(ANNOTATED)
+    script = REPOSITORY / "deploy" / "images" / "compile_modules.py"
+    subprocess.run([sys.executable, script, "-q", "--invalidation-mode", "unchecked-hash", tmp_path], check=True)
+    read = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert read.stdout == "[{}, {}] ['int', 'str'] A(x=1, y='d') B(z=2) 0.5\n"
+
+
 def test_file_of_another_python_is_named_and_left_out(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("print 'of Python 2'\n")
     script = REPOSITORY / "deploy" / "images" / "compile_modules.py"

@@ -46,6 +46,9 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
     settings = {
         "bootstrap.servers": properties.get("bootstrap.servers", "").replace(" ", ""),
         "security.protocol": read_protocol(properties),
+        # librdkafka's default pushes metrics to brokers that subscribe (KIP-714), and keeps histograms for that. They
+        # take 0.2 to 0.4 MiB of each client. Each service has a page of metrics instead.
+        "enable.metrics.push": "false",
     }
     refused: list[tuple[str, str]] = []
     for part in (_tls, _sasl):

@@ -114,6 +114,20 @@ class App(faust.App):
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
 
+    def follow(self, topic: Any, on_stream: Callable[[Any], Any]) -> None:
+        """Give the stream of this topic's events to `on_stream`, as Faust's decorator `agent` does. The decorator also
+        reads the caller's source and the path of every module, for a search of agents in modules."""
+        settings: Any = self.conf
+        agent = settings.Agent(
+            on_stream,
+            app=self,
+            channel=topic,
+            concurrency=1,
+            supervisor_strategy=CrashingSupervisor,
+            on_error=self._on_agent_error,
+        )
+        self.agents[agent.name] = agent
+
 
 def build_app(ctx: FlowContext, listen: Callable[[Any], None]) -> Any:
     """A Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App."""

@@ -7,8 +7,6 @@ when that crashes (brokers away for long) the flow begins its next life with a n
 import asyncio
 from typing import Any
 
-from mode.supervisors import CrashingSupervisor
-
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
@@ -44,7 +42,7 @@ class FaustMembership:
         topic = self._app.topic(
             commands_topic(runner.ctx.flow, runner.ctx.settings.group_id), key_serializer="raw", value_serializer="raw"
         )
-        self._app.agent(topic, concurrency=1, supervisor_strategy=CrashingSupervisor)(self._commands)
+        self._app.follow(topic, self._commands)
 
     async def join(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -156,8 +156,9 @@ def run_process(
     for service, (_, settings) in zip(services, served, strict=True):
         if service.first:
             resolve_name(service.first)(settings)
-    # Faust takes half a second: not for --help.
-    from lockstep_runtime.service.service import Instance, Process, serve
+    with memory.without_default_certificates():
+        # Faust takes half a second: not for --help.
+        from lockstep_runtime.service.service import Instance, Process, serve
 
     place = Instance(instance, replace(access, port=port))
     makes = [

@@ -1,10 +1,13 @@
 """The memory that the C library keeps after a process gave it back (nothing happens where it is not glibc). How much
-this process and its children hold (unknown where there is no /proc). When Python searches for cycles."""
+this process and its children hold (unknown where there is no /proc). When Python searches for cycles. Certificates that
+a library reads for nothing."""
 
 import ctypes
 import gc
 import os
+import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -44,6 +47,25 @@ def collect_seldom(after: tuple[int, int, int] = COLLECT_AFTER) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*after)
+
+
+@contextmanager
+def without_default_certificates() -> Iterator[None]:
+    """For the import of a library: TLS contexts that are made inside trust none of the machine's certificates.
+
+    When aiohttp is imported it makes such a context for its client, which holds more than 1 MiB. Services only use its
+    server. Its client would refuse every server with TLS in such a process. Not for more than one thread.
+    """
+    read = ssl.SSLContext.load_default_certs
+    ssl.SSLContext.load_default_certs = _read_none  # type: ignore[method-assign, assignment]  # OpenSSL has no switch
+    try:
+        yield
+    finally:
+        ssl.SSLContext.load_default_certs = read  # type: ignore[method-assign]
+
+
+def _read_none(_: ssl.SSLContext, __: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
+    return None
 
 
 def _set(options: dict[int, int]) -> None:
