@@ -27,6 +27,7 @@ from tools.bench.load import NotLoaded
 from tools.bench.outcome import Scalar
 from tools.bench.parts import BY_DEFAULT, PARTS, run
 from tools.bench.report import markdown, show
+from tools.bench.slow_cores import NotTaken, slow_cores
 from tools.bench.stage import PARTITIONS, Stage
 from tools.bench.systems import SYSTEMS
 
@@ -47,6 +48,13 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     ):
         option = "--" + name.lower().replace("_", "-")
         parser.add_argument(option, type=int, default=int(environ.get(name) or default), help=f"{what} ({default})")
+    parser.add_argument(
+        "--slow-cores",
+        type=float,
+        default=float(environ.get("SLOW_CORES") or 0),
+        metavar="SHARE",
+        help="how much of each core a process of real-time priority takes, as on a busy host (0)",
+    )
     seed = environ.get("SEED")
     parser.add_argument(
         "--seed", type=int, default=int(seed) if seed else secrets.randbelow(1_000_000), help="the moments of kills"
@@ -58,6 +66,8 @@ def arguments(environ: Mapping[str, str]) -> argparse.Namespace:
     for given, known in ((chosen.parts, PARTS), (chosen.systems, tuple(SYSTEMS))):
         if unknown := [each for each in given if each not in known]:
             parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
+    if not 0 <= chosen.slow_cores < 1:
+        parser.error("--slow-cores is a share of a core: 0.33 takes a third")
     if chosen.records < PARTITIONS:
         parser.error(f"at least {PARTITIONS} records, one a partition")
     return chosen
@@ -97,11 +107,12 @@ def main() -> int:
     def say(line: str) -> None:
         console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    around, parts = environment(), list[Part]()
+    around, parts = {**environment(), "slow_cores": chosen.slow_cores}, list[Part]()
     source_afar, target_afar = Distance(), Distance()
     try:
         with (
             tempfile.TemporaryDirectory(prefix="lockstep-bench-") as work,
+            slow_cores(chosen.slow_cores),
             two_clusters(source_afar, target_afar) as pair,
         ):
             stage = Stage(
@@ -122,7 +133,7 @@ def main() -> int:
             for name in chosen.parts:
                 parts.append(run(stage, name))
                 write(chosen.output, parts, around)
-    except (BrokerDied, NotLoaded, NeverHappened) as broken:
+    except (BrokerDied, NotLoaded, NotTaken, NeverHappened) as broken:
         console.print(f"The bench itself could not go on: {broken}", style="red", markup=False)
         return 1
     show(parts, console)

@@ -143,11 +143,13 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """CPU seconds of each: so far, or in a second while latency was measured."""
+    """CPU seconds of each: so far, or in a second while latency was measured. `compilers`: of the brokers, their JIT
+    compilers."""
 
     system: float
     brokers: float
     bench: float
+    compilers: float = 0.0
 
     def since(self, before: "Busy", seconds: float) -> "Busy":
         """Both are CPU seconds so far."""
@@ -155,10 +157,16 @@ class Busy:
             system=(self.system - before.system) / seconds,
             brokers=(self.brokers - before.brokers) / seconds,
             bench=(self.bench - before.bench) / seconds,
+            compilers=(self.compilers - before.compilers) / seconds,
         )
 
     def figures(self) -> dict[str, Scalar]:
-        return {"cpu_share": self.system, "brokers_cpu_share": self.brokers, "bench_cpu_share": self.bench}
+        return {
+            "cpu_share": self.system,
+            "brokers_cpu_share": self.brokers,
+            "compilers_cpu_share": self.compilers,
+            "bench_cpu_share": self.bench,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from tests.support.eventually import NeverHappened, wait_until
 from tools.bench.figures import Busy, Latency
 from tools.bench.orders import Orders
 from tools.bench.systems import System, SystemEnded, SystemRun
-from tools.bench.usage import used_by
+from tools.bench.usage import CompilerAccount, used_by
 from tools.bench.wire import Connection, end_offsets
 
 FIRST_RECORD_WITHIN_S = 240.0
@@ -29,6 +29,8 @@ ARRIVE_WITHIN_S = 60.0
 HELLO_PER_S = 20  # until the first record has come through, so that no backlog of the start is left when it counts
 BUSY_PER_S = 4_000
 BUSY_S = 20.0  # as long as both brokers were warmed without a mirror
+QUIET_S, QUIET_SHARE = 10.0, 0.02  # the brokers' compilers are quiet if they use less of a core for so long
+QUIET_WITHIN_S = 120.0
 SWITCH_INTERVAL_S = 0.0002  # the writer must not keep the interpreter while the reader has a record in hand
 ACKNOWLEDGED_EACH = 7  # of so many records one is asked when the source acknowledged it; all partitions have their turn
 POLLED_S = 0.001  # librdkafka waits whole milliseconds; shorter waits are slept, acknowledgements taken at their ends
@@ -88,13 +90,17 @@ def latency(course: Course, system: System, file: Path, log: Path) -> Latency:
 
 
 def _warm(course: Course, run: SystemRun, writer: "Writer", target: Connection, remote: str) -> None:
-    """Mirror at a high rate for a while. Brokers compile what a client often asks of them, and at the rates that are
-    measured that takes until the next system's turn."""
+    """Mirror at a high rate for a while, then at the rate that is measured until the brokers' compilers are quiet, but
+    not for ever. Brokers compile what a client often asks of them. Without this the first system would pay for it."""
     writer.at(max(course.per_s, BUSY_PER_S))
-    until = time.monotonic() + BUSY_S
-    while time.monotonic() < until:
-        run.check()
-        time.sleep(1.0)
+    _wait(run, BUSY_S)
+    writer.at(course.per_s)
+    compilers, began = CompilerAccount(course.brokers), time.monotonic()
+    used, share = compilers.read(), 1.0
+    while share > QUIET_SHARE and time.monotonic() - began < QUIET_WITHIN_S:
+        _wait(run, QUIET_S)
+        used, before = compilers.read(), used
+        share = (used - before) / QUIET_S
     writer.at(HELLO_PER_S)
 
     def caught_up() -> bool:
@@ -105,6 +111,13 @@ def _warm(course: Course, run: SystemRun, writer: "Writer", target: Connection, 
         wait_until(caught_up, within=ARRIVE_WITHIN_S, every=0.1)
     except NeverHappened as never:
         raise SystemEnded(f"not caught up with {BUSY_S:.0f} s at {BUSY_PER_S} records/s") from never
+
+
+def _wait(run: SystemRun, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        run.check()
+        time.sleep(1.0)
 
 
 class Writer:
@@ -187,10 +200,15 @@ def writing(course: Course) -> Iterator[Writer]:
 def _measure(course: Course, writer: Writer, bootstrap: str, topic: str, run: SystemRun | None = None) -> Latency:
     """Read from now on; count what was sent between the end of the warm-up and the end of the measured time."""
     check: Callable[[], None] = (lambda: None) if run is None else run.check
+    compilers = CompilerAccount(course.brokers)
 
     def used() -> tuple[float, Busy]:
-        system = run.use().total if run is not None else 0.0
-        return time.monotonic(), Busy(system=system, brokers=used_by(course.brokers), bench=time.process_time())
+        return time.monotonic(), Busy(
+            system=run.use().total if run is not None else 0.0,
+            brokers=used_by(course.brokers),
+            compilers=compilers.read(),
+            bench=time.process_time(),
+        )
 
     writer.at_full_rate()
     with reading(bootstrap, topic, course.partitions) as read:

@@ -20,7 +20,7 @@ from tools.bench.scale import SCALE, scale
 from tools.bench.stage import NOTHING, PARTITIONS, Stage
 from tools.bench.starting import start
 from tools.bench.switching import SWITCHOVER, switchover
-from tools.bench.systems import System
+from tools.bench.systems import RELAY, System
 from tools.bench.throughput import Workload, copy, limit
 from tools.bench.verifying import SETTINGS as VERIFYING
 from tools.bench.verifying import verifying
@@ -236,7 +236,8 @@ def _latency(stage: Stage, name: str, per_s: int) -> LatencyPart:
     again()
     lowest = stage.attempt(name, "floor", "", partial(floor, course))
     measure = partial(latency, course)
-    systems = stage.each(name, course.topic, "none", measure, before=again, systems=by_slots(stage.systems))
+    beside = [*by_slots(stage.systems), *([RELAY] if stage.ours else [])]
+    systems = stage.each(name, course.topic, "none", measure, before=again, systems=beside)
     facts: dict[str, Scalar] = {
         "per_s": per_s,
         "partitions": PARTITIONS,

@@ -246,6 +246,7 @@ def _latency(part: LatencyPart) -> Table:
             "longest, ms": f"{what.ordered_ms[-1]:.1f}",
             "CPU, % of a core": f"{what.busy.system * 100:.0f}" if what is not part.floor else EMPTY,
             "  both brokers": f"{what.busy.brokers * 100:.0f}",
+            "  their JIT compilers": f"{what.busy.compilers * 100:.1f}",
             "  writer and reader": f"{what.busy.bench * 100:.0f}",
         }
     measures = [
@@ -255,6 +256,7 @@ def _latency(part: LatencyPart) -> Table:
         f"{part.facts['measured_s']:g} s after {part.facts['warm_up_s']:g} s of warm-up, {part.facts['partitions']} "
         "partitions, no linger in the writer; from just before produce on A to the arrival at a consumer of B. "
         "Lockstep with one slot, as MM2 as shipped has one task. "
+        "Relay: the least of a mirror, which sends on what it fetches and does nothing else. "
         "No mirror: the same writer and reader, both on A. Until A has it: until A acknowledged the record to the "
         "writer, whatever mirrors it.",
     ]
@@ -263,6 +265,7 @@ def _latency(part: LatencyPart) -> Table:
         *(f"{_quantile(quantile)} until A has it" for quantile in WRITTEN),
         "CPU, % of a core",
         "  both brokers",
+        "  their JIT compilers",
         "  writer and reader",
         "records/s offered",
         "records measured",

@@ -38,6 +38,10 @@ def _lockstep(file: Path) -> Sequence[str]:
     return [sys.executable, "-m", "lockstep_cli", "run", str(file)]
 
 
+def _relay(file: Path) -> Sequence[str]:
+    return [sys.executable, "-m", "tools.bench.relay", str(file)]
+
+
 def _tuned(codec: str) -> Mapping[str, str]:
     return {
         "tasks.max": "4",
@@ -61,6 +65,9 @@ SYSTEMS: Mapping[str, System] = {
         System("mm2", mm2.command, lambda codec: {}),
     )
 }
+
+RELAY = System("relay", _relay, lambda codec: {})
+"""Not a system to choose: the limit of latency (`relay.py`)."""
 
 
 def with_processes(system: System) -> System:

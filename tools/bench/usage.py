@@ -1,12 +1,18 @@
 """CPU seconds and resident memory of a whole process tree, ended processes included.
 
-`ControlTopicWriter` is the pure account; `sample` reads one observation of a tree from the operating system.
+`TreeAccount` is the pure account; `sample` reads one observation of a tree from the operating system.
+`CompilerAccount` is what the JIT compilers of a Java process have used.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import psutil
+
+PROC = Path("/proc")
+COMPILER_THREAD = "CompilerThre"
+"""In the name of each compiler thread of HotSpot, such as `C1 CompilerThread0`. Linux keeps 15 characters of it."""
 
 ProcessKey = tuple[int, float]
 """A process for ever: its id and when it was created, for ids are used again."""
@@ -42,7 +48,7 @@ class Cpu:
 
 
 class TreeAccount:
-    """What a process tree has used: see `ControlTopicWriter`."""
+    """What a process tree has used, and how much of it in the kernel: see `Ledger`."""
 
     def __init__(self) -> None:
         self._all, self._kernel = Ledger(), Ledger()
@@ -139,3 +145,23 @@ def used_by(pids: Iterable[int]) -> float:
     """CPU seconds that these living processes have used so far, without what they started. Raises NoSuchProcess."""
     times = [psutil.Process(pid).cpu_times() for pid in pids]
     return sum(each.user + each.system for each in times)
+
+
+class CompilerAccount:
+    """CPU seconds that the JIT compilers of these Java processes have used. HotSpot ends and starts such threads as it
+    needs them; what an ended one was last seen with stays in the sum, so the sum never falls."""
+
+    def __init__(self, pids: Iterable[int], proc: Path = PROC) -> None:
+        self._pids, self._proc = tuple(pids), proc
+        self._seen: dict[str, float] = {}
+
+    def read(self) -> float:
+        """What they have used so far, in seconds. 0 where there is no /proc."""
+        for pid in self._pids:
+            for thread in self._proc.glob(f"{pid}/task/*"):
+                try:
+                    if COMPILER_THREAD in (thread / "comm").read_text():
+                        self._seen[thread.name] = int((thread / "schedstat").read_text().split()[0]) / 1e9
+                except OSError:
+                    continue  # it has ended meanwhile
+        return sum(self._seen.values())

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tools.bench.usage import Cpu, Ledger, Process, TreeAccount, sample
+from tools.bench.usage import CompilerAccount, Cpu, Ledger, Process, TreeAccount, sample
 
 
 def process(parent: int, own: float, reaped: float = 0.0, rss: int = 0) -> Process:
@@ -90,3 +91,33 @@ def test_a_tree_that_is_gone_has_no_processes() -> None:
         gone = psutil.Process(root.pid)
     assert sample(gone) == {}
     assert os.getpid() in {pid for pid, _ in sample(psutil.Process())}
+
+
+def write_thread(proc: Path, pid: int, thread: int, name: str, seconds: float) -> Path:
+    """A thread as Linux shows it: its name cut to 15 characters, what it used in nanoseconds."""
+    folder = proc / str(pid) / "task" / str(thread)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "comm").write_text(name[:15] + "\n")
+    (folder / "schedstat").write_text(f"{round(seconds * 1e9)} 12 34\n")
+    return folder
+
+
+def test_compilers_are_the_c1_and_c2_threads_of_the_given_processes(tmp_path: Path) -> None:
+    write_thread(tmp_path, 1, 10, "C2 CompilerThread0", 1.5)
+    write_thread(tmp_path, 1, 11, "C1 CompilerThread0", 0.5)
+    write_thread(tmp_path, 1, 12, "G1 Main Marker", 8.0)
+    write_thread(tmp_path, 2, 20, "C2 CompilerThread1", 0.25)
+    write_thread(tmp_path, 3, 30, "C2 CompilerThread0", 16.0)
+    assert CompilerAccount([1, 2], tmp_path).read() == 2.25
+
+
+def test_what_an_ended_compiler_thread_used_stays_in_the_sum(tmp_path: Path) -> None:
+    account = CompilerAccount([1], tmp_path)
+    ended = write_thread(tmp_path, 1, 10, "C2 CompilerThread1", 1.5)
+    write_thread(tmp_path, 1, 11, "C2 CompilerThread0", 0.5)
+    assert account.read() == 2.0
+    for file in ended.iterdir():
+        file.unlink()
+    ended.rmdir()
+    write_thread(tmp_path, 1, 11, "C2 CompilerThread0", 0.75)
+    assert account.read() == 2.25
