@@ -103,7 +103,6 @@ def test_faust_decorator_of_agents_does_what_ours_does_and_a_search() -> None:
 
 def test_aiohttp_reads_no_certificates_where_a_service_imports_it() -> None:
     script = """
-import ssl
 from lockstep_runtime.util.memory import without_default_certificates
 with without_default_certificates():
     import aiohttp.connector

@@ -149,7 +149,7 @@ class Busy:
     system: float
     brokers: float
     bench: float
-    compilers: float = 0.0
+    compilers: float
 
     def since(self, before: "Busy", seconds: float) -> "Busy":
         """Both are CPU seconds so far."""

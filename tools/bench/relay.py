@@ -23,16 +23,12 @@ from lockstep_data_plane.wire.produce_codec import NO_ERROR, produce_request
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from tests.support.clusters import create_topic
-from tools.bench.wire import whole_batches
+from tools.bench.wire import BrokerRefused, whole_batches
 
 FETCH = FetchSettings()
 PRODUCE_TIMEOUT = timedelta(seconds=30)
 NO_OFFSET = bytes(8)
 """A batch is sent with base offset 0. The broker writes the one that it gets."""
-
-
-class Refused(Exception):
-    """A broker refused a request, which ends the relay."""
 
 
 class Relay:
@@ -47,7 +43,7 @@ class Relay:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, wanted: list[Wanted]) -> None:
-        """For ever. Raises Refused, BrokerUnreachable, KafkaConnectionError."""
+        """For ever. Raises BrokerRefused, BrokerUnreachable, KafkaConnectionError."""
         self._next = {each[0]: each for each in wanted}
         self._names = topic_names(wanted)
         self._fetch(wanted)
@@ -64,7 +60,7 @@ class Relay:
         batches: dict[TopicPartition, deque[bytes]] = defaultdict(deque)
         for found in read_answer(self._next, answer, self._names):
             if found.code:
-                raise Refused(f"fetch of {found.tp[0]}-{found.tp[1]}: error {found.code}")
+                raise BrokerRefused(f"fetch of {found.tp[0]}-{found.tp[1]}: error {found.code}")
             for start, end, after in whole_batches(found.records):
                 batches[self._remote, found.tp[1]].append(NO_OFFSET + found.records[start + 8 : end])
                 tp, leader, _, before = self._next[found.tp]
@@ -83,7 +79,7 @@ class Relay:
         for topic in answer.responses:
             for found in topic.partition_responses:
                 if found.error_code is not NO_ERROR:
-                    raise Refused(f"produce to {self._remote}-{found.index}: {found.error_code}")
+                    raise BrokerRefused(f"produce to {self._remote}-{found.index}: {found.error_code}")
 
     def _end_if_failed(self, asked: asyncio.Future[Any]) -> None:
         if not asked.cancelled() and (trouble := asked.exception()) is not None and not self._ended.done():

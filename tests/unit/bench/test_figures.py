@@ -148,7 +148,7 @@ def test_the_keys_of_a_latency_part() -> None:
         return Latency(
             ordered_ms=tuple(step * each for each in range(1, 1001)),
             acknowledged_ms=(0.25,),
-            busy=Busy(system=0.35, brokers=0.9, bench=0.4),
+            busy=Busy(system=0.35, brokers=0.9, bench=0.4, compilers=0.01),
             offered_per_s=500.0,
         )
 
@@ -164,11 +164,13 @@ def test_the_keys_of_a_latency_part() -> None:
     assert keys["latency_500.samples.lockstep"] == 1000
     assert keys["latency_500.p99_acknowledged_ms.lockstep"] == 0.25
     assert keys["latency_500.brokers_cpu_share.mm2"] == 0.9
+    assert keys["latency_500.compilers_cpu_share.mm2"] == 0.01
 
 
 def test_busy_since_is_cpu_seconds_per_second() -> None:
-    before, after = Busy(system=1.0, brokers=10.0, bench=2.0), Busy(system=7.0, brokers=46.0, bench=17.0)
-    assert after.since(before, 30.0) == Busy(system=0.2, brokers=1.2, bench=0.5)
+    before = Busy(system=1.0, brokers=10.0, bench=2.0, compilers=4.0)
+    after = Busy(system=7.0, brokers=46.0, bench=17.0, compilers=7.0)
+    assert after.since(before, 30.0) == Busy(system=0.2, brokers=1.2, bench=0.5, compilers=0.1)
 
 
 def test_the_keys_of_a_start_part() -> None:

@@ -25,7 +25,7 @@ THROUGHPUT = ThroughputPart(
     limit=Limit(fetch_only=(8000.0,), produce_only=(4000.0,), both_at_once=(2500.0,)),
     systems={"lockstep": COPY, "mm2_tuned": COPY, "mm2": Failed(reason="ended by itself", log="lz4-mm2.log")},
 )  # fmt: skip
-BUSY = Busy(system=0.35, brokers=0.9, bench=0.4)
+BUSY = Busy(system=0.35, brokers=0.9, bench=0.4, compilers=0.01)
 LATENCY = LatencyPart(
     name="latency_500",
     facts={"per_s": 500, "partitions": 8, "warm_up_s": 15, "measured_s": 30},
