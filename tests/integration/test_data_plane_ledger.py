@@ -45,9 +45,12 @@ def copied(number: int) -> PartitionMachine:
     return partition
 
 
+@pytest.mark.parametrize(("together_s", "found_at"), [(0.0, 1), (60.0, PARTITIONS - 1)])
 async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
-    broker_b: Broker, settings: FlowSettings
+    broker_b: Broker, settings: FlowSettings, monkeypatch: pytest.MonkeyPatch, together_s: float, found_at: int
 ) -> None:
+    """Other tasks run after the first row, or after all of them."""
+    monkeypatch.setattr("lockstep_data_plane.progress.control_topic_writer.TOGETHER_S", together_s)
     control_writer = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
     partitions = [copied(number) for number in range(PARTITIONS)]
     first, last = partitions[0], partitions[-1]
@@ -65,7 +68,7 @@ async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
     finally:
         await control_writer.stop()
     keys = [row.key for row in rows]
-    assert keys.index(last.row().key().encode()) == 1, "after the first one's, not after all"
+    assert keys.index(last.row().key().encode()) == found_at
     assert read_topic(broker_b.bootstrap, state_topic(settings.flow)) == rows, "nothing is written twice"
     flow = MirroredFlow(settings.flow, broker_b.bootstrap, broker_b.bootstrap)
     now = {p.number: p.row().upstream for p in partitions}

@@ -81,6 +81,15 @@ async def test_rows_without_an_ack_are_sent_by_another_producer(
     assert len(made) == 2
 
 
+async def test_appends_in_flight_are_settled_by_a_stop(broker_b: Broker, topic_name: str) -> None:
+    create_topic(broker_b.bootstrap, topic_name)
+    producer = ControlProducer("B", conf(broker_b))
+    await producer.start()
+    sent = ControlTopicLog(producer, topic_name).send(((None, b"%d" % number) for number in range(1_000)), partition=0)
+    await producer.stop()
+    assert [future.result() for future in sent if future.done()] == [(0, offset) for offset in range(1_000)]
+
+
 async def test_upstream_monitor_continues_with_another_consumer(
     broker_b: Broker, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

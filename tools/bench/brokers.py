@@ -21,6 +21,8 @@ BROKER_SETTINGS = {
 BROKER_JVM = ["-server", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
 BROKER_HEAP = "1g"
+"""All of it from the beginning, as the start script has it. In a heap that grows from 128 MiB a broker collects every
+few seconds, and each time records wait for it."""
 SMALL_HEAP = "512m"  # three of them share the machine with everybody
 
 REPLICAS, IN_SYNC = 3, 2
@@ -39,11 +41,15 @@ def two_brokers(
 ) -> Iterator[tuple[Broker, Broker]]:
     """Such clusters as the brokers that they are, for who ends them."""
     source, target = (
-        Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM, behind=behind)
+        Broker(alias, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=_jvm(BROKER_HEAP), behind=behind)
         for alias, behind in (("A", source_afar), ("B", target_afar))
     )
     with started(source, target):
         yield source, target
+
+
+def _jvm(heap: str) -> list[str]:
+    return [*BROKER_JVM, f"-Xms{heap}"]
 
 
 def _clusters_of(source: Broker, target: Broker) -> Clusters:
@@ -57,7 +63,7 @@ def three_brokers() -> Iterator[str]:
     quorum = Quorum.with_nodes(REPLICAS)
     settings = {**BROKER_SETTINGS, "default.replication.factor": str(REPLICAS), "min.insync.replicas": str(IN_SYNC)}
     brokers = [
-        Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=BROKER_JVM, quorum=quorum, node=node)
+        Broker(f"B{node}", properties=settings, heap=SMALL_HEAP, jvm=_jvm(SMALL_HEAP), quorum=quorum, node=node)
         for node in quorum.controllers
     ]
     with started(*brokers):
@@ -73,7 +79,7 @@ def tls_clusters() -> Iterator[tuple[Clusters, Mapping[str, str]]]:
     with tempfile.TemporaryDirectory(prefix="lockstep-tls-") as folder:
         secured = Secured.made(Path(folder))
         pair = [
-            SecuredBroker(alias, secured, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=BROKER_JVM)
+            SecuredBroker(alias, secured, properties=BROKER_SETTINGS, heap=BROKER_HEAP, jvm=_jvm(BROKER_HEAP))
             for alias in ("A", "B")
         ]
         lines = {f"{each.alias}.{key}": value for each in pair for key, value in each.properties("TLS").items()}

@@ -7,6 +7,7 @@ partition go where MM2's own producer would put them (murmur2 of the key).
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -53,6 +54,9 @@ LOST = frozenset(
 WITHIN = 30.0
 """Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
+Delivered = tuple[asyncio.Future[tuple[int, int]], ClusterError | None, int, int]
+"""Of a record: who waits for it, what went wrong, and its partition and offset."""
+
 ACTS_WITHIN = 5.0
 """The same for records that have no term: shorter than a take-over, so that they do not outlast one in a queue."""
 
@@ -74,6 +78,8 @@ class ControlProducer:
         self._replacing = threading.Lock()
         self._unanswered = ClientReset()
         self._lost = False
+        self._delivered: deque[Delivered] = deque()
+        """What threads have found delivered or lost. The event loop settles it."""
 
     async def start(self) -> None:
         """Begin, unless it has begun, in the loop that appends. Does not need the cluster: appends wait for it. Raises
@@ -97,11 +103,13 @@ class ControlProducer:
         if not self._started:
             return
         await asyncio.to_thread(self._producer.flush, within)
+        self._settle()
         self._stopping.set()
         self._wanted.set()
         await asyncio.to_thread(self._thread.join, 2.0)
         self._producer.purge()
         await asyncio.to_thread(self._producer.flush, 1.0)
+        self._settle()
 
     def send(
         self,
@@ -124,7 +132,7 @@ class ControlProducer:
                     partition=-1 if partition is None else partition,
                     timestamp=0 if timestamp_ms is None else timestamp_ms,  # 0: librdkafka's clock
                     headers=list(headers),
-                    on_delivery=partial(self._delivered, future),
+                    on_delivery=partial(self._on_delivery, future),
                 )
         except BufferError:
             future.set_exception(NotAppended(self.alias, topic, "too many records wait for the cluster already"))
@@ -147,6 +155,7 @@ class ControlProducer:
                 self._lost = False
                 if self._unanswered.is_due():
                     self._replace()
+            self._wake_loop()
 
     def _replace(self) -> None:
         """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
@@ -162,17 +171,32 @@ class ControlProducer:
         former.purge()
         former.flush(1.0)
 
-    def _delivered(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
         topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset()
         trouble = None if error is None else self._trouble(topic, error)
         if error is None:
             self._unanswered.answered()
         else:
             self._lost |= error.code() in LOST
-        try:
-            self._loop.call_soon_threadsafe(_settle, future, trouble, partition, -1 if offset is None else offset)
-        except RuntimeError:  # the loop is closed: no task waits for it
-            self._stopping.set()
+        self._delivered.append((future, trouble, partition, -1 if offset is None else offset))
+
+    def _wake_loop(self) -> None:
+        """Once for all that one poll found: each time costs a system call, and a turn of the event loop."""
+        if self._delivered:
+            try:
+                self._loop.call_soon_threadsafe(self._settle)
+            except RuntimeError:  # the loop is closed: no task waits for it
+                self._stopping.set()
+
+    def _settle(self) -> None:
+        while self._delivered:
+            future, trouble, partition, offset = self._delivered.popleft()
+            if future.done():
+                continue
+            if trouble is None:
+                future.set_result((partition, offset))
+            else:
+                future.set_exception(trouble)
 
     def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
         if error_verdict(error.code()) is ErrorMeaning.DENIED:
@@ -217,12 +241,3 @@ class ControlTopicLog:
         """Queue them in order, where the producer has been started; each future holds (partition, offset) or raises as
         `append` does."""
         return [self._producer.send(self.topic, key, value, partition, None) for key, value in records]
-
-
-def _settle(future: asyncio.Future[tuple[int, int]], trouble: ClusterError | None, partition: int, offset: int) -> None:
-    if future.done():
-        return
-    if trouble is None:
-        future.set_result((partition, offset))
-    else:
-        future.set_exception(trouble)
