@@ -21,8 +21,7 @@ BROKER_SETTINGS = {
 BROKER_JVM = ["-server", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
 BROKER_JVM += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
 BROKER_HEAP = "1g"
-"""All of it from the beginning, as the start script has it. In a heap that grows from 128 MiB a broker collects every
-few seconds, and each time records wait for it."""
+"""All of it from the beginning, as the start script has it."""
 SMALL_HEAP = "512m"  # three of them share the machine with everybody
 
 REPLICAS, IN_SYNC = 3, 2
