@@ -45,12 +45,12 @@ def copied(number: int) -> PartitionMachine:
     return partition
 
 
-@pytest.mark.parametrize(("together_s", "found_at"), [(0.0, 1), (60.0, PARTITIONS - 1)])
+@pytest.mark.parametrize(("yield_after_s", "found_at"), [(0.0, 1), (60.0, PARTITIONS - 1)])
 async def test_rows_of_many_partitions_yield_and_the_newest_row_is_last(
-    broker_b: Broker, settings: FlowSettings, monkeypatch: pytest.MonkeyPatch, together_s: float, found_at: int
+    broker_b: Broker, settings: FlowSettings, monkeypatch: pytest.MonkeyPatch, yield_after_s: float, found_at: int
 ) -> None:
     """Other tasks run after the first row, or after all of them."""
-    monkeypatch.setattr("lockstep_data_plane.progress.control_topic_writer.TOGETHER_S", together_s)
+    monkeypatch.setattr("lockstep_data_plane.progress.control_topic_writer.YIELD_AFTER_S", yield_after_s)
     control_writer = ControlTopicWriter(settings, 0, "run", FlowLog("data-plane", settings.flow))
     partitions = [copied(number) for number in range(PARTITIONS)]
     first, last = partitions[0], partitions[-1]

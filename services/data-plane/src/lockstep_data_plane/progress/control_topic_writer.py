@@ -32,9 +32,9 @@ from lockstep_runtime.util.errors import ClusterError
 PROGRESS = "progress"
 """What a slot calls it in its troubles when progress cannot be written down."""
 
-TOGETHER_S = 0.002
+YIELD_AFTER_S = 0.002
 """How long rows are made without letting other tasks run. What is sent within this time is one append, which costs the
-broker and every reader the same for any number of rows. Records wait for no longer than this."""
+broker and every reader the same for any number of rows. Records wait for little longer than this."""
 
 QUARANTINE_BYTES = 64 << 20
 """The largest record of the quarantine topic: what was too large elsewhere must fit, below the 100 MiB that a broker
@@ -133,14 +133,14 @@ class ControlTopicWriter:
         progress, and the delayed offset syncs. Raises ClusterError, after which the same rows are still due.
 
         Offset runs come before the progress of the same moment. What is behind it is copied or skipped again, so a
-        crash in between leaves no hole in them. Other tasks may run between two partitions, every TOGETHER_S, but not
+        crash in between leaves no hole in them. Every YIELD_AFTER_S other tasks may run between two partitions, but not
         between making a partition's row and sending it. A flush in between would write a newer row, and that must come
         later."""
         due: list[tuple[PartitionMachine, PartitionProgress]] = []
         ended: list[tuple[PartitionMachine, list[OffsetRuns]]] = []
         looked_at: dict[tuple[str, int], tuple[object, ...]] = {}
         sent: list[asyncio.Future[tuple[int, int]]] = []
-        began = resumed_at = time.monotonic()
+        began = yielded_at = time.monotonic()
         for p in partitions:
             if not p.is_loaded:
                 continue
@@ -163,9 +163,9 @@ class ControlTopicWriter:
             if facts:
                 at = now_ms()
                 sent += self.state.send((replace(fact, at_ms=at).encode() for fact in facts), partition=0)
-                if time.monotonic() - resumed_at >= TOGETHER_S:
+                if time.monotonic() - yielded_at >= YIELD_AFTER_S:
                     await asyncio.sleep(0)
-                    resumed_at = time.monotonic()
+                    yielded_at = time.monotonic()
         if not sent:
             self._states |= looked_at
             return

@@ -54,11 +54,11 @@ LOST = frozenset(
 WITHIN = 30.0
 """Seconds within which librdkafka retries an append; afterwards the caller's next round does."""
 
-Delivered = tuple[asyncio.Future[tuple[int, int]], ClusterError | None, int, int]
-"""Of a record: who waits for it, what went wrong, and its partition and offset."""
-
 ACTS_WITHIN = 5.0
 """The same for records that have no term: shorter than a take-over, so that they do not outlast one in a queue."""
+
+Delivered = tuple[asyncio.Future[tuple[int, int]], ClusterError | None, int, int]
+"""Of a record: who waits for it, what went wrong, and its partition and offset."""
 
 
 class ControlProducer:
@@ -103,7 +103,6 @@ class ControlProducer:
         if not self._started:
             return
         await asyncio.to_thread(self._producer.flush, within)
-        self._settle()
         self._stopping.set()
         self._wanted.set()
         await asyncio.to_thread(self._thread.join, 2.0)
