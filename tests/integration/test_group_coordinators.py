@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -39,6 +40,13 @@ def topic(two_nodes: tuple[Broker, Broker]) -> str:
     for at, group in enumerate(GROUPS, start=1):
         commit_offset(first.bootstrap, group, name, 0, at)
     return name
+
+
+@contextlib.contextmanager
+def frozen_listener() -> Iterator[str]:
+    """Address of one that accepts connections and answers nothing, as a broker that is stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 async def offsets(admin: Admin, topic: str) -> list[int]:
@@ -87,6 +95,32 @@ async def test_coordinator_that_is_away_is_found_anew(two_nodes: tuple[Broker, B
     admin = Admin("N", {"bootstrap.servers": f"127.0.0.1:{free_port()},{two_nodes[0].bootstrap}"})
     admin._coordinators._addresses.update(dict.fromkeys(GROUPS, ("127.0.0.1", free_port())))
     assert await offsets(admin, topic) == EXPECTED
+
+
+async def test_frozen_broker_is_not_the_first_that_each_attempt_asks(
+    two_nodes: tuple[Broker, Broker], topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named first, and takes the whole of the first attempt."""
+    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 2.0)
+    with frozen_listener() as address:
+        admin = Admin("N", {"bootstrap.servers": f"{address},{two_nodes[0].bootstrap}"})
+        assert await offsets(admin, topic) == EXPECTED
+        assert await offsets(admin, topic) == EXPECTED
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["refused", "frozen"])
+async def test_cluster_that_is_away_is_not_asked_until_the_timeout(
+    monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    """No broker of it answers. That is known as soon as a listing would know it."""
+    monkeypatch.setattr("lockstep_runtime.kafka.admin_requests.QUICK", 2.0)
+    monkeypatch.setattr("lockstep_runtime.kafka.group_requests.COORDINATOR_ANSWERS_S", 1.0)
+    with frozen_listener() if frozen else contextlib.nullcontext(f"127.0.0.1:{free_port()}") as address:
+        admin = Admin("N", {"bootstrap.servers": address}, timedelta(hours=1))
+        async with asyncio.timeout(60):
+            for question in (admin.group_offsets("g"), admin.list_groups()):
+                with pytest.raises(ClusterUnreachable):
+                    await question
 
 
 async def test_frozen_coordinator_is_named_and_asked_again(

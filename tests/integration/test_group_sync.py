@@ -2,21 +2,26 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from lockstep_checkpoint.app import QUESTIONS
+from lockstep_cli.switch.switch_clusters import SwitchClusters
+from lockstep_config import load
 from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, reading, until
-from tests.support.clusters import (
-    create_topic,
-)
+from tests.support.clusters import committed_offset, create_topic
 from tests.support.wire import join_share_group
+
+ANSWERED_S = 20.0
+"""Each share of the groups waits for a round of its own otherwise, and each round takes ten seconds and more."""
 
 COMMITTED = "from Änne\0"
 
@@ -148,6 +153,33 @@ def test_a_group_with_members_on_the_target_is_left_alone(scene: Scene) -> None:
             assert scene.on_target() is None
         member.close()
         until(lambda: scene.on_target() == 90, what="the group is synced once it is empty")
+
+
+@pytest.mark.parametrize("end", [Broker.kill, Broker.suspend], ids=["killed", "frozen"])
+def test_failover_moves_groups_while_a_round_waits_for_the_source(
+    tmp_path: Path, broker_b: Broker, end: Callable[[Broker], None]
+) -> None:
+    """More groups are asked about than requests may run at once, and more was copied since the source answered last."""
+    with Broker("lost") as source:
+        # Without looking for new groups, a round asks for offsets at once.
+        scene = Scene(tmp_path, source, broker_b, location="target", lines=("refresh.groups.enabled = false",))
+        create_topic(broker_b.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
+        scene.sync((0, 0), (100, 90))
+        groups = [scene.group, *(f"other-{number}-{scene.mark}" for number in range(QUESTIONS))]
+        for group in groups:
+            commit(source, group, scene.topic, 0, 900)
+        with scene.service() as process:
+            until(lambda: {event.subject for event in scene.events("GroupSynced")} == set(groups))
+            end(source)
+            try:
+                scene.sync((900, 890))
+                time.sleep(SETTLED)  # rounds wait for the source by now
+                settings = load(scene.file(), {}).flow(scene.flow)
+                asyncio.run(SwitchClusters(settings, ANSWERED_S).sync_groups(source=False, rewind=False))
+                assert {committed_offset(broker_b.bootstrap, group, scene.remote, 0) for group in groups} == {890}
+                assert process.ready()
+            finally:
+                source.resume()
 
 
 @pytest.mark.long

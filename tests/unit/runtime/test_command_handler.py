@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from lockstep_protocol.rows.state_rows import Wanted
 from lockstep_runtime.flow.command_handler import CommandHandler
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_runtime.util.errors import LeadershipLost
 from tests.support.flow_context import flow_context, read_row
 
 SOURCE = "connector:MirrorSourceConnector"
@@ -134,6 +137,23 @@ async def test_state_running_in_the_file_lets_commands_decide(tmp_path: Path) ->
     assert not desk.ctx.to_run
 
 
+async def test_refresh_that_waits_for_its_rounds_holds_up_no_other_command(tmp_path: Path) -> None:
+    """Its rounds may wait for a cluster that does not answer."""
+    desk = Desk(tmp_path, "data-plane")
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    rounds = asyncio.ensure_future(desk.ctx.rounds.every("a round", timedelta(seconds=1), wait))
+    await asyncio.sleep(0)
+    assert desk.accepts("refresh", SOURCE)
+    assert desk.accepts("offsets-list", SOURCE)
+    with pytest.RaisesGroup(LeadershipLost):  # its answer: there is no topic of events
+        await asyncio.wait_for(desk.desk.serve(), 5.0)
+    assert desk.carried_out == [("offsets-list", SOURCE)]
+    await cancelled([rounds])
+
+
 def as_of_a_newer_release(value: bytes) -> bytes:
     return value.replace(b'"version":1', b'"version":2')
 
@@ -142,7 +162,8 @@ async def test_a_command_of_a_newer_release_ends_it_with_that_sentence(tmp_path:
     desk = Desk(tmp_path, "heartbeat")
     key, value = Command(id="c9", verb="refresh", service="topic-sync").encode()
     desk.desk.received([Record("commands", 0, 0, key, as_of_a_newer_release(value), 0)])
-    with pytest.raises(NewerVersion, match="'command c9' was written in version 2, this release reads up to 1"):
+    sentence = "'command c9' was written in version 2, this release reads up to 1"
+    with pytest.RaisesGroup(pytest.RaisesExc(NewerVersion, match=sentence)):
         await asyncio.wait_for(desk.desk.serve(), 5.0)
 
 

@@ -49,8 +49,8 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 QUESTIONS_A_TASK = 4
 QUESTIONS = 16
-"""Requests about groups that run at once, on both clusters together: this many for each of `tasks.max`. Without
-`tasks.max`, this many in all."""
+"""Requests about groups that run at once on each cluster: this many for each of `tasks.max`. Without `tasks.max`, this
+many in all. Each cluster has its own, so that one that does not answer holds up none on the other."""
 
 PROTOCOLS_S = 10.0
 """Seconds that brokers have to list all their groups."""
@@ -71,9 +71,8 @@ class CheckpointFlow:
         self._ctx = ctx
         self._settings = settings.checkpoint
         tasks = self._settings.tasks_max
-        bound = asyncio.Semaphore(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
         for cluster in (ctx.source, ctx.target):
-            cluster.bound_groups(bound)
+            cluster.bound_groups(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
         opposite = self._settings.opposite
         self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
         self._rule = checkpoint_rule(settings)
@@ -90,8 +89,9 @@ class CheckpointFlow:
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
         ctx.state.listen(self._exact.apply)
-        self._emitting = asyncio.Lock()
-        """A command may ask for a round while one runs."""
+        self._reading, self._writing = asyncio.Lock(), asyncio.Lock()
+        """A command may ask for a round while one runs. In a failover it asks nothing of the source, and waits for no
+        round that does: nothing may answer there."""
         self._settled: dict[str, tuple[object, TranslationState]] = {}
         self._committed: dict[str, tuple[Committed, ...]] = {}
         """Where each group was on the source when that answered last."""
@@ -210,7 +210,7 @@ class CheckpointFlow:
     async def _emit(self, owned: Callable[[str], bool] | None = None) -> None:
         """Look at every group of ours on the source, or of those that are `owned`, and write the checkpoints that are
         due."""
-        async with self._emitting:
+        async with self._reading:
             if owned is not None:  # a command wants to know of each group now
                 self._groups.forget_uninteresting()
             await self._emit_owned(owned or self._ctx.owns)
@@ -224,12 +224,13 @@ class CheckpointFlow:
             await self._opposite.verify()
         read_at = self._ctx.clock.monotonic()
         group_offsets = await self._groups.read(read_at, owned)
-        others = {group: committed for group, committed in self._committed.items() if not owned(group)}
-        self._committed = others | dict(group_offsets.committed)
-        standing, refused = await self._write(group_offsets, owned)
-        failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
-        note(groups=len(group_offsets.committed), groups_failing=len(failed))
-        found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, read_at)
+        async with self._writing:
+            others = {group: committed for group, committed in self._committed.items() if not owned(group)}
+            self._committed = others | dict(group_offsets.committed)
+            standing, refused = await self._write(group_offsets, owned)
+            failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
+            note(groups=len(group_offsets.committed), groups_failing=len(failed))
+            found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, read_at)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
@@ -237,7 +238,7 @@ class CheckpointFlow:
     async def _emit_committed(self, owned: Callable[[str], bool]) -> None:
         """Write checkpoints that are due for the last positions read from the source, which is not asked: by now more
         is copied. A group whose positions this replica has not read yet stays as it is."""
-        async with self._emitting:
+        async with self._writing:
             await self._memory.loaded()
             self._ctx.must_act()
             known = {group: committed for group, committed in self._committed.items() if owned(group)}

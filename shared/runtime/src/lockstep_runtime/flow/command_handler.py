@@ -88,29 +88,37 @@ class CommandHandler:
             return True  # its service is unknown, so each refuses it
 
     async def serve(self) -> None:
-        """Carry out and answer, one at a time, for ever. Raises NewerVersion."""
-        while True:
-            command = await self._inbox.get()
-            if isinstance(command, NewerVersion):
-                raise command
-            if command.id in self._answered:
-                continue
-            reason = ""
-            try:
-                answer = await self._answer(command)
-            except (ClusterError, ClassFailed, ValueError) as trouble:
-                answer, reason = Answer("CommandRefused"), str(trouble)
-            text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
-            extra: dict[str, Any] = {"reason": reason} if reason else {}
-            await self._ctx.event(
-                answer.kind,
-                command.subject,
-                text,
-                answers=command.id,
-                verb=command.verb,
-                **extra,
-                **answer.detail,
-            )
+        """Carry out and answer, one at a time, for ever. A refresh only waits for rounds, which may wait for a cluster
+        that does not answer: other commands go on beside it. Raises a group with NewerVersion."""
+        async with asyncio.TaskGroup() as refreshes:
+            while True:
+                command = await self._inbox.get()
+                if isinstance(command, NewerVersion):
+                    raise command
+                if command.id in self._answered:
+                    continue
+                if command.verb == REFRESH:
+                    refreshes.create_task(self._serve_one(command))
+                else:
+                    await self._serve_one(command)
+
+    async def _serve_one(self, command: Command) -> None:
+        reason = ""
+        try:
+            answer = await self._answer(command)
+        except (ClusterError, ClassFailed, ValueError) as trouble:
+            answer, reason = Answer("CommandRefused"), str(trouble)
+        text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
+        extra: dict[str, Any] = {"reason": reason} if reason else {}
+        await self._ctx.event(
+            answer.kind,
+            command.subject,
+            text,
+            answers=command.id,
+            verb=command.verb,
+            **extra,
+            **answer.detail,
+        )
 
     async def _answer(self, command: Command) -> Answer:
         ctx, verb = self._ctx, command.verb

@@ -67,11 +67,13 @@ class GroupCoordinators:
         """Of groups that were asked about since `_turned_at`; the others of the time before are in `_former`."""
         self._former: dict[str, Address] = {}
         self._turned_at = clock()
+        self._silent: set[Address] = set()
+        """Brokers that did not answer when they were asked last for a coordinator."""
         self._connections: dict[Address, asyncio.Task[SessionConnection]] = {}
 
     async def fetch_offsets(self, group: str) -> dict[TopicPartition, GroupOffset]:
         """What the group has committed, in one attempt. Empty for an unknown group. Raises KafkaException, with
-        _TIMED_OUT if no coordinator answered."""
+        _TIMED_OUT if no coordinator answered, and _ALL_BROKERS_DOWN if no broker did."""
         answer = await self._ask(group, OffsetFetchRequest(group, None))
         if answer.error_code:
             raise self._refusal(group, answer.error_code)
@@ -104,7 +106,7 @@ class GroupCoordinators:
         return KafkaException(KafkaError(code))
 
     async def _ask(self, group: str, request: Any) -> Any:
-        """The coordinator's answer. Raises KafkaException, with _TIMED_OUT if there was none."""
+        """The coordinator's answer. Raises KafkaException as `fetch_offsets`."""
         self._asking += 1
         try:
             async with asyncio.timeout(self._attempt_s):
@@ -115,7 +117,9 @@ class GroupCoordinators:
         except NO_ANSWER as exc:
             self._forget(group)
             why = str(exc) or f"no answer of the coordinator of {group}"
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why)) from exc
+            down = self._silent.issuperset(self._brokers())
+            code = KafkaError._ALL_BROKERS_DOWN if down else KafkaError._TIMED_OUT
+            raise KafkaException(KafkaError(code, why)) from exc
         finally:
             self._asking -= 1
             if not self._asking:
@@ -135,20 +139,26 @@ class GroupCoordinators:
 
     async def _find(self, group: str) -> Address:
         failed: Exception = OSError("no address of a broker")
-        for address in self._brokers():
+        # One that is silent may take the whole attempt, so the next attempt begins with another.
+        for address in sorted(self._brokers(), key=self._silent.__contains__):
             try:
                 answer = await (await self._connection(address)).send(FindCoordinatorRequest(group, GROUP))
             except NO_ANSWER as exc:
                 failed = exc
-                self._close(address)
+                self._found_silent(address)
                 continue
             except asyncio.CancelledError:  # also at the end of the attempt: it does not answer
-                self._close(address)
+                self._found_silent(address)
                 raise
+            self._silent.discard(address)
             if answer.error_code:
                 raise KafkaException(KafkaError(answer.error_code))
             return answer.host, answer.port
         raise failed
+
+    def _found_silent(self, address: Address) -> None:
+        self._silent.add(address)
+        self._close(address)
 
     def _brokers(self) -> Iterable[Address]:
         """Those with a connection, then those that the properties name."""

@@ -32,7 +32,12 @@ LIBRARY_TIMEOUT_S = 3600.0
 coordinator is freed. When a broker comes back, librdkafka uses it all the same, and aborts the process
 (docs/internals/kafka-wire.md §7). So an attempt is given up with its client, which ends all that waits in it."""
 
-NO_COORDINATOR_YET = {KafkaError._TIMED_OUT, KafkaError._WAIT_COORD, *COORDINATOR_MOVES}
+NO_COORDINATOR_YET = {
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._WAIT_COORD,
+    *COORDINATOR_MOVES,
+}
 
 Ask = Callable[[AdminClient], Mapping[str, Future[Any]]]
 """Sends an idempotent request about a group."""
@@ -90,14 +95,15 @@ class GroupRequests(AdminRequests):
 
     async def _until_answered(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What the attempt returns. It is repeated while there is no coordinator, until the timeout of all requests.
-        Raises KafkaException."""
-        deadline, backoff = time.monotonic() + self._timeout, Backoff(0.1, 1.0)
+        While no broker answers at all, it is repeated as long as a listing may take. Raises KafkaException."""
+        began, backoff = time.monotonic(), Backoff(0.1, 1.0)
         while True:
             try:
                 return await attempt()
             except KafkaException as exc:
-                wait = backoff.next()
-                if exc.args[0].code() not in NO_COORDINATOR_YET or time.monotonic() + wait >= deadline:
+                wait, code = backoff.next(), exc.args[0].code()
+                limit_s = self._quick if code == KafkaError._ALL_BROKERS_DOWN else self._timeout
+                if code not in NO_COORDINATOR_YET or time.monotonic() + wait >= began + limit_s:
                     raise
             await asyncio.sleep(wait)
 
@@ -112,15 +118,15 @@ class GroupRequests(AdminRequests):
         asked = asyncio.ensure_future(self._until_answered(lambda: self._ask_coordinator(name, describe)))
         return await self._many({name: asked}, "describe", lambda name: f"group {name}", str)
 
-    def bound_groups(self, bound: asyncio.Semaphore) -> None:
-        """Ask about single groups within this bound from now on; several connections may share one."""
-        self._groups = bound
+    def bound_groups(self, at_once: int) -> None:
+        """Ask about so many single groups at once from now on."""
+        self._groups = asyncio.Semaphore(at_once)
 
     async def list_groups(self) -> dict[str, str]:
         """Consumer groups of every coordinator that answered, each with its type: Kafka's word in upper case (CLASSIC,
         CONSUMER), "" from older brokers. ClusterUnreachable only when none did."""
         result = await self._one(
-            (await self._connected()).list_consumer_groups(request_timeout=self._timeout), "list", "groups"
+            (await self._connected()).list_consumer_groups(request_timeout=self._quick), "list", "groups"
         )
         if not result.valid and result.errors:
             # KafkaError, against the library's documentation: not the exception around it.
