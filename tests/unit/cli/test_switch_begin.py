@@ -12,11 +12,12 @@ from lockstep_cli.switch import switch_log, switch_run, switch_session
 from lockstep_cli.switch.command import SwitchArguments
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_run import SwitchPlan, SwitchRefused, begin, running
+from lockstep_cli.switch.switch_run import SwitchPlan, SwitchRefused, begin, plan_switch, running
 from lockstep_cli.switch.switch_session import SwitchSession
 from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, Verb, with_step
 from lockstep_config import FlowSettings
-from lockstep_protocol.rows.state_rows import Row, Switch
+from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Switch
+from lockstep_runtime.util.errors import ClusterUnreachable, TopicMissing
 from tests.support.shared_topic import SharedTopic
 
 STEPS = tuple((str(step), "waiting", 0, 0, "") for step in (Step.GROUPS, Step.STOP, Step.REDIRECT))
@@ -122,6 +123,37 @@ async def test_switch_with_its_opposite_under_way_is_aborted(
     with pytest.raises(SwitchRefused, match="under way"):
         await begin(log, settings(), new("x"))
     assert (last(log).id, last(log).phase) == ("x", "aborted")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "answers"),
+    [(ClusterUnreachable("A", "a:9092", "refused"), False), (TimeoutError(), False), (TopicMissing("A", "t"), True)],
+)
+async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
+    topic: SharedTopic,
+    settings: Callable[..., FlowSettings],
+    monkeypatch: pytest.MonkeyPatch,
+    trouble: Exception,
+    answers: bool,
+) -> None:
+    """Each question takes seconds, and applications wait for the failover."""
+    asked = []
+
+    async def rows(flow: FlowSettings) -> Mapping[str, Row]:
+        asked.append(flow)
+        raise trouble
+
+    async def refusals(*_given: object) -> object:
+        return [], (), ()
+
+    monkeypatch.setattr(switch_run, "flow_rows", rows)
+    monkeypatch.setattr(switch_run, "_refusals", refusals)
+    topic.write(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1))
+    log, opposite = topic.log(), settings()
+    plan = await plan_switch(log, opposite, SwitchOptions(verb=Verb.FAILOVER))
+    assert plan.opposite is (opposite if answers else None)
+    await begin(log, plan.opposite, plan.row)
+    assert len(asked) == (2 if answers else 1)
 
 
 # -- the question -----------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ from lockstep_protocol.switch_readiness import Blocker
 from lockstep_runtime.kafka.replicas import describe_replicas
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 REPORTED_WITHIN_S = 5.0
 
@@ -71,6 +71,8 @@ class SwitchPlan:
     """How the flows are, before anything is done; of a failover nothing."""
     may_pass: bool = False
     """What speaks against it can be over in some seconds."""
+    opposite: FlowSettings | None = None
+    """The opposite flow, if there is one and its cluster answers."""
 
 
 async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions) -> SwitchPlan:
@@ -87,9 +89,10 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
             [f"{settings.flow}: keys choose the partition of each record, so a group has no exact place"]
         )
     notes = []
-    opposite_rows, (refusals, kept, reports) = await asyncio.gather(
+    found, (refusals, kept, reports) = await asyncio.gather(
         _rows_if_reachable(opposite, verb), _refusals(log, opposite, options)
     )
+    opposite_rows = found or {}
     others = [row for row in (log.switch, _switch(opposite_rows)) if row is not None]
     for row in others:
         if row.phase in UNDER_WAY:
@@ -132,7 +135,14 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         steps=tuple(states),
     )
     passes = len(refusals) == len(kept) and may_pass(kept)
-    return SwitchPlan(row=row, refusals=tuple(refusals), notes=tuple(notes), reports=reports, may_pass=passes)
+    return SwitchPlan(
+        row=row,
+        refusals=tuple(refusals),
+        notes=tuple(notes),
+        reports=reports,
+        may_pass=passes,
+        opposite=None if found is None else opposite,
+    )
 
 
 async def _failback_refusals(
@@ -163,7 +173,7 @@ async def _require_none_to_find(log: SwitchLog, options: SwitchOptions) -> None:
 async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> Switch:
     """Write the row of a new switch. Returns it. Raises SwitchRefused if another switch of this flow, or of its
     opposite, has begun since the plan was made, and ClusterError. Of two that begin at the same moment one goes on at
-    most."""
+    most. `opposite`: that of the plan. A cluster that is gone is not waited for again."""
     await log.catch_up_now()
     present = log.switch
     if present is not None and present.phase in UNDER_WAY:
@@ -173,7 +183,7 @@ async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> S
         raise SwitchRefused([running(log.switch or row)])
     try:
         # The opposite flow has a row of its own, on the other cluster. Each switch reads it after its own was written.
-        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)))
+        other = _switch(await _rows_if_reachable(opposite, Verb(row.verb)) or {})
         if other is not None and other.phase in UNDER_WAY:
             raise SwitchRefused([running(other)])
     except (SwitchRefused, ClusterError):
@@ -275,8 +285,8 @@ async def _failover_refusals(
     return refusals, kept
 
 
-async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row]:
-    """The rows of the opposite flow, which are on our source. A failover does without."""
+async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row] | None:
+    """The rows of the opposite flow, which are on our source. A failover does without: None if that does not answer."""
     if opposite is None:
         return {}
     if verb is not Verb.FAILOVER:
@@ -284,7 +294,9 @@ async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mappi
     try:
         async with asyncio.timeout(PROBED_WITHIN_S):
             return await flow_rows(opposite)
-    except (ClusterError, TimeoutError):
+    except (ClusterUnreachable, TimeoutError):
+        return None
+    except ClusterError:
         return {}
 
 

@@ -112,7 +112,7 @@ class SwitchSession:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
-        return await self._carry_out(await begin(self._log, self._opposite, plan.row))
+        return await self._carry_out(await begin(self._log, plan.opposite, plan.row))
 
     async def _plan(self) -> SwitchPlan:
         """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
