@@ -2,22 +2,28 @@
 
 from itertools import pairwise
 
+import pytest
+
 from lockstep_data_plane.slot.partition_task import PartitionBackoff
+from lockstep_data_plane.wire.connection import BrokerUnreachable
+from lockstep_protocol.errors import RetriableError
 
 LONGEST_S = 30.0
+AWAY, NO_LEADER = BrokerUnreachable("gone"), RetriableError("NOT_LEADER_OR_FOLLOWER")
 
 
 def _after_an_outage(tries: int = 8) -> PartitionBackoff:
     pauses = PartitionBackoff()
     for _ in range(tries):
-        pauses.before_resuming()
+        pauses.before_resuming(AWAY)
     pauses.resumed(0.0)
     return pauses
 
 
-def test_backoff_before_resuming_doubles_up_to_its_maximum() -> None:
+@pytest.mark.parametrize("trouble", [AWAY, NO_LEADER])
+def test_backoff_before_resuming_doubles_up_to_its_maximum(trouble: Exception) -> None:
     pauses = PartitionBackoff()
-    waits = [pauses.before_resuming() for _ in range(8)]
+    waits = [pauses.before_resuming(trouble) for _ in range(8)]
     assert waits[0] <= 0.5
     assert all(later == min(2 * sooner, LONGEST_S) for sooner, later in pairwise(waits))
     assert waits[-1] == LONGEST_S
@@ -31,7 +37,15 @@ def test_an_outage_is_forgotten_by_the_copy_that_fails_behind_it() -> None:
 
 def test_an_outage_is_forgotten_by_the_next() -> None:
     pauses = _after_an_outage()
-    assert pauses.before_resuming() == PartitionBackoff().before_resuming()
+    assert pauses.before_resuming(AWAY) == PartitionBackoff().before_resuming(AWAY)
+
+
+def test_an_outage_is_forgotten_by_the_first_answer_behind_it() -> None:
+    """Brokers that are back elect leaders first."""
+    pauses = PartitionBackoff()
+    for _ in range(8):
+        pauses.before_resuming(AWAY)
+    assert pauses.before_resuming(NO_LEADER) == PartitionBackoff().before_resuming(NO_LEADER)
 
 
 def test_backoff_before_copying_after_success_is_zero() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
-from lockstep_runtime.util.errors import ClusterUnreachable
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 
 def waits(backoff: Backoff, times: int) -> list[float]:
@@ -35,4 +35,13 @@ def test_ten_seconds_of_work_take_back_one_failure() -> None:
 def test_cluster_that_does_not_answer_is_asked_again_soon() -> None:
     backoff = Backoff(failures=8)
     assert backoff.after(ClusterUnreachable("A", "a:9092", "gone")) == AWAY_AT_MOST_S
-    assert backoff.after(None) == 30.0
+
+
+def test_cluster_that_answers_again_with_an_error_is_asked_again_soon() -> None:
+    """And so each time that it was away; an error that stays is asked about less and less often."""
+    away, error = ClusterUnreachable("A", "a:9092", "gone"), ClusterError("A", "no leader")
+    backoff = Backoff()
+    for _ in range(2):
+        for _ in range(9):
+            backoff.after(away)
+        assert [backoff.after(error) for _ in range(7)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0]

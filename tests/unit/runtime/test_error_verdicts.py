@@ -92,8 +92,8 @@ def test_a_cluster_that_is_away_is_asked_again_soon() -> None:
     backoff = Backoff(first=4.0, limit=30.0)
     away = ClusterUnreachable("B", "b:9092", "refused")
     assert [backoff.after(away) for _ in range(3)] == [4.0, 5.0, 5.0]
-    assert backoff.after(ClusterError("B", "whatever")) == 30.0
-    assert backoff.after(None) == 30.0
+    assert backoff.after(ClusterError("B", "whatever")) == 4.0
+    assert backoff.after(None) == 8.0
 
 
 def test_backoff_begins_lower_after_a_time_of_success() -> None:

@@ -90,9 +90,9 @@ class PartitionBackoff:
     _engine: Backoff = field(default_factory=Backoff)
     _resumed_at: float = 0.0
 
-    def before_resuming(self) -> float:
+    def before_resuming(self, trouble: BaseException) -> float:
         """It could not resume: seconds until the next try, twice as many each time up to 30."""
-        return self._resumer.next()
+        return self._resumer.next(away=isinstance(trouble, BrokerUnreachable))
 
     def resumed(self, now: float) -> None:
         """It copies."""
@@ -204,7 +204,7 @@ class PartitionTasks:
     async def _in_trouble(self, partition: PartitionMachine, trouble: BaseException, pauses: PartitionBackoff) -> None:
         """Say so, and leave it alone before the next try."""
         self.reporter.trouble(partition, trouble)
-        await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming())
+        await self.retry_gate.after(trouble, self.changes[partition], pauses.before_resuming(trouble))
 
     async def _resume(self, partition: PartitionMachine) -> None:
         topic = self.topics[partition.topic]

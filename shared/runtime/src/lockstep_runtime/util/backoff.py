@@ -16,23 +16,31 @@ AWAY_AT_MOST_S = 5.0
 class Backoff:
     """Waits that double from `first` up to `limit` seconds; `reset` after a success. No randomness: few of us share a
     cluster. So many failures as `at_once` says are tried again without a wait.
+
+    A cluster that was away often answers with errors first, such as NOT_LEADER_OR_FOLLOWER. So another failure than its
+    absence begins anew: it does not wait as long as the absence took.
     """
 
     first: float = 0.5
     limit: float = 30.0
     failures: int = 0
     at_once: int = 0
+    _away: bool = False
 
-    def next(self) -> float:
-        """Seconds to wait before the next try; counts one more failure."""
+    def next(self, *, away: bool = False) -> float:
+        """Seconds to wait before the next try; counts one more failure. `away`: a cluster did not answer."""
+        if self._away and not away:
+            self.reset()
+        self._away = away
         waited = self.failures - self.at_once
         self.failures += 1
         return 0.0 if waited < 0 else min(self.limit, self.first * 2.0 ** min(waited, 30))
 
     def after(self, trouble: Exception | None) -> float:
         """As `next`, but a cluster that did not answer is asked again within AWAY_AT_MOST_S. None: any other end."""
-        wait = self.next()
-        return min(wait, AWAY_AT_MOST_S) if isinstance(trouble, ClusterUnreachable) else wait
+        away = isinstance(trouble, ClusterUnreachable)
+        wait = self.next(away=away)
+        return min(wait, AWAY_AT_MOST_S) if away else wait
 
     def reset(self) -> None:
         self.failures = 0
