@@ -22,7 +22,7 @@ from lockstep_data_plane.wire.fetch_session import FetchSession, Wanted
 from lockstep_data_plane.wire.produce_codec import NO_ERROR, produce_request
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
-from tests.support.clusters import create_topic
+from tools.bench.clusters import Clusters
 from tools.bench.wire import BrokerRefused, whole_batches
 
 FETCH = FetchSettings()
@@ -97,7 +97,8 @@ async def _run(file: Path) -> None:
     source = connect_cluster("A", settings.source.properties, "relay")
     target = connect_cluster("B", settings.target.properties, "relay")
     read_from = await _leaders(source, topic)
-    create_topic(settings.target.bootstrap, f"A.{topic}", partitions=len(read_from))
+    clusters = Clusters(settings.source.bootstrap, settings.target.bootstrap)
+    clusters.create(clusters.target, f"A.{topic}", len(read_from))
     to = await _leaders(target, f"A.{topic}")
     relay = Relay(
         await source.connection(read_from[0].broker, "fetch"),

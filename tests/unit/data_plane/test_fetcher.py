@@ -76,14 +76,19 @@ async def test_fetch_has_the_leader_epoch_of_the_last_batch(fetcher: Fetcher, mo
         return part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch
 
     assert said() == (5, 0, -1)
-    fetched = batch_bytes(records(0, 3), leader_epoch=4) + batch_bytes(records(3, 1), leader_epoch=5)
-    answered(fetch_connection, partition, data=fetched)
-    assert said() == (5, 4, 5)
+    answered(fetch_connection, partition, data=batch_bytes(records(0, 3), leader_epoch=4))
+    assert said() == (5, 3, 4)
+    answered(fetch_connection, partition, data=batch_bytes(records(3, 1), leader_epoch=5))
+    assert said() == (5, 4, -1), "this leader has appended that record itself"
+    fetcher.cluster._leaders["t", 0] = PartitionLeader(LEADER, 6, TOPIC_ID)
+    fetcher.detach(partition)
+    fetcher.attach(partition)
+    assert said() == (6, 4, 5), "it leads anew, perhaps without that record"
     partition.step(Failed())
     partition.step(AllAnswered())
     partition.step(Resumed(PartitionProgress(topic="t", partition=0, producer_id=4000, upstream=3), LastAppend(-1, -1)))
     fetcher.attach(partition)
-    assert said() == (5, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
+    assert said() == (6, 4, -1), "resuming has looked for itself whether the log still holds what was copied"
 
 
 @pytest.mark.parametrize("said", [{"code": KafkaErrorCode.FENCED_LEADER_EPOCH}, {"code": 75}, {"parted": 7}])

@@ -15,7 +15,7 @@ from lockstep_data_plane.record_batch.coalesce import scan_groups
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.wire.cluster import ClusterClient, PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection
-from lockstep_data_plane.wire.fetch_codec import NOBODY, fetch_request, read_answer, topic_names
+from lockstep_data_plane.wire.fetch_codec import NOBODY, UNKNOWN, fetch_request, read_answer, topic_names
 from lockstep_data_plane.wire.fetch_session import SESSION_LOST, FetchSession, SessionRequest, Wanted
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 
@@ -136,7 +136,11 @@ class FetchConnection:
         return self._send(request, self._session.plan(wanted, limits.each), limits, wait_ms, rack)
 
     def _wanted(self, partition: PartitionMachine) -> Wanted:
-        return partition.tp, self.partitions[partition], partition.fetch_from, partition.fetched_epoch
+        leader, before = self.partitions[partition], partition.fetched_epoch
+        if before == leader.epoch and leader.broker == self.broker:
+            # It appended that record itself, and keeps it as long as it leads (docs/decisions/0075).
+            before = UNKNOWN
+        return partition.tp, leader, partition.fetch_from, before
 
     def _send(
         self, request: FetchRequest, plan: SessionRequest, limits: FetchBudget, wait_ms: int, rack: str

@@ -165,15 +165,15 @@ class Fetcher:
         self._sizes.on_fetched(fetch_connection.key, result.size, now)
         pause_s = self.schedule.pause_s(fetch_connection.key, result.batches, result.size, asked_at, now)
         self._share_partitions(fetch_connection, now)
-        if result.is_small:
-            if pause_s:
-                await asyncio.sleep(pause_s)
+        if result.is_small and pause_s:
+            await asyncio.sleep(pause_s)
             return None
         try:
             limits = None if fetch_connection.is_throttled else self._limits(fetch_connection)
             return None if limits is None or limits.is_tight else self._ask(fetch_connection, limits)
         finally:
-            self._deliver(result)
+            if not result.is_small:
+                self._deliver(result)
 
     async def _ask_in_time(self, fetch_connection: FetchConnection) -> asyncio.Future[object]:
         """Ask once there is something to ask for, and room, or has not been for a while, and the broker wants us to."""

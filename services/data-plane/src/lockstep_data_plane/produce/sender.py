@@ -69,7 +69,7 @@ class _SentRequest:
     picked: Sequence[Picked]
     size: int
     sent_at: float
-    is_answered: bool = False
+    answer: asyncio.Future[Any] | None = None
 
 
 class ProduceConnection:
@@ -107,13 +107,13 @@ class ProduceConnection:
                 return
             request = _SentRequest(picked, size, time.monotonic())
             try:
-                future = self.connection.ask(self._request(picked), partial(self._answered, request))
+                request.answer = self.connection.ask(self._request(picked), partial(self._answered, request))
             except BrokerUnreachable as exc:
                 self._lost(request, str(exc))
                 continue
             self._sent.append(request)
             self._under_way += size
-            future.add_done_callback(partial(self._ended, request))
+            request.answer.add_done_callback(self._ended)
 
     def _wake(self) -> None:
         self._waking = None
@@ -158,7 +158,6 @@ class ProduceConnection:
 
     def _answered(self, request: _SentRequest, answer: Any) -> None:
         """As soon as the answer is read: a turn of the event loop costs as much as a batch."""
-        request.is_answered = True
         self._over(request)
         key: Any
         by_topic: dict[Any, dict[int, Any]] = {}
@@ -181,10 +180,13 @@ class ProduceConnection:
             if partition.may_launch(number, at_most):
                 self._ready[target_partition] = leader
         self.pump()
+        if request.answer is not None:  # nothing is left to do, in a turn of its own
+            request.answer.remove_done_callback(self._ended)
 
-    def _ended(self, request: _SentRequest, future: asyncio.Future[Any]) -> None:
-        """The connection may have ended before the answer. Raises what went wrong with an answer that was read."""
-        if request.is_answered:
+    def _ended(self, future: asyncio.Future[Any]) -> None:
+        """The connection ended before the answer. Raises what went wrong with an answer that was read."""
+        request = next((one for one in self._sent if one.answer is future), None)
+        if request is None:
             future.result()
             return
         self._over(request)

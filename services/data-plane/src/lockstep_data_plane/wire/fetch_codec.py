@@ -65,7 +65,8 @@ def fetch_request(
     most `partition_bytes`, and of all together at most `max_bytes`, or what the settings say.
 
     Each partition goes with the leader epoch that we know, so that a broker of another epoch refuses it. It also goes
-    with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595)."""
+    with the epoch of the record before its first one, so that a log without that record says so (KIP-320, KIP-595).
+    That is not asked of a leader about its own epoch."""
     version = version if by_id else min(version, BY_TOPIC_ID - 1)
     named_by_id = version >= BY_TOPIC_ID
     at_most = settings.max_partition_bytes if partition_bytes is None else partition_bytes

@@ -10,7 +10,7 @@ from lockstep_protocol.offsets import TopicPartition
 
 Wanted = tuple[TopicPartition, PartitionLeader, int, int]
 """A partition, its leader as we know it, the offset to fetch from, and the leader epoch of the record before that. The
-epoch is -1 if that record was not fetched."""
+epoch is -1 if the broker need not compare it with its log."""
 
 SESSION_LOST = frozenset(
     {
