@@ -25,7 +25,7 @@ class SilentCluster(Admin):
         raise AssertionError
 
 
-async def test_checkpoints_of_known_positions_wait_for_no_round_that_asks_the_source(tmp_path: Path) -> None:
+async def test_checkpoints_of_known_positions_wait_for_no_round(tmp_path: Path) -> None:
     ctx = leading(tmp_path, "checkpoint", *((share, 1) for share in range(COMMANDS_PARTITIONS)), divided=True)
     log = Late(ctx)
     ctx.state.open(ControlTopicLog(log, "state"), ctx.leadership.saw_leader)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
@@ -197,14 +198,20 @@ async def test_answered_request_is_handled_whole_before_its_future_is_awaited() 
 async def test_mistake_in_handling_an_answer_is_no_lost_connection() -> None:
     made, _ = produce_connection()
     answered: list[Sequence[AnsweredBatch]] = []
-    made._on_answers = answered.append
+    mistake = KeyError("a transition that does not exist")
+
+    def handle(batches: Sequence[AnsweredBatch]) -> None:
+        answered.append(batches)
+        raise mistake
+
+    made._on_answers = handle
     made._ready[to_target(waiting(0, 1))] = LEADER
     made.pump()
     (_, asked, future), m = made.connection._requests[0], message("produce", 13, "response")
-    asked.seen(m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
+    with pytest.raises(KeyError):
+        asked.seen(m.ProduceResponse(responses=(), throttle_time=timedelta(0)))
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
-    mistake = KeyError("a transition that does not exist")
     future.set_exception(mistake)
     await asyncio.sleep(0)
     assert (raised, len(answered)) == ([mistake], 1)
