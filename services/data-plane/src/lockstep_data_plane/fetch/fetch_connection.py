@@ -65,9 +65,10 @@ class FetchConnection:
         return 0.0 if self._connection is None else self._connection.round_trip_s
 
     @property
-    def is_throttled(self) -> bool:
-        """Whether the broker asked for a pause."""
-        return self._connection is not None and self._connection.throttled_for > 0
+    def may_ask(self) -> bool:
+        """Whether there is a connection, and its broker has not asked for a pause."""
+        connection = self._connection
+        return connection is not None and not connection.closed and not connection.throttled_for
 
     @property
     def eligible(self) -> list[PartitionMachine]:

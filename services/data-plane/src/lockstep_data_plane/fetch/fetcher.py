@@ -169,7 +169,7 @@ class Fetcher:
             await asyncio.sleep(pause_s)
             return None
         try:
-            limits = None if fetch_connection.is_throttled else self._limits(fetch_connection)
+            limits = self._limits(fetch_connection) if fetch_connection.may_ask else None
             return None if limits is None or limits.is_tight else self._ask(fetch_connection, limits)
         finally:
             if not result.is_small:

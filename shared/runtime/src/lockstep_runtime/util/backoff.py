@@ -1,7 +1,7 @@
 """How long to wait before trying again (no I/O, no clock)."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from lockstep_runtime.util.errors import ClusterUnreachable
@@ -25,7 +25,7 @@ class Backoff:
     limit: float = 30.0
     failures: int = 0
     at_once: int = 0
-    _away: bool = False
+    _away: bool = field(default=False, init=False)
 
     def next(self, *, away: bool = False) -> float:
         """Seconds to wait before the next try; counts one more failure. `away`: a cluster did not answer."""
