@@ -21,7 +21,7 @@ from tests.support.clusters import committed_offset, create_topic
 from tests.support.wire import join_share_group
 
 ANSWERED_S = 20.0
-"""Each share of the groups waits for a round of its own otherwise, and each round takes ten seconds and more."""
+"""Far below the minute that a question to a silent cluster may take. A command takes a second."""
 
 COMMITTED = "from Änne\0"
 
