@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from lockstep_checkpoint.app import QUESTIONS
 from lockstep_cli.switch.switch_clusters import SwitchClusters
 from lockstep_config import load
 from lockstep_protocol.mm2_codec import decode_checkpoint
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
+from lockstep_runtime.kafka.group_requests import GROUPS_AT_ONCE
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import SETTLED, WITHIN, Scene, commit, reading, until
 from tests.support.clusters import committed_offset, create_topic
@@ -165,7 +165,7 @@ def test_failover_moves_groups_while_a_round_waits_for_the_source(
         scene = Scene(tmp_path, source, broker_b, location="target", lines=("refresh.groups.enabled = false",))
         create_topic(broker_b.bootstrap, scene.syncs, configs={"cleanup.policy": "compact"})
         scene.sync((0, 0), (100, 90))
-        groups = [scene.group, *(f"other-{number}-{scene.mark}" for number in range(QUESTIONS))]
+        groups = [scene.group, *(f"other-{number}-{scene.mark}" for number in range(GROUPS_AT_ONCE))]
         for group in groups:
             commit(source, group, scene.topic, 0, 900)
         with scene.service() as process:

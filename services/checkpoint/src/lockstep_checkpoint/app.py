@@ -48,9 +48,8 @@ from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 QUESTIONS_A_TASK = 4
-QUESTIONS = 16
-"""Requests about groups that run at once on each cluster: this many for each of `tasks.max`. Without `tasks.max`, this
-many in all. Each cluster has its own, so that one that does not answer holds up none on the other."""
+"""Requests about groups that run at once on each cluster, for each of `tasks.max`; without it as many as elsewhere.
+Each cluster has its own, so that one that does not answer holds up none on the other."""
 
 PROTOCOLS_S = 10.0
 """Seconds that brokers have to list all their groups."""
@@ -70,9 +69,9 @@ class CheckpointFlow:
         settings = ctx.settings
         self._ctx = ctx
         self._settings = settings.checkpoint
-        tasks = self._settings.tasks_max
-        for cluster in (ctx.source, ctx.target):
-            cluster.bound_groups(QUESTIONS if tasks is None else QUESTIONS_A_TASK * tasks)
+        if (tasks := self._settings.tasks_max) is not None:
+            for cluster in (ctx.source, ctx.target):
+                cluster.bound_groups(QUESTIONS_A_TASK * tasks)
         opposite = self._settings.opposite
         self._opposite = None if opposite is None else ReverseFlow(ctx, opposite)
         self._rule = checkpoint_rule(settings)
