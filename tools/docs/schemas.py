@@ -15,11 +15,22 @@ import lockstep_protocol.schemas
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.metric import row_metrics
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import ROWS, Row
 
 FOLDER = Path(lockstep_protocol.schemas.__file__).parent
 
 TYPES: Mapping[object, str] = {int: "integer", str: "string", bool: "boolean"}
+
+REASON: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["code"],
+    "properties": {
+        "code": {"type": "string"},
+        "details": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
+    },
+}
+"""How a `Reason` is written."""
 
 NOT_NEGATIVE = {"minimum": 0}
 LIMITS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -119,13 +130,16 @@ def _has_no_default(field: Field[Any]) -> bool:
 
 
 def _default(field: Field[Any]) -> Any:
-    """As JSON has it."""
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    """Return it as JSON has it."""
+    value = field.default if field.default_factory is MISSING else field.default_factory()
+    return value.to_json() if isinstance(value, Reason) else value
 
 
 def _type(hint: Any) -> dict[str, Any]:
     if hint in TYPES:
         return {"type": TYPES[hint]}
+    if hint is Reason:
+        return dict(REASON)
     if get_origin(hint) is dict:
         return {"type": "object"}
     assert get_origin(hint) is tuple, hint

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
-from lockstep_protocol.acl_plan import NAMED, AclPlan, AclRule, LeftOutBinding, Reason, judge, plan
+from lockstep_protocol.acl_plan import NAMED, AclPlan, AclRule, LeftOutBinding, LeftOutReason, judge, plan
 
 RULE = AclRule(replicates=lambda topic: not topic.startswith("hidden"), remote_topic=lambda topic: f"A.{topic}")
 
@@ -51,7 +51,7 @@ class TestJudge:
         assert judge(acl(operation, permission), RULE) == acl(operation, permission, name="A.orders")
 
     def test_mm2_117_allow_write_is_never_copied(self) -> None:
-        assert judge(acl("WRITE"), RULE) is Reason.WRITE
+        assert judge(acl("WRITE"), RULE) is LeftOutReason.WRITE
 
     def test_deny_write_is(self) -> None:
         assert judge(acl("WRITE", "DENY"), RULE) == acl("WRITE", "DENY", name="A.orders")
@@ -69,14 +69,14 @@ class TestJudge:
         assert (copy.principal, copy.host) == ("User:CN=bob,O=Ältere", "10.0.0.7")
 
     def test_prefixed_bindings_are_left_out(self) -> None:
-        assert judge(acl(pattern="PREFIXED"), RULE) is Reason.NOT_LITERAL
+        assert judge(acl(pattern="PREFIXED"), RULE) is LeftOutReason.NOT_LITERAL
 
     @pytest.mark.parametrize("resource", ["GROUP", "BROKER", "TRANSACTIONAL_ID"])
     def test_acl_plan_skips_other_resources(self, resource: str) -> None:
-        assert judge(acl(resource=resource), RULE) is Reason.NOT_A_TOPIC
+        assert judge(acl(resource=resource), RULE) is LeftOutReason.NOT_A_TOPIC
 
     def test_topics_that_are_not_mirrored_are_left_out(self) -> None:
-        assert judge(acl(name="hidden-1"), RULE) is Reason.NOT_MIRRORED
+        assert judge(acl(name="hidden-1"), RULE) is LeftOutReason.NOT_MIRRORED
 
     def test_the_wildcard_is_a_name_like_any_other(self) -> None:
         assert judge(acl(name="*"), RULE) == acl(name="A.*")
@@ -86,7 +86,7 @@ class TestJudge:
         words = {"operation": "READ", "permission": "ALLOW", "resource": "TOPIC", "pattern": "LITERAL"} | {
             where: UNKNOWN
         }
-        assert judge(AclBinding(name="orders", principal="User:anna", **words), RULE) is Reason.UNKNOWN
+        assert judge(AclBinding(name="orders", principal="User:anna", **words), RULE) is LeftOutReason.UNKNOWN
 
 
 class TestPlan:
@@ -105,9 +105,9 @@ class TestPlan:
     def test_every_binding_left_out_has_its_reason(self) -> None:
         found = planned([acl("WRITE"), acl(pattern="PREFIXED"), acl(UNKNOWN)], [])
         assert set(found.left_out) == {
-            LeftOutBinding(acl("WRITE"), Reason.WRITE),
-            LeftOutBinding(acl(pattern="PREFIXED"), Reason.NOT_LITERAL),
-            LeftOutBinding(acl(UNKNOWN), Reason.UNKNOWN),
+            LeftOutBinding(acl("WRITE"), LeftOutReason.WRITE),
+            LeftOutBinding(acl(pattern="PREFIXED"), LeftOutReason.NOT_LITERAL),
+            LeftOutBinding(acl(UNKNOWN), LeftOutReason.UNKNOWN),
         }
         assert found.unknown == (acl(UNKNOWN),)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_protocol.acl_binding import UNKNOWN, AclBinding
-from lockstep_protocol.acl_plan import AclRule, Reason, TopicsThere, judge, judge_with
+from lockstep_protocol.acl_plan import AclRule, LeftOutReason, TopicsThere, judge, judge_with
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 
 RENAMED = AclRule(
@@ -44,7 +44,7 @@ def verdict(
     source: Iterable[str] = (),
     target: Iterable[str] = (),
     copies: Iterable[str] = (),
-) -> AclBinding | Reason:
+) -> AclBinding | LeftOutReason:
     there = TopicsThere.seen(source, target, copies, rule)
     return judge_with(binding, rule, there, lambda name: name.startswith("b"))
 
@@ -60,28 +60,28 @@ class TestPrefixes:
         assert verdict(prefixed("new-"), source=["orders-1"]) == prefixed("A.new-")
 
     def test_prefixed_acl_that_matches_an_unmirrored_topic_is_too_wide(self) -> None:
-        assert verdict(prefixed("h"), source=["hallo", "hidden-1"]) is Reason.TOO_WIDE
+        assert verdict(prefixed("h"), source=["hallo", "hidden-1"]) is LeftOutReason.TOO_WIDE
 
     @pytest.mark.parametrize("rule", [RENAMED, KEPT])
     def test_prefixed_acl_that_matches_a_topic_of_the_target_is_too_wide(self, rule: AclRule) -> None:
         own = rule.remote_topic("orders-own")
-        assert verdict(prefixed(), rule, source=["orders-1"], target=[own]) is Reason.TOO_WIDE
+        assert verdict(prefixed(), rule, source=["orders-1"], target=[own]) is LeftOutReason.TOO_WIDE
 
     def test_prefixed_acl_may_match_a_copy_whose_source_topic_is_gone(self) -> None:
         found = verdict(prefixed(), KEPT, source=["orders-1"], target=["orders-1", "orders-0"], copies=["orders-0"])
         assert found == prefixed()
 
     def test_prefixed_acl_with_a_renamed_topic_is_too_wide(self) -> None:
-        assert verdict(prefixed("heart"), KEPT, source=["heartbeats"]) is Reason.TOO_WIDE
+        assert verdict(prefixed("heart"), KEPT, source=["heartbeats"]) is LeftOutReason.TOO_WIDE
 
     def test_mirrormakers_rule_holds_else(self) -> None:
-        assert verdict(prefixed(operation="WRITE")) is Reason.WRITE
+        assert verdict(prefixed(operation="WRITE")) is LeftOutReason.WRITE
         assert verdict(prefixed(operation="ALL")) == prefixed("A.orders-")
         assert verdict(prefixed(operation="ALL", permission="DENY")) == prefixed("A.orders-", "ALL", "DENY")
-        assert verdict(prefixed(operation=UNKNOWN)) is Reason.UNKNOWN
+        assert verdict(prefixed(operation=UNKNOWN)) is LeftOutReason.UNKNOWN
 
     def test_without_the_key_it_is_left_out(self) -> None:
-        assert judge_with(prefixed(), RENAMED, None, None) is Reason.NOT_LITERAL
+        assert judge_with(prefixed(), RENAMED, None, None) is LeftOutReason.NOT_LITERAL
 
 
 NAMES = st.text("ab", min_size=1, max_size=4)
@@ -94,7 +94,7 @@ def test_a_copied_prefix_gives_access_to_copies_alone(
     rule = AclRule(mirrored.__contains__, (KEPT if kept else RENAMED).remote_topic)
     there = {name if kept else f"A.{name}" for name in target} | {rule.remote_topic(name) for name in source & mirrored}
     found = verdict(prefixed(prefix), rule, source=source, target=there)
-    assert isinstance(found, AclBinding) or found is Reason.TOO_WIDE
+    assert isinstance(found, AclBinding) or found is LeftOutReason.TOO_WIDE
     opened = {topic for topic in there if topic.startswith(rule.remote_topic(prefix))}
     copies = {rule.remote_topic(name) for name in source & mirrored if name.startswith(prefix)}
     all_mirrored = all(name in mirrored for name in source if name.startswith(prefix))
@@ -113,21 +113,21 @@ class TestGroups:
 
     @pytest.mark.parametrize("permission", ["ALLOW", "DENY"])
     def test_group_acl_with_another_operation_is_refused(self, permission: str) -> None:
-        assert verdict(group("billing", "DELETE", permission)) is Reason.GROUP_OPERATION
+        assert verdict(group("billing", "DELETE", permission)) is LeftOutReason.GROUP_OPERATION
 
     def test_a_group_that_is_not_followed_is_left_out(self) -> None:
-        assert verdict(group("analytics")) is Reason.GROUP_NOT_MIRRORED
+        assert verdict(group("analytics")) is LeftOutReason.GROUP_NOT_MIRRORED
 
     def test_prefixes_and_all_groups_are_left_out(self) -> None:
-        assert verdict(group("b", pattern="PREFIXED")) is Reason.NOT_LITERAL
-        assert verdict(group("*")) is Reason.TOO_WIDE
+        assert verdict(group("b", pattern="PREFIXED")) is LeftOutReason.NOT_LITERAL
+        assert verdict(group("*")) is LeftOutReason.TOO_WIDE
 
     def test_a_word_the_client_cannot_name_is_never_recreated(self) -> None:
-        assert verdict(group(operation=UNKNOWN)) is Reason.UNKNOWN
-        assert verdict(group(permission=UNKNOWN)) is Reason.UNKNOWN
+        assert verdict(group(operation=UNKNOWN)) is LeftOutReason.UNKNOWN
+        assert verdict(group(permission=UNKNOWN)) is LeftOutReason.UNKNOWN
 
     def test_without_the_key_they_are_left_out(self) -> None:
-        assert judge_with(group(), RENAMED, None, None) is Reason.NOT_A_TOPIC
+        assert judge_with(group(), RENAMED, None, None) is LeftOutReason.NOT_A_TOPIC
 
 
 @given(

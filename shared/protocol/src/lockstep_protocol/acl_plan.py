@@ -15,7 +15,7 @@ NAMED = 20
 """Bindings left out that the state names; of more it has the number."""
 
 
-class Reason(Enum):
+class LeftOutReason(Enum):
     """Why a source binding is not copied, in the words of `acls.md`; those first that one would least expect."""
 
     UNKNOWN = "unknown-word"
@@ -32,7 +32,7 @@ class Reason(Enum):
     NOT_A_TOPIC = "other-resource"
 
 
-LEAST_EXPECTED = {reason: place for place, reason in enumerate(Reason)}
+LEAST_EXPECTED = {reason: place for place, reason in enumerate(LeftOutReason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class LeftOutBinding:
     """A source binding that is not copied, and why."""
 
     binding: AclBinding
-    reason: Reason
+    reason: LeftOutReason
 
 
-Verdict = Callable[[AclBinding], AclBinding | Reason]
+Verdict = Callable[[AclBinding], AclBinding | LeftOutReason]
 """A source binding as it belongs on the target, or why it does not."""
 
 
@@ -70,9 +70,9 @@ class AclPlan:
 
     @property
     def counted(self) -> tuple[tuple[str, int], ...]:
-        """How many were left out for each reason, in the order of `Reason`."""
+        """How many were left out for each reason, in the order of `LeftOutReason`."""
         counts = Counter(left.reason for left in self.left_out)
-        return tuple((reason.value, counts[reason]) for reason in Reason if counts[reason])
+        return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 
     @property
     def named(self) -> tuple[tuple[str, str], ...]:
@@ -82,25 +82,25 @@ class AclPlan:
     @property
     def unknown(self) -> tuple[AclBinding, ...]:
         """Bindings on the source that could not be read in full; they are reported and never recreated."""
-        return tuple(left.binding for left in self.left_out if left.reason is Reason.UNKNOWN)
+        return tuple(left.binding for left in self.left_out if left.reason is LeftOutReason.UNKNOWN)
 
 
-def judge(binding: AclBinding, rule: AclRule) -> AclBinding | Reason:
+def judge(binding: AclBinding, rule: AclRule) -> AclBinding | LeftOutReason:
     """The binding as it belongs on the target, or why it does not.
 
     ALLOW ALL becomes ALLOW READ, so that only the mirror writes to a remote topic; DENY stays as it is.
     """
     if not binding.readable:
-        return Reason.UNKNOWN
+        return LeftOutReason.UNKNOWN
     if binding.resource != "TOPIC":
-        return Reason.NOT_A_TOPIC
+        return LeftOutReason.NOT_A_TOPIC
     if binding.pattern != "LITERAL":
-        return Reason.NOT_LITERAL
+        return LeftOutReason.NOT_LITERAL
     allow = binding.permission == "ALLOW"
     if allow and binding.operation == "WRITE":
-        return Reason.WRITE
+        return LeftOutReason.WRITE
     if not rule.replicates(binding.name):
-        return Reason.NOT_MIRRORED
+        return LeftOutReason.NOT_MIRRORED
     operation = "READ" if allow and binding.operation == "ALL" else binding.operation
     return replace(binding, name=rule.remote_topic(binding.name), operation=operation)
 
@@ -115,7 +115,7 @@ def plan(source: Iterable[AclBinding], target: Iterable[AclBinding], verdict: Ve
         match verdict(binding):
             case AclBinding() as copy:
                 wanted[copy] = binding.name
-            case Reason() as reason:
+            case LeftOutReason() as reason:
                 left_out.append(LeftOutBinding(binding, reason))
     left_out.sort(key=lambda left: (LEAST_EXPECTED[left.reason], left.binding))
     return AclPlan(wanted, tuple(sorted(wanted.keys() - set(target))), tuple(left_out))
@@ -165,7 +165,7 @@ def _with(prefix: str, names: Sequence[str]) -> Iterator[str]:
 
 def judge_with(
     binding: AclBinding, rule: AclRule, prefixes: TopicsThere | None, groups: Callable[[str], bool] | None
-) -> AclBinding | Reason:
+) -> AclBinding | LeftOutReason:
     """MirrorMaker 2's verdict, but for what was asked for beyond it: `prefixes`, with what they are judged by;
     `groups`, with which of them are followed."""
     if binding.resource == "TOPIC" and binding.pattern == "PREFIXED" and prefixes is not None:
@@ -175,23 +175,23 @@ def judge_with(
     return judge(binding, rule)
 
 
-def _prefixed(binding: AclBinding, rule: AclRule, there: TopicsThere) -> AclBinding | Reason:
+def _prefixed(binding: AclBinding, rule: AclRule, there: TopicsThere) -> AclBinding | LeftOutReason:
     """As a literal one, of which the prefix takes the place of the topic."""
     fitting = replace(rule, replicates=lambda prefix: there.fits(prefix, rule.remote_topic(prefix)))
     verdict = judge(replace(binding, pattern="LITERAL"), fitting)
     if isinstance(verdict, AclBinding):
         return replace(verdict, pattern="PREFIXED")
-    return Reason.TOO_WIDE if verdict is Reason.NOT_MIRRORED else verdict
+    return LeftOutReason.TOO_WIDE if verdict is LeftOutReason.NOT_MIRRORED else verdict
 
 
-def _group(binding: AclBinding, follows: Callable[[str], bool]) -> AclBinding | Reason:
+def _group(binding: AclBinding, follows: Callable[[str], bool]) -> AclBinding | LeftOutReason:
     if not binding.readable:
-        return Reason.UNKNOWN
+        return LeftOutReason.UNKNOWN
     if binding.pattern != "LITERAL":
-        return Reason.NOT_LITERAL
+        return LeftOutReason.NOT_LITERAL
     if binding.name == EVERYTHING:
-        return Reason.TOO_WIDE
+        return LeftOutReason.TOO_WIDE
     if not follows(binding.name):
-        return Reason.GROUP_NOT_MIRRORED
+        return LeftOutReason.GROUP_NOT_MIRRORED
     operation = OF_GROUPS[binding.permission].get(binding.operation)
-    return Reason.GROUP_OPERATION if operation is None else replace(binding, operation=operation)
+    return LeftOutReason.GROUP_OPERATION if operation is None else replace(binding, operation=operation)

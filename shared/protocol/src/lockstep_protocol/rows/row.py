@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
+from lockstep_protocol.reason import Reason
+
 
 class MalformedRow(ValueError):
     """A record of a control topic that is not what its key says; the message names the key."""
@@ -55,7 +57,7 @@ class ControlRecord:
     def encode_value(self) -> bytes:
         """The value as in the topic. The same record always gives the same bytes."""
         body = {"version": self.version} | {name: getattr(self, name) for name in _field_names(type(self))}
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=asdict).encode()
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=_to_json).encode()
 
     @classmethod
     def decode_value(cls, value: bytes, name: str, *texts: str) -> Self:
@@ -103,15 +105,24 @@ class Row(ControlRecord):
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:
         known = _field_names(cls)
-        values: dict[str, Any] = {
-            name: _frozen(value) if isinstance(value, list) else value for name, value in body.items() if name in known
-        }
+        values: dict[str, Any] = {name: _frozen(value) for name, value in body.items() if name in known}
         return cls(**values)
 
 
-def _frozen(values: list[Any]) -> tuple[Any, ...]:
-    """JSON's lists as tuples, at every depth, so that rows stay hashable and comparable."""
-    return tuple(_frozen(value) if isinstance(value, list) else value for value in values)
+def _frozen(value: Any) -> Any:
+    """Return JSON's lists as tuples and its objects as reasons, at every depth: rows stay hashable and comparable.
+
+    Raises:
+        ValueError: An object is no reason. Rows have no other objects.
+    """
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return Reason.from_json(value) if isinstance(value, dict) else value
+
+
+def _to_json(value: Any) -> Any:
+    """Return what `json` cannot write itself as what it can."""
+    return value.to_json() if isinstance(value, Reason) else asdict(value)
 
 
 ROWS: dict[str, type[Row]] = {}
