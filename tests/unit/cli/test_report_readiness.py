@@ -49,12 +49,19 @@ def test_first_reason_is_shown_and_the_others_are_counted() -> None:
     assert "\nready to switch: no: topic:t is paused (and 1 more)\n" in shown(report)
     assert "ready to switch: no" in shown(report, "topics", only_trouble=True)
     assert as_json(report, ["topics"], only_trouble=True)["switch_blockers"] == [
-        {"reason": "paused", "subject": "topic:t", "text": "topic:t is paused", "blocks": True},
+        {
+            "reason": "paused",
+            "subject": "topic:t",
+            "text": "topic:t is paused",
+            "blocks": True,
+            "cause": {"code": "", "details": {}},
+        },
         {
             "reason": "group-waiting",
             "subject": "mail",
             "text": "group mail waits: its offsets are not written to the target yet",
             "blocks": True,
+            "cause": {"code": "", "details": {}},
         },
     ]
 

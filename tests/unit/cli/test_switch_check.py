@@ -20,6 +20,7 @@ from lockstep_cli.switch.switch_check import (
 from lockstep_cli.switch.switch_options import SwitchOptions
 from lockstep_cli.switch.switch_positions import PartitionLoss
 from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import Blocker, SwitchReason
 from tests.support.takeover_rows import rows_of, topic
@@ -90,18 +91,28 @@ def test_way_back_blockers_with_force_are_clusters_and_services() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "passes"),
+    ("codes", "passes"),
     [
         ([], False),
-        (["checkpoint fails: no replica of it runs"], True),
-        (["checkpoint fails: no replica of it runs", "heartbeat fails: no replica of it runs"], True),
-        (["checkpoint fails: no replica of it runs", "acl-sync fails: it gave up"], False),
+        (["no-replica"], True),
+        (["no-replica", "replicas-unknown"], True),
+        (["no-replica", "restarts-spent"], False),
+        (["no-replica", ""], False),
+        (["a-code-of-a-newer-release"], False),
+        (["groups-not-read"], False),
     ],
 )
-def test_services_without_a_replica_may_pass_others_do_not(texts: list[str], passes: bool) -> None:
-    found = [Blocker(SwitchReason.SERVICE_FAILING, text.split()[0], text) for text in texts]
+def test_services_without_a_replica_may_pass_others_do_not(codes: list[str], passes: bool) -> None:
+    found = [Blocker(SwitchReason.SERVICE_FAILING, "s", "any text", cause=Reason(code)) for code in codes]
     assert may_pass(found) is passes
-    assert not may_pass([*found, Blocker(SwitchReason.LAG, "t-1", "no replica of it runs")])
+    assert not may_pass([*found, Blocker(SwitchReason.LAG, "t-1", "any text", cause=Reason("no-replica"))])
+
+
+def test_blocker_of_any_text_passes_by_its_code_alone() -> None:
+    texts = ["checkpoint fails: no replica of it runs", "checkpoint fails: nobody is there", ""]
+    assert not may_pass([Blocker(SwitchReason.SERVICE_FAILING, "checkpoint", texts[0])])
+    groups = Reason("groups-not-read")
+    assert all(may_pass([Blocker(SwitchReason.GROUPS_UNKNOWN, "", text, cause=groups)]) for text in texts)
 
 
 def test_reasons_of_topics_and_of_groups_differ() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
 from lockstep_protocol.switch_readiness import (
     Blocker,
@@ -20,6 +21,7 @@ from lockstep_protocol.switch_readiness import (
     find_blockers,
     is_ready,
 )
+from tests.support.reasons import reported
 
 LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 BOTH_WAYS = replace(LIMITS, both_ways=True)
@@ -140,12 +142,12 @@ def test_halted_partition_within_a_paused_topic_is_named_too() -> None:
 @pytest.mark.parametrize(
     ("part", "reason", "blocks"),
     [
-        (FailingPart("source", "A", "refused"), "source-unreachable", True),
-        (FailingPart("target", "B", "refused"), "target-unreachable", True),
-        (FailingPart("service", "checkpoint", "no replica of it runs"), "service-failing", True),
-        (FailingPart("service", "acl-sync", "not permitted"), "service-failing", True),
-        (FailingPart("service", "heartbeat", "not permitted"), "service-failing", False),
-        (FailingPart("topic", "mail", "not permitted"), "topic-failed", True),
+        (FailingPart("source", "A", reported("refused")), "source-unreachable", True),
+        (FailingPart("target", "B", reported("refused")), "target-unreachable", True),
+        (FailingPart("service", "checkpoint", reported("no replica of it runs")), "service-failing", True),
+        (FailingPart("service", "acl-sync", reported("not permitted")), "service-failing", True),
+        (FailingPart("service", "heartbeat", reported("not permitted")), "service-failing", False),
+        (FailingPart("topic", "mail", reported("not permitted")), "topic-failed", True),
     ],
 )
 def test_part_that_fails_blocks_unless_it_is_heartbeats(part: FailingPart, reason: str, blocks: bool) -> None:
@@ -153,12 +155,12 @@ def test_part_that_fails_blocks_unless_it_is_heartbeats(part: FailingPart, reaso
     assert reasons(facts) == [(reason, part.name, blocks)]
     text = blockers(facts)[0].text
     assert part.name in text
-    assert part.why in text
+    assert format_sentence(part.cause) in text
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_cluster_that_is_away_is_named_once_and_not_each_partition(side: str) -> None:
-    away = FailingPart("source" if side == "source" else "target", "X", "no answer")
+    away = FailingPart("source" if side == "source" else "target", "X", reported("no answer"))
     facts = of_partition("unknown", None, None, failing=(away,))
     assert reasons(facts) == [(f"{side}-unreachable", "X", True)]
     assert reasons(SwitchFacts(failing=(away,))) == [(f"{side}-unreachable", "X", True)]
@@ -172,12 +174,14 @@ def test_cluster_that_is_away_is_named_once_and_not_each_partition(side: str) ->
 )
 def test_partition_of_a_failing_topic_that_is_copied_is_named(state: str, lag_ms: int | None, reason: str) -> None:
     """Only its configs fail, or another partition."""
-    facts = of_partition(state, lag_ms, lag_ms, failing=(FailingPart("topic", "orders", "its configs: no rights"),))
+    facts = of_partition(
+        state, lag_ms, lag_ms, failing=(FailingPart("topic", "orders", reported("its configs: no rights")),)
+    )
     assert [word for word, *_ in reasons(facts)] == ["topic-failed", reason]
 
 
 def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
-    facts = of_partition("failed", failing=(FailingPart("topic", "orders", "no rights"),))
+    facts = of_partition("failed", failing=(FailingPart("topic", "orders", reported("no rights")),))
     assert reasons(facts) == [("topic-failed", "orders", True)]
 
 
@@ -258,7 +262,7 @@ def test_causes_come_before_effects_and_notes_last() -> None:
         partitions=(replace(FINE, lag_records=9, lag_ms=90_000), replace(FINE, partition=1, state="halted")),
         groups=(other_group(waiting=(("A.orders", 0, "why"),)),),
         resting=((HEARTBEAT, "stopped"), ("topic:orders", "paused")),
-        failing=(FailingPart("service", "topic-sync", "no replica of it runs"),),
+        failing=(FailingPart("service", "topic-sync", reported("no replica of it runs")),),
     )
     assert reasons(facts) == [
         ("paused", "topic:orders", True),
@@ -305,7 +309,7 @@ parts = st.lists(
         FailingPart,
         st.sampled_from(["source", "target", "service", "topic"]),
         st.sampled_from(["mail", "A"]),
-        st.just(""),
+        st.just(reported("")),
     ),
     max_size=2,
 )

@@ -3,6 +3,8 @@
 import pytest
 
 from lockstep_protocol.commands.command_vocabulary import SERVICES
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     FlowPulse,
@@ -12,9 +14,10 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, FailingPart
+from lockstep_protocol.switch_readiness import FailingPart
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
+from tests.support.reasons import reported
 from tests.support.source_groups import GROUPS_READ
 
 SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, reason="no memory", asked=("",))
@@ -30,21 +33,21 @@ def failing(*rows: Row, services: tuple[str, ...] = SERVICES) -> list[FailingPar
 @pytest.mark.parametrize(
     ("row", "part"),
     [
-        (SPENT, FailingPart("service", "checkpoint", "failed 4 times and waits for the command restart: no memory")),
-        (DENIED, FailingPart("service", "acl-sync", "no DESCRIBE")),
-        (AclStatus(phase="failing"), FailingPart("service", "acl-sync", "failing")),
-        (SILENT, FailingPart("service", "heartbeat", "denied")),
+        (SPENT, FailingPart("service", "checkpoint", ReasonCode.RESTARTS_SPENT.to_reason(count=4, text="no memory"))),
+        (DENIED, FailingPart("service", "acl-sync", reported("no DESCRIBE"))),
+        (AclStatus(phase="failing"), FailingPart("service", "acl-sync", reported("failing"))),
+        (SILENT, FailingPart("service", "heartbeat", reported("denied"))),
         (
             MirroredTopic(source_topic="t", target_topic="A.t", phase="failed"),
-            FailingPart("topic", "t", "failed without a reason"),
+            FailingPart("topic", "t", reported("failed without a reason")),
         ),
         (
             MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, missing=2, reason="not permitted"),
-            FailingPart("topic", "t", "partitions 1 to 2 are not copied: not permitted"),
+            FailingPart("topic", "t", reported("partitions 1 to 2 are not copied: not permitted")),
         ),
         (
             MirroredTopic(source_topic="t", target_topic="A.t", reason="its configs: not permitted"),
-            FailingPart("topic", "t", "its configs: not permitted"),
+            FailingPart("topic", "t", reported("its configs: not permitted")),
         ),
     ],
 )
@@ -77,14 +80,17 @@ def test_services_without_work_in_the_flow_do_not_fail() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "why"),
+    ("rows", "reason"),
     [
-        (GROUPS_READ, ""),
-        ((), GROUPS_NOT_READ),
-        (GROUPS_READ[1:], GROUPS_NOT_READ),
-        ((*GROUPS_READ[:-1], SourceGroupsStatus(share=5, phase="failing", reason="no DESCRIBE")), "no DESCRIBE"),
-        ((SourceGroupsStatus(share=2, phase="failing"),), "failing without a reason"),
+        (GROUPS_READ, NO_REASON),
+        ((), ReasonCode.GROUPS_NOT_READ.to_reason()),
+        (GROUPS_READ[1:], ReasonCode.GROUPS_NOT_READ.to_reason()),
+        (
+            (*GROUPS_READ[:-1], SourceGroupsStatus(share=5, phase="failing", reason="no DESCRIBE")),
+            reported("no DESCRIBE"),
+        ),
+        ((SourceGroupsStatus(share=2, phase="failing"),), reported("failing without a reason")),
     ],
 )
-def test_groups_are_known_if_each_share_was_read(rows: tuple[SourceGroupsStatus, ...], why: str) -> None:
-    assert groups_unknown(rows) == why
+def test_groups_are_known_if_each_share_was_read(rows: tuple[SourceGroupsStatus, ...], reason: Reason) -> None:
+    assert groups_unknown(rows) == reason

@@ -5,6 +5,8 @@ from typing import Any
 
 from lockstep_cli.report import COPIES, Report
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
     Blocker,
@@ -22,13 +24,14 @@ def blockers_in(
     flow: Flow,
     *,
     groups: Sequence[GroupStatus],
-    groups_unknown: str,
+    groups_unknown: Reason,
+    services: Mapping[str, Reason],
     away: Mapping[str, str],
     members: Mapping[str, Sequence[str]],
     limits: SwitchLimits,
 ) -> tuple[Blocker, ...]:
-    """None of a flow that copies nothing by the file. `away`: why a cluster did not answer, by alias. `members`: of
-    groups on the target, as far as they are known."""
+    """None of a flow that copies nothing by the file. `services`: why they fail, by name. `away`: why a cluster did not
+    answer, by alias. `members`: of groups on the target, as far as they are known."""
     if not any(line.service == COPIES for line in report.services):
         return ()
     facts = SwitchFacts(
@@ -39,25 +42,30 @@ def blockers_in(
         groups=groups,
         groups_unknown=groups_unknown,
         resting=[(part.scope, part.wanted) for part in report.held_back],
-        failing=list(_failing(report, flow, away)),
+        failing=list(_failing(report, flow, services, away)),
         members=members,
     )
     return find_blockers(facts, limits)
 
 
-def _failing(report: Report, flow: Flow, away: Mapping[str, str]) -> Iterator[FailingPart]:
+def _failing(
+    report: Report, flow: Flow, services: Mapping[str, Reason], away: Mapping[str, str]
+) -> Iterator[FailingPart]:
     for alias, why in away.items():
-        yield FailingPart("source" if alias == flow.source else "target", alias, why)
-    for service in report.services:
-        if service.trouble:
-            yield FailingPart("service", service.service, service.trouble)
+        yield FailingPart("source" if alias == flow.source else "target", alias, _reported(why))
+    for service, reason in services.items():
+        yield FailingPart("service", service, reason)
     if report.acls is not None and report.acls.trouble:
-        yield FailingPart("service", "acl-sync", report.acls.trouble)
+        yield FailingPart("service", "acl-sync", _reported(report.acls.trouble))
     if why := next((one.why for one in report.troubles if one.what == "heartbeats"), ""):
-        yield FailingPart("service", "heartbeat", why)
+        yield FailingPart("service", "heartbeat", _reported(why))
     for topic in report.topics:
         if topic.trouble:
-            yield FailingPart("topic", topic.topic, topic.trouble)
+            yield FailingPart("topic", topic.topic, _reported(topic.trouble))
+
+
+def _reported(text: str) -> Reason:
+    return ReasonCode.REPORTED.to_reason(text=text)
 
 
 def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blocker, ...]:
@@ -65,12 +73,15 @@ def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blo
     if never_run:
         return (Blocker(SwitchReason.NOTHING_COPIED, "", "the flow has never run"),)
     return find_blockers(
-        SwitchFacts(failing=(FailingPart("target", flow.target, why),)), SwitchLimits(max_lag_ms=0, syncs_groups=True)
+        SwitchFacts(failing=(FailingPart("target", flow.target, _reported(why)),)),
+        SwitchLimits(max_lag_ms=0, syncs_groups=True),
     )
 
 
 def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
     """For programs: the reason is a word of `docs/guides/disaster-recovery.md`."""
     return [
-        {"reason": one.reason.word, "subject": one.subject, "text": one.text, "blocks": one.blocks} for one in blockers
+        {"reason": one.reason.word, "subject": one.subject, "text": one.text, "blocks": one.blocks}
+        | {"cause": one.cause.to_json()}
+        for one in blockers
     ]

@@ -31,6 +31,8 @@ from lockstep_cli.report import (
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, service_connector
 from lockstep_protocol.names import Flow
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     Assignment,
@@ -46,7 +48,7 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     progress_by_partition,
 )
-from lockstep_protocol.switch_readiness import NO_REPLICA, REPLICAS_UNKNOWN, SwitchLimits
+from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, groups_unknown, topic_failure
 from lockstep_runtime.state.leadership import label_service
@@ -88,7 +90,7 @@ def build_report(
     topics, groups = tuple(seen.topics(partitions)), tuple(map(_group, group_rows))
     shown, slots = tuple(seen.services()), tuple(seen.slots())
     acls, pulse = seen.acls(), next(iter(seen.of_present_services(FlowPulse)), None)
-    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else ""
+    not_known = groups_unknown(seen.all(SourceGroupsStatus)) if "checkpoint" in services else NO_REASON
     # A service that fails, or is to rest, is the cause, and shown as such.
     reads = seen.wanted.connector(Connector.CHECKPOINT) is DesiredPhase.RUNNING and not any(
         one.service == "checkpoint" and one.trouble for one in shown
@@ -101,7 +103,7 @@ def build_report(
         *((f"partition {one.topic}-{one.partition}", one.trouble) for one in partitions),
         *((f"slot {one.slot}", one.trouble) for one in slots),
         *((f"group {one.group}", one.trouble) for one in groups),
-        ("groups", not_known if reads else ""),
+        ("groups", format_sentence(not_known) if reads else ""),
         ("ACLs", acls.trouble if acls else ""),
     )
     troubles = [Trouble(what, why) for what, why in failing if why]
@@ -127,6 +129,7 @@ def build_report(
         flow,
         groups=group_rows,
         groups_unknown=not_known,
+        services=seen.failing_services(),
         away=seen.logs.troubles,
         members=members,
         limits=limits,
@@ -161,7 +164,6 @@ class _Seen:
         return self.all(kind) if kind.owned_by in self._services else []
 
     def services(self) -> Iterable[ServiceLine]:
-        restarts = self.all(Restarts)
         for service in SERVICES:
             if service not in self._services:
                 continue
@@ -171,14 +173,25 @@ class _Seen:
                 for row in self.all(Leader)
                 if label_service(row.service) == service
             ]
-            count = self._replicas.get(service)
-            trouble = failure_reason(restarts, self.wanted, service, "service", (Scope.for_connector(connector),))
-            word = self.wanted.connector(connector).word
-            # The data plane may have no replica while it is stopped; others are needed to resume.
-            if not trouble and (service, word) != ("data-plane", "stopped"):
-                unknown = REPLICAS_UNKNOWN if service in self._replicas_unknown else ""
-                trouble = NO_REPLICA if count == 0 else unknown
-            yield ServiceLine(service, connector.value, word, count, tuple(leaders), trouble)
+            word, trouble = self.wanted.connector(connector).word, format_sentence(self._failure(service))
+            yield ServiceLine(service, connector.value, word, self._replicas.get(service), tuple(leaders), trouble)
+
+    def failing_services(self) -> Mapping[str, Reason]:
+        """Why services fail, by name."""
+        reasons = {service: self._failure(service) for service in SERVICES if service in self._services}
+        return {service: reason for service, reason in reasons.items() if reason}
+
+    def _failure(self, service: str) -> Reason:
+        connector = service_connector(service)
+        scope = Scope.for_connector(connector)
+        if spent := failure_reason(self.all(Restarts), self.wanted, service, "service", (scope,)):
+            return spent
+        # The data plane may have no replica while it is stopped; others are needed to resume.
+        if service == "data-plane" and self.wanted.connector(connector) is DesiredPhase.STOPPED:
+            return NO_REASON
+        if self._replicas.get(service) == 0:
+            return ReasonCode.NO_REPLICA.to_reason()
+        return ReasonCode.REPLICAS_UNKNOWN.to_reason() if service in self._replicas_unknown else NO_REASON
 
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
@@ -240,7 +253,7 @@ class _Seen:
             scope = Scope(ScopeKind.SLOT, number=number)
             asked = (scope,), (Scope.for_connector(Connector.SOURCE), scope)
             word = self.wanted.slot(number).word
-            trouble = failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked)
+            trouble = format_sentence(failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked))
             if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
                 trouble = self._silence(row)
             yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)

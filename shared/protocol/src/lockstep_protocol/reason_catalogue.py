@@ -26,6 +26,19 @@ class ReasonCode(StrEnum):
     UNKNOWN = "unknown", "{text}"
     """An earlier release wrote only a text. It is shown, and means: not known."""
 
+    REPORTED = "reported", "{text}"
+    """A cluster, a library or a service said so, in words of its own."""
+
+    NO_REPLICA = "no-replica", "no replica of it runs"
+    """A service's group has no member: it does not run, or joins its group again."""
+
+    REPLICAS_UNKNOWN = "replicas-unknown", "its replicas are not known"
+    """The target did not describe the service's group."""
+
+    RESTARTS_SPENT = "restarts-spent", "failed {count} times and waits for the command restart: {text}"
+
+    GROUPS_NOT_READ = "groups-not-read", "the checkpoint service has not read them yet"
+
     GROUP_GONE = "group-gone", "it has no offsets in mirrored topics on the source any more"
 
 

@@ -11,16 +11,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
-
-NO_REPLICA = "no replica of it runs"
-"""Why a service fails whose group has no member: it does not run, or joins its group again."""
-
-GROUPS_NOT_READ = "the checkpoint service has not read them yet"
-"""Why groups are not known that no round has read."""
-
-REPLICAS_UNKNOWN = "its replicas are not known"
-"""Why a service counts as failing whose group the target did not describe."""
 
 
 class SwitchReason(Enum):
@@ -124,6 +117,8 @@ class Blocker:
     """A partition `T-N`, a topic, a group, a service, a cluster or a scope; "" of the flow."""
     text: str
     blocks: bool = True
+    cause: Reason = NO_REASON
+    """What is known of why it is so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +143,7 @@ class FailingPart:
 
     kind: Literal["source", "target", "service", "topic"]
     name: str
-    why: str
+    cause: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +164,8 @@ class SwitchFacts:
 
     partitions: Sequence[SwitchPartition] = ()
     groups: Sequence[GroupStatus] = ()
-    groups_unknown: str = ""
-    """Why not all groups of the source are known; "" if they are."""
+    groups_unknown: Reason = NO_REASON
+    """Why not all groups of the source are known; no reason if they are."""
     resting: Sequence[tuple[str, str]] = ()
     failing: Sequence[FailingPart] = ()
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -207,13 +202,16 @@ def count_by_reason(blockers: Iterable[Blocker]) -> dict[SwitchReason, int]:
 
 def _failing(facts: SwitchFacts) -> Iterator[Blocker]:
     for part in facts.failing:
+        sentence = format_sentence(part.cause)
         if part.kind == "topic":
-            yield Blocker(SwitchReason.TOPIC_FAILED, part.name, f"topic {part.name} fails: {part.why}")
+            text = f"topic {part.name} fails: {sentence}"
+            yield Blocker(SwitchReason.TOPIC_FAILED, part.name, text, cause=part.cause)
         elif part.kind == "service":
-            needed = part.name not in _NOT_NEEDED
-            yield Blocker(SwitchReason.SERVICE_FAILING, part.name, f"{part.name} fails: {part.why}", needed)
+            text, needed = f"{part.name} fails: {sentence}", part.name not in _NOT_NEEDED
+            yield Blocker(SwitchReason.SERVICE_FAILING, part.name, text, needed, part.cause)
         else:
-            yield Blocker(_CLUSTERS[part.kind], part.name, f"the {part.kind} {part.name} does not answer: {part.why}")
+            text = f"the {part.kind} {part.name} does not answer: {sentence}"
+            yield Blocker(_CLUSTERS[part.kind], part.name, text, cause=part.cause)
 
 
 def _resting(facts: SwitchFacts) -> Iterator[Blocker]:
@@ -272,8 +270,8 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         yield Blocker(SwitchReason.GROUPS_NOT_SYNCED, "", text)
         return
     if facts.groups_unknown:
-        text = f"the consumer groups of the source are not known: {facts.groups_unknown}"
-        yield Blocker(SwitchReason.GROUPS_UNKNOWN, "", text)
+        text = f"the consumer groups of the source are not known: {format_sentence(facts.groups_unknown)}"
+        yield Blocker(SwitchReason.GROUPS_UNKNOWN, "", text, cause=facts.groups_unknown)
     present = [row for row in facts.groups if not row.is_gone]
     if present and not limits.syncs_groups:
         count = f"{len(present):,} group{'s' if len(present) > 1 else ''}"

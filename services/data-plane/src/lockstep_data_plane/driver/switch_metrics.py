@@ -7,10 +7,9 @@ from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.switch_readiness import (
-    NO_REPLICA,
-    REPLICAS_UNKNOWN,
     FailingPart,
     SwitchFacts,
     SwitchPartition,
@@ -70,16 +69,17 @@ class SwitchMetrics:
         ctx = self._ctx
         troubles = ctx.rounds.troubles.now
         if TROUBLE in troubles:
-            yield FailingPart("source", ctx.flow.source, troubles[TROUBLE])
+            yield FailingPart("source", ctx.flow.source, ReasonCode.REPORTED.to_reason(text=troubles[TROUBLE]))
         if TARGET_TROUBLE in troubles:
-            yield FailingPart("target", ctx.flow.target, troubles[TARGET_TROUBLE])
+            reason = ReasonCode.REPORTED.to_reason(text=troubles[TARGET_TROUBLE])
+            yield FailingPart("target", ctx.flow.target, reason)
         services = [service for service in SERVICES if ctx.settings.needs(service)]
         found = list(failing_parts(ctx.state.rows, ctx.wanted, services))
         yield from found
         named = {part.name for part in found}
         for service in sorted(self._replicas.absent - named):
-            yield FailingPart("service", service, NO_REPLICA)
+            yield FailingPart("service", service, ReasonCode.NO_REPLICA.to_reason())
         # The driver asks no target that is away, and none while the flow is stopped. Both are blockers by themselves.
         asks = TARGET_TROUBLE not in troubles and ctx.wanted.connector(Connector.SOURCE) is not DesiredPhase.STOPPED
         for service in sorted(self._replicas.unknown - named) if asks else ():
-            yield FailingPart("service", service, REPLICAS_UNKNOWN)
+            yield FailingPart("service", service, ReasonCode.REPLICAS_UNKNOWN.to_reason())

@@ -4,13 +4,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
-from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, NO_REPLICA, REPLICAS_UNKNOWN, Blocker, SwitchReason
+from lockstep_protocol.switch_readiness import Blocker, SwitchReason
 
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
 
 NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
+
+PASSING = frozenset(
+    {
+        (SwitchReason.SERVICE_FAILING, ReasonCode.NO_REPLICA.value),
+        (SwitchReason.SERVICE_FAILING, ReasonCode.REPLICAS_UNKNOWN.value),
+        (SwitchReason.GROUPS_UNKNOWN, ReasonCode.GROUPS_NOT_READ.value),
+    }
+)
+"""What may be over in some seconds: the reason of a blocker, and the code of its cause."""
 
 OF_A_SOURCE = frozenset(
     {
@@ -77,13 +87,9 @@ def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Bloc
 
 
 def may_pass(blockers: Collection[Blocker]) -> bool:
-    """Whether all of them are services without a replica, as far as the target says, or groups that no round has read
-    yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
-    passing = {
-        SwitchReason.SERVICE_FAILING: (NO_REPLICA, REPLICAS_UNKNOWN),
-        SwitchReason.GROUPS_UNKNOWN: (GROUPS_NOT_READ,),
-    }
-    return bool(blockers) and all(one.text.endswith(passing.get(one.reason, ())) for one in blockers)
+    """Return whether all of them are services without a replica, as far as the target says, or groups that no round
+    has read yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
+    return bool(blockers) and all((one.reason, one.cause.code) in PASSING for one in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lockstep_protocol.commands.command_vocabulary import Scope, service_connector
 from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     FlowPulse,
@@ -12,7 +14,7 @@ from lockstep_protocol.rows.state_rows import (
     Row,
     SourceGroupsStatus,
 )
-from lockstep_protocol.switch_readiness import GROUPS_NOT_READ, FailingPart
+from lockstep_protocol.switch_readiness import FailingPart
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.leadership import label_service
 from lockstep_runtime.util.auto_restart import is_spent
@@ -26,28 +28,28 @@ def failing_parts(rows: Mapping[str, Row], wanted: DesiredState, services: Colle
     restarts = [row for row in rows.values() if isinstance(row, Restarts)]
     for service in services:
         scope = Scope.for_connector(service_connector(service))
-        if why := failure_reason(restarts, wanted, service, "service", (scope,)):
-            yield FailingPart("service", service, why)
+        if spent := failure_reason(restarts, wanted, service, "service", (scope,)):
+            yield FailingPart("service", service, spent)
     for row in sorted((row for row in rows.values() if isinstance(row, CAN_FAIL)), key=Row.key):
         match row:
             case AclStatus() if "acl-sync" in services and (why := acl_failure(row)):
-                yield FailingPart("service", "acl-sync", why)
+                yield FailingPart("service", "acl-sync", ReasonCode.REPORTED.to_reason(text=why))
             case FlowPulse() if "heartbeat" in services and row.phase == "failing":
-                yield FailingPart("service", "heartbeat", row.reason)
+                yield FailingPart("service", "heartbeat", ReasonCode.REPORTED.to_reason(text=row.reason))
             case MirroredTopic() if why := topic_failure(row):
-                yield FailingPart("topic", row.source_topic, why)
+                yield FailingPart("topic", row.source_topic, ReasonCode.REPORTED.to_reason(text=why))
 
 
 def failure_reason(
     rows: Iterable[Restarts], wanted: DesiredState, service: str, subject: str, *scopes: tuple[Scope, ...]
-) -> str:
-    """Why the service, or a slot of it, waits for somebody to restart it; "" if it does not."""
+) -> Reason:
+    """Return why the service, or a slot of it, waits for somebody to restart it; no reason if it does not."""
     for row in rows:
         if (label_service(row.owner), row.subject) != (service, subject):
             continue
         if any(is_spent(row, wanted.restarts(*asked)) for asked in scopes):
-            return f"failed {row.count} times and waits for the command restart: {row.reason}"
-    return ""
+            return ReasonCode.RESTARTS_SPENT.to_reason(count=row.count, text=row.reason)
+    return NO_REASON
 
 
 def acl_failure(row: AclStatus) -> str:
@@ -55,13 +57,14 @@ def acl_failure(row: AclStatus) -> str:
     return (row.reason or row.phase) if row.phase in ("failing", "not-permitted") else ""
 
 
-def groups_unknown(rows: Iterable[SourceGroupsStatus]) -> str:
-    """Why not all consumer groups of the source are known; "" if each share of them was read, and can be."""
+def groups_unknown(rows: Iterable[SourceGroupsStatus]) -> Reason:
+    """Return why not all consumer groups of the source are known; no reason if each share was read, and can be."""
     by_share = {row.share: row for row in rows}
     for _, row in sorted(by_share.items()):
         if row.phase != "read":
-            return row.reason or f"{row.phase} without a reason"
-    return "" if by_share.keys() >= set(range(COMMANDS_PARTITIONS)) else GROUPS_NOT_READ
+            return ReasonCode.REPORTED.to_reason(text=row.reason or f"{row.phase} without a reason")
+    every_share = by_share.keys() >= set(range(COMMANDS_PARTITIONS))
+    return NO_REASON if every_share else ReasonCode.GROUPS_NOT_READ.to_reason()
 
 
 def topic_failure(row: MirroredTopic) -> str:
