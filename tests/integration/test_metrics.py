@@ -1,9 +1,12 @@
 """The pages of a running mirror: every declared metric is there, no other is, and the figures are true."""
 
+import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.certificates import Authority
-from tests.support.clusters import Record, create_topic, produce, unique_name
+from tests.support.clusters import Record, create_topic, produce, set_configs, unique_name
 from tests.support.eventually import wait_until
 from tests.support.metrics import read_page, values, wait_for_all_declared, wait_for_value
 from tests.support.mirror import COPIED_WITHIN, Mirror, MirroredFlow
@@ -82,6 +85,37 @@ def test_lag_is_shown_in_records_and_in_seconds_while_records_wait(
         proxy_b.heal()
     there.wait_copied(topic)
     wait_until(lambda: lags() == [0, 0, 0], within=COPIED_WITHIN, every=0.1, what="no record waits")
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+def test_lag_in_seconds_has_no_part_of_record_timestamps(
+    mirror: Mirror, there: MirroredFlow, proxy_b: Proxy, kind: str
+) -> None:
+    """Records of 1970, yesterday, tomorrow and 2262, each in its own partition, while the target answers late."""
+    began, now_ms = time.monotonic(), round(time.time() * 1000)
+    days = [0, now_ms - 86_400_000, now_ms + 86_400_000, 9_223_372_036_854]
+    configs = {"message.timestamp.type": kind, "message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    topic = create_topic(there.source, unique_name("there-days"), partitions=len(days), configs=configs)
+    there.wait_mirrored(topic, partitions=len(days))
+    set_configs(there.target, there.remote(topic), {"message.timestamp.after.max.ms": str(2**63 - 1)})
+    most = dict.fromkeys(range(len(days)), 0.0)
+
+    def all_have_waited() -> bool:
+        produce(there.source, topic, [Record(value=b"v", timestamp_ms=day, partition=n) for n, day in enumerate(days)])
+        for labels, value in read_page(mirror.data_plane.page("/metrics")[1]).get("lockstep_lag_seconds", ()):
+            if labels["topic"] == topic:
+                most[int(labels["partition"])] = max(most[int(labels["partition"])], value)
+        return all(value > 0 for value in most.values())
+
+    proxy_b.delay(answers=DELAY_S)
+    try:
+        wait_until(all_have_waited, within=COPIED_WITHIN, every=0.2, what="each partition has waited")
+    finally:
+        proxy_b.heal()
+    there.wait_copied(topic)
+    assert all(value <= time.monotonic() - began for value in most.values()), (
+        "no record waits for longer than it is there"
+    )
 
 
 def test_topic_sync_page_has_topics_and_rounds(mirror: Mirror, there: MirroredFlow) -> None:

@@ -141,10 +141,11 @@ class StateTraffic:
         rows: list[Row] = [*self.fleet.topics]
         rows += [Assignment(slot=slot, partitions=tuple(held), generation=1) for slot, held in self.held.items()]
         await log.append_all([replace(row, at_ms=now_ms()).encode() for row in rows], partition=0)
+        began_ms = now_ms()
         while loop.time() < until:
             at_ms = now_ms()
             ends = {tp: int(rate * DAYS_COPIED_S / RECORD_BYTES) for tp, rate in self.fleet.rates.items()}
-            row = replace(source_ends_row(ends, {}, at_ms), at_ms=at_ms)
+            row = replace(source_ends_row(ends, {}, at_ms, lambda *_: began_ms), at_ms=at_ms)
             await log.append_all([row.encode()], partition=0)
             await asyncio.sleep(min(ENDS_AT_LEAST_EVERY_S, max(0.0, until - loop.time())))
         await producer.stop()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep_cli.report import Trouble
 from lockstep_cli.report_tables import as_json
-from lockstep_protocol.rows.state_rows import Row, Wanted
+from lockstep_protocol.rows.state_rows import Row, SourceEnds, Wanted
 from tests.support.reports import NOW, at_work, progress, reported, shown, topic
 
 
@@ -133,3 +133,13 @@ def test_status_is_fine_only_with_all_partitions_copying_and_lag_known(
     assert report.fine == shown(report).splitlines()[0].rstrip().endswith(": fine")
     assert end is not None or line.lag_records is None
     assert line.lag_records != 0 or end == 0 or (phase != "none" and end == 10)
+
+
+def test_status_of_a_paused_partition_is_as_old_as_the_driver_saw() -> None:
+    paused = progress(phase="paused", at_ms=NOW - 900_000)
+    rows = topic(), paused, *at_work(("t", 0)), Wanted(scope="topic:t", phase="paused")
+    assert reported(*rows, ends={("t", 0): 30}).lag_ms is None, "nobody saw since when"
+    seen = SourceEnds(asked_ms=NOW - 5_000, ends=(("t", 0, 25),), since_ms=(NOW - 600_000,))
+    report = reported(*rows, seen, ends={("t", 0): 30})
+    assert (report.lag_records, report.lag_ms) == (20, 600_000)
+    assert "20 records behind (10 min" in shown(report)

@@ -143,8 +143,17 @@ def test_known_loss_is_the_larger_of_lag_and_distance(fields: dict[str, Any], re
 
 
 def test_known_loss_is_since_the_oldest_record_waits() -> None:
-    row = progress(source_end=12, lag_ms=3_000, at_ms=10_000)
+    row = progress(source_end=12, lag_records=2, lag_ms=3_000, at_ms=10_000)
     assert known_loss(rows_of(row), [topic()]) == [PartitionLoss(T0, 2, 7_000)]
+
+
+def test_known_loss_counts_from_when_the_driver_saw_the_record() -> None:
+    row, seen = progress(source_end=10, at_ms=10_000), SourceEnds(asked_ms=90_000, ends=(("t", 0, 15),))
+    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 10_000)], "it was up to date then"
+    seen = replace(seen, since_ms=(40_000,))
+    assert known_loss(rows_of(row, seen), [topic()]) == [PartitionLoss(T0, 5, 40_000)]
+    behind = replace(row, source_end=12, lag_records=2, lag_ms=3_000)
+    assert known_loss(rows_of(behind, seen), [topic()]) == [PartitionLoss(T0, 5, 7_000)]
 
 
 def test_known_loss_of_many_partitions_has_the_most_first() -> None:

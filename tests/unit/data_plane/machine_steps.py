@@ -37,12 +37,12 @@ def resumed(
     return p
 
 
-def admit(p: PartitionMachine, *batches: Batch, source_end: int | None = None) -> Ready:
+def admit(p: PartitionMachine, *batches: Batch, source_end: int | None = None, now_ms: int = 0) -> Ready:
     """The source's next batches. `source_end` None: the source ends where it did."""
     if batches:
         p.step(Received(batches[-1].last_offset + 1, batches[-1].leader_epoch))
     end = p.row().source_end if source_end is None else source_end
-    return p.step(Fetched(p.incarnation, batches, AbortedTransactions(), end, size=0, now_ms=0))
+    return p.step(Fetched(p.incarnation, batches, AbortedTransactions(), end, size=0, now_ms=now_ms))
 
 
 def launch(p: PartitionMachine) -> InFlightBatch:

@@ -175,18 +175,6 @@ class TestWhatWasPassedOverBehindTheLastPiece:
         assert not opened().extend_last(5, 7)
 
 
-def test_the_oldest_is_the_first_one_not_acknowledged() -> None:
-    one, two = outgoing(0), outgoing(1)
-    append_sequence = chain_of(one, two)
-    assert append_sequence.oldest is one
-    sent = append_sequence.launch()
-    assert append_sequence.oldest is one
-    append_sequence.on_ack(sent, 0)
-    assert append_sequence.oldest is two
-    append_sequence.on_ack(append_sequence.launch(), 1)
-    assert append_sequence.oldest is None
-
-
 class TestMerging:
     """Swarms of tiny batches go as one, when they wait anyway."""
 

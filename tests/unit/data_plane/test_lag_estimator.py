@@ -45,6 +45,26 @@ def test_lag_of_a_slot_that_died_up_to_date_counts_from_the_first_growth() -> No
     assert lag(estimator, UP_TO_DATE, 200) == Lag(90, 90)
 
 
+def test_lag_of_a_copy_that_moves_is_that_of_the_oldest_missing_record() -> None:
+    estimator = LagEstimator()
+    for now, end in ((100, 20), (110, 30), (120, 40)):
+        observe_row(estimator, UP_TO_DATE, end, now)
+    later = replace(UP_TO_DATE, upstream=24, downstream=24, source_end=25)
+    observe_row(estimator, later, 50, 130, there=25)
+    assert lag(estimator, later, 135) == Lag(25, 25), "offset 25 was seen first at 110"
+    observe_row(estimator, later, 50, 140, there=25)
+    assert lag(estimator, replace(later, upstream=44, downstream=44), 140) == Lag(5, 10)
+
+
+def test_lag_of_a_topic_created_anew_counts_from_its_own_first_record() -> None:
+    estimator = LagEstimator()
+    observe_row(estimator, UP_TO_DATE, 20, 100)
+    anew = replace(TOPIC, source_topic_id="s2")
+    estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 5), 10, TOPIC)}, 105)
+    estimator.observe({TP: ObservedPartition(UP_TO_DATE, LogRange(0, 5), 10, anew)}, 110)
+    assert estimator.lag(TP, UP_TO_DATE, anew, now=115, wall_ms=T + 115_000) == Lag(5, 5)
+
+
 def test_lag_reported_by_the_slot_is_not_reduced() -> None:
     estimator = LagEstimator()
     row = replace(UP_TO_DATE, source_end=60, lag_records=50, lag_ms=2_000)

@@ -1,6 +1,7 @@
 """What a partition admits, counts, acknowledges and says of itself."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from crc32c import crc32c
@@ -22,7 +23,10 @@ from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import CONTROL, GZIP, LOG_APPEND_TIME, batch, batch_bytes, record, records
-from tests.unit.data_plane.machine_steps import admit, append, launch, partition, resumed
+from tests.unit.data_plane.machine_steps import ROW, admit, append, launch, partition, resumed
+
+NOW_MS, DAY_MS = 1_800_000_000_000, 86_400_000
+YEAR_2262_MS = 9_223_372_036_854
 
 
 class TestAdmission:
@@ -172,41 +176,52 @@ class TestLag:
         admit(p, source_end=5)  # read_committed: the last stable offset may lie behind
         assert p.lag == 0
 
-    def test_lag_ms_is_the_age_of_the_oldest_record_in_flight(self) -> None:
+    @pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME], ids=["CreateTime", "LogAppendTime"])
+    @pytest.mark.parametrize("day", [-1, 0, NOW_MS - DAY_MS, NOW_MS + DAY_MS, YEAR_2262_MS, 2**63 - 1])
+    def test_lag_ms_has_no_part_of_record_timestamps(self, day: int, attributes: int) -> None:
         p = partition()
-        admit(p, source_end=4)
-        admit(p, batch(records(0, 2)))
-        assert p.lag_ms(now_ms=1500) == 500
+        admit(p, batch([record(0, timestamp=day)], attributes=attributes), source_end=2, now_ms=NOW_MS)
         sent = launch(p)
-        admit(p, batch(records(2, 2)))
-        p.step(Acked(sent, 0, now_ms=0))
-        assert p.lag_ms(now_ms=1500) == 498
+        admit(p, batch([record(1, timestamp=day)], attributes=attributes), source_end=2, now_ms=NOW_MS + 300)
+        assert p.lag_ms(NOW_MS + 500) == 500
+        p.step(Acked(sent, 0, now_ms=NOW_MS + 600))
+        assert (p.lag, p.lag_ms(NOW_MS + 700)) == (1, 700), "its end was seen with the first one"
+        append(p, 1)
+        assert (p.lag, p.lag_ms(NOW_MS + 900)) == (0, 0)
 
-    def test_lag_ms_counts_from_the_last_record_while_the_next_is_unread(self) -> None:
+    def test_lag_ms_counts_from_when_the_end_behind_the_record_was_seen(self) -> None:
         p = partition()
-        admit(p, source_end=4)
-        admit(p, batch(records(0, 2)))
+        admit(p, batch(records(0, 2)), source_end=2, now_ms=NOW_MS)
+        sent = launch(p)
+        admit(p, batch(records(2, 2)), source_end=4, now_ms=NOW_MS + 1_000)
+        assert p.lag_ms(NOW_MS + 1_500) == 1_500
+        p.step(Acked(sent, 0, now_ms=NOW_MS + 1_500))
+        assert p.lag_ms(NOW_MS + 1_500) == 500
+
+    def test_lag_ms_is_zero_without_lag_and_under_a_clock_that_went_back(self) -> None:
+        p = partition(upstream=9)
+        assert p.lag_ms(NOW_MS) == 0, "the source's end is not known yet"
+        admit(p, source_end=11, now_ms=NOW_MS)
+        assert p.lag_ms(NOW_MS - 5_000) == 0
+
+    def test_lag_of_a_new_run_begins_with_that_of_its_row(self) -> None:
+        row = replace(ROW, upstream=9, source_end=30, lag_records=20, lag_ms=4_000, at_ms=NOW_MS)
+        p = PartitionMachine(row.topic, row.partition, "a.t", 100)
+        p.step(RowLoaded(row))
+        assert (p.lag, p.row().source_end, p.lag_ms(NOW_MS + 2_000)) == (20, 30, 6_000)
+        p.step(Resumed(row, LastAppend(row.sequence, row.downstream)))
+        admit(p, source_end=40, now_ms=NOW_MS + 3_000)
+        assert p.lag_ms(NOW_MS + 3_000) == 7_000
+        admit(p, batch(records(10, 20)), source_end=40, now_ms=NOW_MS + 3_000)
         append(p, 0)
-        assert p.lag_ms(now_ms=1501) == 500
+        assert (p.lag, p.lag_ms(NOW_MS + 3_500)) == (10, 500), "of what came meanwhile only a lower bound is known"
 
-    @pytest.mark.parametrize("now_ms", [0, 1000, 10**12])
-    def test_lag_ms_is_zero_without_lag(self, now_ms: int) -> None:
-        p = partition()
-        admit(p, source_end=2)
-        admit(p, batch(records(0, 2)))
-        append(p, 0)
-        assert p.lag_ms(now_ms) == 0
-
-    def test_lag_ms_is_zero_without_records_or_a_usable_timestamp(self) -> None:
-        p = partition()
-        admit(p, source_end=2)
-        assert p.lag_ms(5000) == 0
-        admit(p, batch([record(0, timestamp=-1)]))
-        assert p.lag_ms(5000) == 0
-        q = partition()
-        admit(q, source_end=2)
-        admit(q, batch([record(0, timestamp=9000)]))
-        assert q.lag_ms(5000) == 0
+    def test_lag_of_a_re_created_source_forgets_the_former_log(self) -> None:
+        row = replace(ROW, upstream=9, source_end=30, lag_records=20, lag_ms=4_000, at_ms=NOW_MS, source_topic_id="s")
+        p = PartitionMachine(row.topic, row.partition, "a.t", 100)
+        p.step(RowLoaded(row))
+        p.step(RowLoaded(replace(row, source_topic_id="new", upstream=-1)))
+        assert (p.lag, p.row().source_end, p.lag_ms(NOW_MS + 2_000)) == (0, -1, 0)
 
 
 def batch_crc(raw: bytes) -> bytes:

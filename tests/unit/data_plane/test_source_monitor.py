@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,12 +77,17 @@ def test_source_ends_row_names_what_the_progress_does_not() -> None:
         ("t", 2): PartitionProgress(topic="t", partition=2, upstream=9, source_end=30),
     }
     ends = {TP: 20, ("t", 1): 11, ("t", 2): 30, ("u", 0): 0, ("v", 0): 3}
-    row = source_ends_row(ends, known, 5)
-    assert row == SourceEnds(asked_ms=5, ends=(("t", 0, 20), ("v", 0, 3), ("t", 1, 11)))
+    since = {TP: 4, ("t", 1): 2, ("v", 0): 3}
+    row = source_ends_row(ends, known, 5, lambda tp, _: since[tp])
+    assert row == SourceEnds(asked_ms=5, ends=(("t", 0, 20), ("v", 0, 3), ("t", 1, 11)), since_ms=(4, 3, 2))
+    assert row.by_partition() == {TP: (20, 4), ("v", 0): (3, 3), ("t", 1): (11, 2)}
+    assert replace(row, since_ms=()).by_partition()[TP] == (20, None), "of a release that does not say it"
 
 
 def test_source_ends_row_of_too_many_counts_those_left_out() -> None:
-    row = source_ends_row({("t", number): number + 1 for number in range(MOST_ENDS + 3)}, {}, 5)
+    row = source_ends_row(
+        {("t", number): number + 1 for number in range(MOST_ENDS + 3)}, {}, 5, lambda *_: 1_800_000_000_000
+    )
     assert (len(row.ends), row.more) == (MOST_ENDS, 3)
     assert row.ends[0] == ("t", MOST_ENDS + 2, MOST_ENDS + 3)
     _, value = row.encode()
@@ -124,7 +130,29 @@ async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypa
     monkeypatch.setattr(driver.state, "write", write)
     await monitor.observe_if_due()
     assert not driver.rounds.troubles.now
-    assert written == [SourceEnds(asked_ms=driver.now, ends=(("t", 1, 20), ("t", 0, 20)))]
+    seen_ms = driver.now - 20_000
+    ends = (("t", 1, 20), ("t", 0, 20))
+    assert written == [SourceEnds(asked_ms=driver.now, ends=ends, since_ms=(seen_ms, seen_ms))]
+
+
+async def test_a_new_driver_knows_since_when_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver: Any = copying(upstream=9)
+    driver.source, driver.target, driver.must_act = Logs("A"), Logs("B"), lambda: None
+    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    since_ms = driver.now - 86_400_000
+    driver.say(SourceEnds(asked_ms=driver.now - 5_000, ends=(("t", 0, 15),), since_ms=(since_ms,)))
+    written: list[Row] = []
+
+    async def write(row: Row) -> None:
+        written.append(row)
+
+    monkeypatch.setattr(driver.state, "write", write)
+    await SourceMonitor(driver, driver.collector, 1).observe_if_due()
+    assert driver.value("lockstep_lag_seconds", partition="0") == 86_400
+    assert driver.value("lockstep_lag_seconds", partition="1") == 0, "it was seen just now"
+    (row,) = written
+    assert isinstance(row, SourceEnds)
+    assert row.by_partition() == {("t", 0): (20, since_ms), ("t", 1): (20, driver.now)}
 
 
 async def test_partitions_that_stand_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,15 @@ from lockstep_protocol.lag import (
     WRITES_WITHIN_S,
     LogRange,
     behind,
+    copied_upstream,
     is_of_another_log,
+    missing_since_ms,
     why_unknown,
 )
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
+
+EndSeen = tuple[int, int | None] | None
+"""An end that the driver saw, and since when, as `SourceEnds.by_partition`; None: it saw no more than rows say."""
 
 SILENT_MS, WRITES_WITHIN_MS = round(SILENT_AFTER_S * 1000), round(WRITES_WITHIN_S * 1000)
 
@@ -75,9 +80,10 @@ def judged(
     slots: SlotOwners,
     logs: LogOffsets,
     at_ms: int,
+    asked: EndSeen = None,
     by_key: bool = False,
 ) -> PartitionLine:
-    """The line of one source partition."""
+    """Return the line of one source partition. `asked`: what the driver saw of its end last."""
     tp, topic = (topic.source_topic, number), logs.now(topic)
     source = logs.source.get(tp)
     target_end = NOT_ASKED if by_key else logs.target.get((topic.target_topic, number))
@@ -93,7 +99,9 @@ def judged(
         phase=NOT_BEGUN if row is None else row.phase,
         wanted=wanted,
         lag_records=lag,
-        lag_ms=_lag_ms(row, lag, state, slots.heard_ms.get(slot, 0), at_ms),
+        lag_ms=_lag_ms(
+            None if copied_upstream(row, topic) is None else row, asked, lag, state, slots.heard_ms.get(slot, 0), at_ms
+        ),
         upstream=-1 if row is None else row.upstream,
         source_end=source.end if source is not None else -1 if row is None else row.source_end,
         slot=slot if slot >= 0 or row is None else row.slot,
@@ -162,13 +170,16 @@ def _standing(
     return COPYING, ""
 
 
-def _lag_ms(row: PartitionProgress | None, lag: int | None, state: str, heard_ms: int, at_ms: int) -> int | None:
-    """The age of the oldest record that is missing, as far as its slot has seen one; None: unknown."""
-    if lag is None or (lag and row is None):
+def _lag_ms(
+    row: PartitionProgress | None, asked: EndSeen, lag: int | None, state: str, heard_ms: int, at_ms: int
+) -> int | None:
+    """Return how long the oldest record that is missing has been in the source's log; None: unknown. It counts from
+    when its slot or the driver saw it there. `row`: of the log that there is now."""
+    if lag is None:
         return None
-    if not lag or row is None:
+    if not lag:
         return 0
-    if row.lag_records:
-        return row.lag_ms + max(0, at_ms - row.at_ms)
+    if (since := missing_since_ms(row, asked)) is not None:
+        return max(0, at_ms - since)
     # It was up to date when its slot spoke last: what is missing came since.
-    return max(0, at_ms - max(row.at_ms, heard_ms)) if state == COPYING else None
+    return max(0, at_ms - max(row.at_ms, heard_ms)) if row is not None and state == COPYING else None

@@ -45,6 +45,7 @@ from lockstep_protocol.rows.state_rows import (
     Restarts,
     Row,
     SlotStatus,
+    SourceEnds,
     SourceGroupsStatus,
     progress_by_partition,
 )
@@ -196,6 +197,7 @@ class _Seen:
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = progress_by_partition(self.all(PartitionProgress))
+        asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
             anew = topic.phase == "deleted" and topic.source_topic in self.logs.selected
@@ -213,6 +215,7 @@ class _Seen:
                     slots=slots,
                     logs=self.logs,
                     at_ms=self._at_ms,
+                    asked=asked.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
 

@@ -60,9 +60,27 @@ def behind(
     """
     if source is None or why_unknown(row, topic, source, target_end, silent=silent):
         return None
-    if row is None or is_of_another_log(row, topic) or row.begins == "reset":
-        return max(0, source.end - source.start)
-    return source.end - 1 - row.upstream
+    upstream = copied_upstream(row, topic)
+    return max(0, source.end - source.start) if upstream is None else source.end - 1 - upstream
+
+
+def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) -> int | None:
+    """Return the last offset of the source's present log that is on the target; None: the copy has not begun."""
+    return None if row is None or is_of_another_log(row, topic) or row.begins == "reset" else row.upstream
+
+
+def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
+    """Return since when the oldest record that is not on the target has been in the source's log, Unix milliseconds.
+
+    `row`: of the log that there is now. `asked`: as `SourceEnds.by_partition`, what the driver saw of the partition.
+    None: no end beyond that record was observed.
+    """
+    times = []
+    if row is not None and row.lag_records:
+        times.append(row.at_ms - row.lag_ms)
+    if asked is not None and asked[1] is not None and asked[0] > (0 if row is None else row.upstream + 1):
+        times.append(asked[1])
+    return min(times, default=None)
 
 
 def why_unknown(

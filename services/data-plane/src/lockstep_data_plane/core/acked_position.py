@@ -8,6 +8,7 @@ from lockstep_data_plane.core.append_sequence import Ack, AppendSequence
 from lockstep_data_plane.core.copy_stats import CopyStats
 from lockstep_data_plane.core.offset_run_log import RunLog
 from lockstep_data_plane.record_batch.gapped_offsets import stretches_within
+from lockstep_protocol.observed_ends import ObservedEnds
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress
 
 
@@ -27,13 +28,20 @@ class AckedPosition:
         self.sequence = -1
         self.others: tuple[tuple[int, int], ...] = ()
         self.source_end = -1
-        self.last_timestamp = -1
+        self._ends = ObservedEnds()
         self.stats = CopyStats()
         self.runs = RunLog(offset_lag_max)
 
     def load(self, row: PartitionProgress) -> None:
         """What is written down about the partition, known before it has resumed. So what it writes itself, also when
-        it cannot resume, never says less."""
+        it cannot resume, never says less. The slot before saw an end of the source. How long what came since has been
+        there is not known."""
+        if not self.is_loaded:
+            self.source_end = row.source_end
+            if row.lag_records and row.at_ms:
+                self._ends.observe(row.source_end, row.at_ms - row.lag_ms, row.upstream)
+        elif row.source_topic_id != self.written.source_topic_id:
+            self.source_end, self._ends = -1, ObservedEnds()
         self.written = row
         self.upstream, self.upstream_epoch = row.upstream, row.upstream_epoch
         self.downstream, self.sequence, self.others = row.downstream, row.sequence, row.others
@@ -50,6 +58,11 @@ class AckedPosition:
         self.runs = self.runs.continued(row, runs)
 
     # -- what happened -------------------------------------------------------------------------------------------------
+
+    def saw_end(self, source_end: int, at_ms: int) -> None:
+        """The source's log, or what is committed of it, ends there."""
+        self.source_end = source_end
+        self._ends.observe(source_end, at_ms, self.upstream)
 
     def numbered(
         self, upstream: int, leader_epoch: int, append_sequence: AppendSequence, places: Iterable[tuple[int, int, int]]
@@ -74,14 +87,7 @@ class AckedPosition:
             for first, begin, count in stretches_within(outgoing.offsets):
                 self.runs.add_run(first, downstream + begin, count)
         if acks:
-            self.last_timestamp = acks[-1].outgoing.max_timestamp
             self._ends_as(append_sequence)
-
-    def spread(self, acks: Sequence[Ack]) -> None:
-        """Several partitions of the target have these. Of places in their logs nothing is said: neither offset syncs
-        nor runs."""
-        for ack in acks:
-            self.last_timestamp = max(self.last_timestamp, ack.outgoing.max_timestamp)
 
     def _ends_as(self, append_sequence: AppendSequence) -> None:
         self.downstream, self.sequence, self.others = (
@@ -96,6 +102,11 @@ class AckedPosition:
     def lag(self) -> int:
         """Records of the source not yet durable downstream, as far as its end is known."""
         return max(0, self.source_end - 1 - self.upstream)
+
+    def lag_ms(self, now_ms: int) -> int:
+        """Return how long the oldest record not yet durable has been in the source's log, as far as that was seen."""
+        since_ms = self._ends.since_ms(self.upstream) if self.lag else None
+        return 0 if since_ms is None else max(0, now_ms - since_ms)
 
     @property
     def state(self) -> tuple[object, ...]:

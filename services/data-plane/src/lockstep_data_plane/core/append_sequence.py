@@ -223,9 +223,3 @@ class AppendSequence:
     def idle(self) -> bool:
         """Nothing waits and nothing is in flight."""
         return not self._waiting and not self._in_flight
-
-    @property
-    def oldest(self) -> OutgoingBatch | None:
-        """The first outgoing batch that is not yet acknowledged."""
-        first = next((sent.outgoing for sent in self._in_flight if sent.base_offset < 0), None)
-        return first or (self._waiting[0] if self._waiting else None)

@@ -69,7 +69,7 @@ class PartitionMachine(PartitionView):
     def _on_fetched(self, event: events.Fetched) -> Ready:
         if not self.awaits(event.incarnation):
             return Ready(self._phase)
-        self._acked.source_end = event.source_end
+        self._acked.saw_end(event.source_end, event.now_ms)
         self._acked.stats.fetched(event.batches, event.size, event.now_ms)
         report: tuple[Report, ...] = ()
         if event.batches:
@@ -125,8 +125,6 @@ class PartitionMachine(PartitionView):
             self._fruitless = False
             if isinstance(self._routing, IdentityRouting):
                 self._acked.appended(acks, self._routing)
-            else:
-                self._acked.spread(acks)
             self._acked.stats.acknowledged(acks, now_ms)
         return Ready(self._phase, self._fetch_from if self._reads else None, None, False, acks, report, True)
 

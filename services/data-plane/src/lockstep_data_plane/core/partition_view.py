@@ -336,9 +336,5 @@ class PartitionView:
         )
 
     def lag_ms(self, now_ms: int) -> int:
-        """Age of the oldest record not yet acknowledged, as far as one was seen; 0 when there is no lag."""
-        if self._acked.lag == 0:
-            return 0
-        oldest = self._routing.oldest
-        since = oldest.base_timestamp if oldest is not None else self._acked.last_timestamp
-        return max(0, now_ms - since) if since >= 0 else 0
+        """As `AckedPosition.lag_ms`."""
+        return self._acked.lag_ms(now_ms)

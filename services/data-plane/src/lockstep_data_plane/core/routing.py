@@ -14,7 +14,7 @@ from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedReco
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.record_batch.layout import CODEC_MASK, Batch
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, as_outgoing
+from lockstep_data_plane.record_batch.outgoing_batch import as_outgoing
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge, rebuild
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -278,13 +278,6 @@ class KeyedRouting:
     @property
     def idle(self) -> bool:
         return not self._later and all(link.idle for link in self._links)
-
-    @property
-    def oldest(self) -> OutgoingBatch | None:
-        first = [outgoing for link in self._links if (outgoing := link.oldest) is not None]
-        if not first and self._later:
-            first = list(self._later[0].outgoing_batches)
-        return min(first, key=lambda outgoing: outgoing.offsets[0], default=None)
 
 
 Routing = IdentityRouting | KeyedRouting

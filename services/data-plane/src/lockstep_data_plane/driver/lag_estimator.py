@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, is_of_another_log
+from lockstep_protocol.lag import NOT_ASKED, WRITES_WITHIN_S, LogRange, behind, copied_upstream, is_of_another_log
+from lockstep_protocol.observed_ends import ObservedEnds
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, SourceEnds
 
 FRESH_S = 10.0
 """A slot writes progress each second while records move. Without a check, a row counts for so long. A check whose
@@ -18,17 +19,26 @@ CHECK_VALID_S = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Lag:
+    """Records that are not on the target. `seconds`: how long the oldest has been in the source's log, as far as that
+    was observed."""
+
     records: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPartition:
-    """One partition at one look: its row just before, and what the clusters said then. None: not answered."""
+    """One partition at one look: its rows just before, and what the clusters said then. None: not answered."""
 
     row: PartitionProgress | None
     source: LogRange | None
     target_end: int | None = NOT_ASKED
+    topic: MirroredTopic | None = None
+
+    @property
+    def source_topic_id(self) -> str:
+        """Return the id of the topic whose log was seen; "" where none is known."""
+        return self.topic.source_topic_id if self.topic is not None else ""
 
 
 class LagEstimator:
@@ -40,8 +50,8 @@ class LagEstimator:
         self._checked_at = float("-inf")
         self._asked_at = float("inf")
         self._heard: dict[TopicPartition, tuple[float, PartitionProgress]] = {}
-        self._behind: dict[TopicPartition, tuple[int, float]] = {}
-        """The upstream offset of a copy, and when a check first saw more in the source behind it."""
+        self._ends: dict[TopicPartition, tuple[str, ObservedEnds]] = {}
+        """The ends that were seen of the source's log of each partition that is behind, with its topic's id."""
 
     def on_row(self, row: PartitionProgress, now: float) -> None:
         """A row has come. One that is only written again, as when a window of figures ends, says nothing new of the
@@ -57,18 +67,39 @@ class LagEstimator:
 
     def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
-        behind_since: dict[TopicPartition, tuple[int, float]] = {}
-        for tp, one in seen.items():
-            upstream = -1 if one.row is None else one.row.upstream
-            before = self._behind.get(tp)
-            if one.source is None:
-                if before is not None:
-                    behind_since[tp] = before
-            elif one.source.end > max(one.source.start, upstream + 1):
-                behind_since[tp] = before if before is not None and before[0] == upstream else (upstream, now)
-        self._seen, self._checked_at, self._behind = seen, now, behind_since
+        self._ends = {tp: kept for tp, one in seen.items() if (kept := self._observe(tp, one, now)) is not None}
+        self._seen, self._checked_at = seen, now
         self._asked_at = float("inf")
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
+
+    def _observe(self, tp: TopicPartition, one: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:
+        """What is to be remembered of the ends of the partition; None: nothing of it is missing on the target."""
+        topic_id, ends = self._ends.get(tp, ("", ObservedEnds()))
+        if topic_id and one.source_topic_id not in ("", topic_id):
+            ends = ObservedEnds()
+        if one.source is not None:
+            upstream = copied_upstream(one.row, one.topic)
+            copied = one.source.start - 1 if upstream is None else max(upstream, one.source.start - 1)
+            ends.observe(one.source.end, round(now * 1000), copied)
+        return None if ends.since_ms(-1) is None else (one.source_topic_id or topic_id, ends)
+
+    def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
+        """Take over what an earlier driver saw of the source, before the first look of this one."""
+        if self._checked_at != float("-inf"):
+            return
+        for tp, (end, since_ms) in ends.by_partition().items():
+            if since_ms is not None:
+                self._ends[tp] = ("", recalled := ObservedEnds())
+                recalled.observe(end, round(now * 1000) - max(0, wall_ms - since_ms), -1)
+
+    def since_ms(self, tp: TopicPartition, row: PartitionProgress | None, *, now: float, wall_ms: int) -> int:
+        """Return when a look first saw an end beyond the oldest record that is missing, Unix milliseconds."""
+        since = self._since(tp, -1 if row is None else row.upstream)
+        return wall_ms - (0 if since is None else round(now * 1000) - since)
+
+    def _since(self, tp: TopicPartition, upstream: int) -> int | None:
+        kept = self._ends.get(tp)
+        return None if kept is None else kept[1].since_ms(upstream)
 
     def lost(self) -> None:
         """The source could not be reached: the result of an earlier check does not describe the present."""
@@ -87,10 +118,13 @@ class LagEstimator:
         records = self._records(tp, row, topic, now)
         if not records:
             return None if records is None else Lag(0, 0.0)
-        since = self._behind.get(tp)
-        if row is not None and (row.lag_records or since is None):
-            return Lag(records, (row.lag_ms + max(0, wall_ms - row.at_ms)) / 1000)
-        return Lag(records, 0.0 if since is None else max(0.0, now - since[1]))
+        upstream = copied_upstream(row, topic)
+        ages_ms = [0]
+        if row is not None and upstream is not None and row.lag_records:
+            ages_ms.append(row.lag_ms + max(0, wall_ms - row.at_ms))
+        if (since := self._since(tp, -1 if upstream is None else upstream)) is not None:
+            ages_ms.append(round(now * 1000) - since)
+        return Lag(records, max(ages_ms) / 1000)
 
     def _records(
         self, tp: TopicPartition, row: PartitionProgress | None, topic: MirroredTopic | None, now: float

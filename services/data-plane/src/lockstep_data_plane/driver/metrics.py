@@ -103,9 +103,9 @@ LAG = METRICS.gauge(
 LAG_SECONDS = METRICS.gauge(
     "lockstep_lag_seconds",
     PARTITION,
-    "Age of the oldest fetched record that the target has not acknowledged; for records that no slot has fetched,"
-    " seconds since the driver first saw them. 0 without lag, absent if the lag is unknown. Keeps growing while"
-    " the slot does not report",
+    "How long the oldest record that is not on the target has been in the source's log, as far as it was observed:"
+    " since its slot or the driver first saw an end beyond it. Timestamps of records have no part in it. 0 without lag,"
+    " absent if the lag is unknown. Keeps growing while the slot does not report",
 )
 HALTED = METRICS.gauge(
     "lockstep_partition_halted", PARTITION, "1 while the partition is halted and waits for a decision"

@@ -3,7 +3,7 @@ and which do not move though there is more."""
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
@@ -71,7 +71,7 @@ TROUBLE = "watching the source"
 WRITING = "writing the source's ends"
 
 MOST_ENDS = 10_000
-"""Ends that one row names: some 400 KB, well below the largest message of a topic (1 MiB by default)."""
+"""Ends that one row names: some 550 KB, well below the largest message of a topic (1 MiB by default)."""
 
 
 class SourceMonitor:
@@ -135,12 +135,22 @@ class SourceMonitor:
         await self._report(found, over, known, ends)
         seen = {
             tp: ObservedPartition(
-                known.get(tp), LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None, there.get(tp, NOT_ASKED)
+                known.get(tp),
+                LogRange(starts.get(tp, 0), ends[tp]) if tp in ends else None,
+                there.get(tp, NOT_ASKED),
+                selected.get(tp),
             )
             for tp in asked
         }
+        estimator = self._collector.estimator
+        if (recalled := ctx.state.get(SourceEnds, "current")) is not None:
+            estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
-        await self._write_ends(source_ends_row(ends, known, asked_ms))
+        await self._write_ends(source_ends_row(ends, known, asked_ms, self._since_ms))
+
+    def _since_ms(self, tp: TopicPartition, row: PartitionProgress | None) -> int:
+        clock = self._ctx.clock
+        return self._collector.estimator.since_ms(tp, row, now=clock.monotonic(), wall_ms=clock.wall_ms())
 
     async def _report(
         self,
@@ -185,16 +195,21 @@ class SourceMonitor:
 
 
 def source_ends_row(
-    ends: Mapping[TopicPartition, int], known: Mapping[TopicPartition, PartitionProgress], asked_ms: int
+    ends: Mapping[TopicPartition, int],
+    known: Mapping[TopicPartition, PartitionProgress],
+    asked_ms: int,
+    since_ms: Callable[[TopicPartition, PartitionProgress | None], int],
 ) -> SourceEnds:
-    """Those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer."""
+    """Return those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer.
+    `since_ms`: as `LagEstimator.since_ms`."""
     named = {tp: max(row.source_end, row.upstream + 1) for tp, row in known.items()}
     unnamed = sorted(
         ((tp, end) for tp, end in ends.items() if end > named.get(tp, 0)),
         key=lambda one: (named.get(one[0], 0) - one[1], one[0]),
     )
     rows = tuple((topic, number, end) for (topic, number), end in unnamed[:MOST_ENDS])
-    return SourceEnds(asked_ms=asked_ms, ends=rows, more=len(unnamed) - len(rows))
+    times = tuple(since_ms(tp, known.get(tp)) for tp, _ in unnamed[:MOST_ENDS])
+    return SourceEnds(asked_ms=asked_ms, ends=rows, since_ms=times, more=len(unnamed) - len(rows))
 
 
 def _restarts_copy(row: PartitionProgress | None, topic: MirroredTopic | None) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lockstep_cli.formatting import count_text
 from lockstep_cli.migration import shorten
-from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log
+from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
@@ -81,7 +81,7 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     unknown of a partition that the target lacks, whose copy has not begun, or that halted without knowing what the
     target holds."""
     found = []
-    progress, ends = progress_by_partition(rows.values()), known_source_ends(rows)
+    progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
     for name, number in progress:
         begun[name].add(number)
@@ -92,7 +92,8 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
-            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms - row.lag_ms))
+            since = missing_since_ms(row, asked.get((topic.source_topic, number)))
+            found.append(PartitionLoss((topic.source_topic, number), missing, row.at_ms if since is None else since))
         elif end < 0:  # the source was not heard yet
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
     return sorted(found, key=lambda one: (-one.records, one.where))
@@ -100,11 +101,14 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
 
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
-    newest = rows.get(SourceEnds().key())
-    asked = {(topic, number): end for topic, number, end in newest.ends} if isinstance(newest, SourceEnds) else {}
-    progress = progress_by_partition(rows.values())
-    found = {where: max(row.source_end, asked.get(where, -1)) for where, row in progress.items()}
+    asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
+    found = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
     return {where: end for where, end in found.items() if end >= 0}
+
+
+def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int | None]]:
+    newest = rows.get(SourceEnds().key())
+    return newest.by_partition() if isinstance(newest, SourceEnds) else {}
 
 
 def known_until(rows: Mapping[str, Row], source: str) -> str:

@@ -24,7 +24,7 @@ class SwitchSettings:
         interval(
             "lockstep.switch.max.lag.seconds",
             "10",
-            "seconds that each partition may be behind while the flow is ready to switch",
+            "seconds that a record may wait in the source's log, in each partition, while the flow is ready to switch",
         )
     )
     hook_before: str = keyed(_hook("before", "before anything changes. If it fails, nothing is changed"))

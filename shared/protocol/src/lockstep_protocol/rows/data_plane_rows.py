@@ -68,7 +68,8 @@ class PartitionProgress(Row):
     """The source's high watermark when last fetched."""
     lag_records: int = 0
     lag_ms: int = 0
-    """Age of the oldest record not yet acknowledged by the target; 0 when there is none."""
+    """How long the oldest record that is not on the target has been in the source's log, as far as it was observed. It
+    counts from when an end beyond the record was first seen. Timestamps have no part in it. 0 without lag."""
     records: int = field(
         default=0,
         metadata=counter("lockstep_records", PARTITION, "Records appended to the target", since="counts_since"),
@@ -295,8 +296,16 @@ class SourceEnds(Row):
     ends: tuple[tuple[str, int, int], ...] = ()
     """As (topic, partition, next offset), of those partitions whose progress said less then; the furthest behind
     first."""
+    since_ms: tuple[int, ...] = ()
+    """For each of `ends`, when an end beyond the first record that is missing was first seen, Unix milliseconds. ():
+    by releases that do not say it."""
     more: int = 0
     """So many more are left out, to keep the row small."""
 
     def identity(self) -> tuple[str, ...]:
         return ("current",)
+
+    def by_partition(self) -> dict[TopicPartition, tuple[int, int | None]]:
+        """Return the end of each partition that is named, and when it was first seen; None: not known."""
+        times = self.since_ms if len(self.since_ms) == len(self.ends) else (None,) * len(self.ends)
+        return {(topic, number): (end, since) for (topic, number, end), since in zip(self.ends, times, strict=True)}
