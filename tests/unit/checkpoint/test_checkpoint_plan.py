@@ -18,6 +18,7 @@ from lockstep_protocol.mm2_codec import Checkpoint, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 FLOW = Flow("A", "B")
 EVERYTHING = NameFilter((".*",), ())
@@ -94,7 +95,7 @@ class TestDue:
         syncs = store(("orders", 0, 3, 4), ("payments", 0, 3, 4))
         found = planned(syncs, at("payments", 0, 3), at("orders", 0, 3), rule=rule)
         assert [one.topic for one in found.due] == ["A.orders"]
-        assert found.untranslated == ()
+        assert [where for where, _ in found.places] == [("A.orders", 0)]
 
     def test_the_filter_sees_the_name_on_the_source(self) -> None:
         rule = CheckpointRule(FLOW, DefaultReplicationPolicy(), NameFilter((r"A\.orders",), ()))
@@ -105,13 +106,13 @@ class TestDue:
 
     def test_mm2_053_partition_without_offset_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3))
-        assert (found.due, found.untranslated) == ((), ("orders-1: no offset sync yet",))
-        assert found.places == ((("A.orders", 1), TranslatedOffset(None, why="no offset sync yet", by_runs=False)),)
+        waits = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason(), by_runs=False)
+        assert (found.due, found.places) == ((), ((("A.orders", 1), waits),))
 
     def test_offset_below_the_oldest_sync_is_named_untranslated(self) -> None:
         found = planned(store(("orders", 0, 300, 400)), at("orders", 0, 299))
         assert found.due == ()
-        assert found.untranslated == ("orders-0: offset 299 is older than the oldest usable offset sync",)
+        assert [place.reason for _, place in found.places] == [ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=299)]
 
     def test_checkpoint_of_other_partitions_is_due_without_a_sync_of_one(self) -> None:
         found = planned(store(("orders", 0, 3, 4)), at("orders", 1, 3), at("orders", 0, 3))
@@ -188,7 +189,7 @@ class TestPlaces:
         found = self.place(TranslatedOffset(DownstreamOffset(40)), last={("A.orders", 0): checkpoint(90, 80)})
         ((_, place),) = found.places
         assert (found.due, place.at, place.exact) == ((), None, False)
-        assert place.why == "its checkpoint is 80, beyond the exact offset 40; it goes back only when the group does"
+        assert place.reason == ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=80, exact=40)
 
     @pytest.mark.parametrize(
         "place",
@@ -210,8 +211,8 @@ class TestLogEnds:
 
     def test_checkpoint_beyond_the_log_end_waits_with_its_reason(self) -> None:
         ends = {("A.orders", 0): 5}
-        assert beyond(checkpoint(9, 6), ends).why == "offset 6 is beyond the end of the target's log, which is 5"
-        assert beyond(checkpoint(9, 6), {}).why == "the end of the target's log is not known"
+        assert beyond(checkpoint(9, 6), ends).reason == ReasonCode.BEYOND_TARGET_END.to_reason(offset=6, end=5)
+        assert beyond(checkpoint(9, 6), {}).reason == ReasonCode.TARGET_END_UNKNOWN.to_reason()
 
 
 class TestGroups:

@@ -12,6 +12,7 @@ from lockstep_checkpoint.offset_translator import OffsetTranslator, ReverseTrans
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from tests.support.offset_truth import FIRST, Copied
 
@@ -188,19 +189,21 @@ class TestWhoAnswers:
         partition.writes()
         places = self.places(ReverseTranslation(folded([RENAMED, *partition.log])))
         assert places.translate("B.t", 0, UpstreamOffset(5)) == TranslatedOffset(DownstreamOffset(15))
-        assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
+        assert places.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
 
     def test_failback_without_readable_rows_is_unknown_with_its_reason(self) -> None:
         places = self.places(ReverseTranslation(trouble="rows of B->A: not read to their end yet"))
-        assert places.translate("B.t", 0, UpstreamOffset(5)).why == "rows of B->A: not read to their end yet"
-        assert places.translate("u", 0, UpstreamOffset(5)).why == "no offset sync yet"
+        assert format_sentence(places.translate("B.t", 0, UpstreamOffset(5)).reason) == (
+            "rows of B->A: not read to their end yet"
+        )
+        assert places.translate("u", 0, UpstreamOffset(5)).reason.code == "no-offset-sync"
 
     @pytest.mark.parametrize("opposite", [None, ReverseTranslation(), ReverseTranslation(NOTHING)])
     def test_place_back_without_an_opposite_flow_is_unknown_with_its_reason(
         self, opposite: ReverseTranslation | None
     ) -> None:
         place = self.places(opposite).translate("B.t", 0, UpstreamOffset(5))
-        assert place.why == "its records come from the target, and no flow from there to here knows their offsets"
+        assert place.reason.code == "opposite-missing"
 
 
 def test_a_topic_created_anew_waits() -> None:
@@ -210,9 +213,7 @@ def test_a_topic_created_anew_waits() -> None:
     places = folded([replace(RENAMED, source_topic_id="another"), *partition.log])
     place = place_back(places, "t", NOTHING, "B.t", 0, UpstreamOffset(5))
     assert place.at is None
-    assert place.why == (
-        "the topic was created anew on the target, and the flow in the opposite direction has copied nothing of it yet"
-    )
+    assert place.reason.code == "opposite-target-recreated"
 
 
 def test_place_back_before_the_first_known_record_is_unknown() -> None:

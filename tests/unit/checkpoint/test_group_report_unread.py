@@ -11,7 +11,9 @@ from lockstep_checkpoint.group_view import TranslationState
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.state_rows import GroupStatus
+from tests.support.reasons import reported
 from tests.unit.checkpoint.test_group_report import GROUP, WRITTEN, Late, looked_at, reporting_of
 from tests.unit.checkpoint.test_target_group_sync import PLACE, Stage, ours
 
@@ -98,7 +100,9 @@ async def test_group_failing_before_it_was_read_keeps_its_target(tmp_path: Path)
     row = replace(WAITS, synced=True, ahead=ahead, more_behind=0, more_waiting=0)
     report, log = await restarted(tmp_path, row)
     await looked_at(report, "no answer")
-    assert replace(log.rows()[-1], at_ms=0, term=0) == replace(row, phase="failing", reason="no answer", behind=())
+    assert replace(log.rows()[-1], at_ms=0, term=0) == replace(
+        row, phase="failing", reason="no answer", behind=(), cause=reported("no answer")
+    )
 
 
 async def test_group_rewound_is_known_before_the_source_was_read(tmp_path: Path) -> None:
@@ -118,7 +122,7 @@ async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) ->
 
 
 async def test_group_that_is_new_is_reported_as_found(tmp_path: Path) -> None:
-    report, log = await restarted(tmp_path, replace(WAITS, phase="waiting", reason=GROUP_GONE))
+    report, log = await restarted(tmp_path, replace(WAITS, phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason()))
     await looked_at(report)
     assert [event.kind for event in log.events()] == ["GroupFound"]
 

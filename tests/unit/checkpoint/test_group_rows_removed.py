@@ -7,14 +7,17 @@ import pytest
 
 from lockstep_checkpoint.group_report import GONE_KEPT
 from lockstep_checkpoint.group_view import TranslationState
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_protocol.reason_catalogue import ReasonCode
+from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.state.leadership import leader_label
 from lockstep_runtime.util.errors import LeadershipLost
 from tests.unit.checkpoint.test_groups_left_out import LeftOut, source_groups
 from tests.unit.checkpoint.test_target_group_sync import Stage, ours
 
-GONE = GroupStatus(group="orders", phase="waiting", reason=GROUP_GONE, positions=(("A.t", 0, 5, 5),))
+GONE = GroupStatus(
+    group="orders", phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason(), positions=(("A.t", 0, 5, 5),)
+)
 KEPT_MS = int(GONE_KEPT.total_seconds() * 1000)
 
 

@@ -7,20 +7,23 @@ from typing import Any
 import pytest
 
 from lockstep_checkpoint.group_view import TranslationState
-from lockstep_checkpoint.plan import plan_checkpoints
+from lockstep_checkpoint.plan import KEEPS_CHECKPOINT, plan_checkpoints
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.group_selection import Committed
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 from lockstep_runtime.util.errors import NotPermitted
 from tests.support.flow_context import read_row
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
 
 LINES = "sync.group.offsets.enabled = true\ntopics = t\n"
-RECREATED = "the topic was created anew on the target, and nothing is copied to it yet"
-BEYOND = "its checkpoint is 150000, beyond the exact offset 50000; it goes back only when the group does"
+BEYOND = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=150_000, exact=50_000)
+NO_SYNC = TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason())
+EVERY_CODE = [*ReasonCode, "a-code-of-a-newer-release", ""]
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +37,7 @@ async def translated(stage: Stage, place: TranslatedOffset, offset: int = 150_00
     committed = [Committed("t", 0, UpstreamOffset(offset), "")]
     written = stage.memory.written.for_group(GROUP)
     plan = plan_checkpoints(GROUP, committed, written, checkpoint_rule(stage.ctx.settings), lambda *_: place)
-    await stage.report.on_source_read(
-        {GROUP: TranslationState(plan.untranslated, plan.places)}, {}, lambda _: True, 0.0
-    )
+    await stage.report.on_source_read({GROUP: TranslationState(plan.places)}, {}, lambda _: True, 0.0)
 
 
 async def test_checkpoint_beyond_the_exact_place_is_not_committed(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ async def test_checkpoint_beyond_the_exact_place_is_not_committed(tmp_path: Path
     await translated(stage, TranslatedOffset(DownstreamOffset(50_000)))
     await stage.sync.sync_now(ours, rewind=True)
     assert stage.target.writes == []
-    assert (stage.row().synced, stage.row().held_reason) == (False, f"A.t-0: {BEYOND}")
+    assert (stage.row().synced, stage.row().held_reason) == (False, f"A.t-0: {format_sentence(BEYOND)}")
 
 
 async def test_group_between_exact_place_and_checkpoint_is_ahead(tmp_path: Path) -> None:
@@ -56,41 +57,39 @@ async def test_group_between_exact_place_and_checkpoint_is_ahead(tmp_path: Path)
     assert stage.row().ahead == (("A.t", 0, 150_000, 50_000, "ahead-on-target"),)
 
 
-@pytest.mark.parametrize("why", [RECREATED, "offset 150010 is beyond the end of the target's log, which is 149000"])
-async def test_checkpoint_of_another_log_is_not_committed(tmp_path: Path, why: str) -> None:
+@pytest.mark.parametrize("code", EVERY_CODE)
+async def test_checkpoint_that_waits_is_committed_by_known_codes_only(tmp_path: Path, code: str) -> None:
+    """This process has read the source."""
     stage = Stage(tmp_path, LINES)
-    await translated(stage, TranslatedOffset(None, why=why))
+    await translated(stage, TranslatedOffset(None, reason=Reason(code, (("text", "no offset sync yet"),))))
     await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == []
-    assert not stage.row().synced
+    assert stage.target.writes == ([(GROUP, PLACE, 150_000)] if code in KEEPS_CHECKPOINT else [])
+    assert stage.row().synced is (code in KEEPS_CHECKPOINT)
 
 
-@pytest.mark.parametrize(
-    "why", ["no offset sync yet", "the topic was created anew on the source, and nothing of it is copied yet"]
-)
-async def test_checkpoint_without_a_translation_now_is_committed(tmp_path: Path, why: str) -> None:
-    stage = Stage(tmp_path, LINES)
-    await translated(stage, TranslatedOffset(None, why=why))
-    await stage.sync.sync_now(ours, rewind=False)
-    assert stage.target.writes == [(GROUP, PLACE, 150_000)]
-    assert stage.row().synced
-
-
-@pytest.mark.parametrize(("why", "writes"), [(BEYOND, 0), (RECREATED, 0), ("no offset sync yet", 1)])
-async def test_checkpoint_after_a_restart_follows_its_row(tmp_path: Path, why: str, writes: int) -> None:
-    """The source is away, and an earlier process wrote the row."""
+@pytest.mark.parametrize("text", ["no offset sync yet", "any other words", ""])
+@pytest.mark.parametrize("code", EVERY_CODE)
+async def test_checkpoint_after_a_restart_follows_the_code_of_its_row(tmp_path: Path, code: str, text: str) -> None:
+    """The source is away, and an earlier process wrote the row, in words of another release."""
     stage = Stage(tmp_path, LINES)
     one = Checkpoint(GROUP, *PLACE, UpstreamOffset(150_000), DownstreamOffset(150_000), "")
     stage.memory.written.written(1, one)
-    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*PLACE, why),)))
+    causes = ((*PLACE, Reason(code)),) if code else ()
+    await stage.ctx.state.write(GroupStatus(group=GROUP, phase="translated", waiting=((*PLACE, text),), causes=causes))
     await stage.sync.sync_now(ours, rewind=False)
-    assert len(stage.target.writes) == writes
+    assert bool(stage.target.writes) is (code in KEEPS_CHECKPOINT)
+
+
+def test_checkpoint_of_another_log_is_kept_by_no_code() -> None:
+    another_log = {"target-recreated", "target-not-found", "topic-unknown", "beyond-target-end", "beyond-exact-offset"}
+    assert not another_log & KEEPS_CHECKPOINT
+    assert {"no-offset-sync", "source-recreated"} <= KEEPS_CHECKPOINT
 
 
 async def test_checkpoint_beyond_the_log_is_not_committed(tmp_path: Path) -> None:
     stage = Stage(tmp_path, LINES)
     stage.target.ends[PLACE] = 120
-    await translated(stage, TranslatedOffset(None, why="no offset sync yet"))
+    await translated(stage, NO_SYNC)
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == []
     assert not stage.row().synced
@@ -160,7 +159,7 @@ async def test_topic_gone_after_a_restart_counts_if_mirrored(tmp_path: Path, pha
 async def test_end_of_the_log_that_is_denied_is_named(tmp_path: Path) -> None:
     stage = Stage(tmp_path, LINES)
     stage.target.no_ends = {PLACE: DENIED}
-    await translated(stage, TranslatedOffset(None, why="no offset sync yet"))
+    await translated(stage, NO_SYNC)
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == []
     assert stage.row().held_reason == f"A.t-0: the end of the target's log is not known: {DENIED}"

@@ -12,7 +12,7 @@ from lockstep_protocol.group_selection import CheckpointRule
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy, ReplicationPolicy
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.util.errors import NotPermitted
 from tests.unit.checkpoint.test_target_group_sync import Groups, Stage, no_protocols, ours
@@ -122,7 +122,7 @@ async def test_group_gone_is_written_only_for_groups_of_the_round(tmp_path: Path
     here = stage(tmp_path)
     await here.ctx.state.write(ROW)
     await here.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, 0.0)
-    assert here.row().reason != GROUP_GONE
+    assert not here.row().is_gone
 
 
 def rule(policy: ReplicationPolicy, topics: str = ".*", *, fails_back: bool = False) -> CheckpointRule:

@@ -8,6 +8,7 @@ from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
 from lockstep_protocol.mm2_codec import OffsetSync
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from tests.unit.checkpoint.test_run_translator import GAP, TOPIC, copied, folded
 
 
@@ -45,9 +46,9 @@ def test_syncs_translate_up_to_the_first_run() -> None:
 
 
 def test_why_the_syncs_cannot_answer() -> None:
-    assert ask(NOBODY_S, None, 5).why == "the offset syncs are away"
-    assert ask(NOBODY_S, store(), 5).why == "no offset sync yet"
-    assert ask(NOBODY_S, store((6, 6)), 5).why == "offset 5 is older than the oldest usable offset sync"
+    assert ask(NOBODY_S, None, 5).reason == ReasonCode.SYNCS_UNREADABLE.to_reason(text="the offset syncs are away")
+    assert ask(NOBODY_S, store(), 5).reason == ReasonCode.NO_OFFSET_SYNC.to_reason()
+    assert ask(NOBODY_S, store((6, 6)), 5).reason == ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 60)), max_size=6))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, OffsetRuns, PartitionProgress, Row
 from tests.support.offset_truth import FIRST, Copied, Stretch, exact_places
 
@@ -80,20 +81,26 @@ def test_mm2_166_an_empty_partition_has_a_place() -> None:
 
 def test_group_position_of_a_halted_partition_with_no_copy_has_a_reason() -> None:
     row = replace(FIRST, upstream=99, downstream=-1, phase="halted", reason="records 5 to 9 are gone")
-    assert at(folded(TOPIC, row), 100) == TranslatedOffset(None, why="nothing is copied yet: records 5 to 9 are gone")
+    assert at(folded(TOPIC, row), 100) == TranslatedOffset(
+        None, reason=ReasonCode.NOTHING_COPIED.to_reason(text="records 5 to 9 are gone")
+    )
 
 
 @pytest.mark.parametrize(
-    ("change", "word"), [({"source_topic_id": "new"}, "on the source"), ({"target_topic_id": "new"}, "on the target")]
+    ("change", "code"),
+    [
+        ({"source_topic_id": "new"}, ReasonCode.SOURCE_RECREATED),
+        ({"target_topic_id": "new"}, ReasonCode.TARGET_RECREATED),
+    ],
 )
-def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict[str, str], word: str) -> None:
+def test_rows_about_a_topic_that_was_created_anew_count_for_nothing(change: dict[str, str], code: str) -> None:
     """Nor may offset syncs answer: they are about the old one."""
     places = folded(TOPIC, *copied(GAP).log)
     places.apply(replace(TOPIC, **change))  # type: ignore[arg-type]  # two of its texts
     found = at(places, 15)
     assert isinstance(found, TranslatedOffset)
     assert found.at is None
-    assert word in found.why
+    assert found.reason.code == code
     again = replace(FIRST, **change, upstream=-1, downstream=-1)  # type: ignore[arg-type]  # two of its texts
     places.apply(again)
     assert at(places, 0) == exactly(0), "the new topic's own rows do"
@@ -104,7 +111,7 @@ def test_group_position_without_a_topic_row_is_unknown() -> None:
     found = at(folded(*copied(GAP).log), 15)
     assert isinstance(found, TranslatedOffset)
     assert found.at is None
-    assert "topic-sync has no row of it" in found.why
+    assert found.reason == ReasonCode.TOPIC_UNKNOWN.to_reason()
 
 
 def test_brokers_without_topic_ids() -> None:

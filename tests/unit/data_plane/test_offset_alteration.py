@@ -17,6 +17,7 @@ from lockstep_data_plane.admin.offset_admin import (
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
 from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 
 COPIED = PartitionProgress(
@@ -133,7 +134,9 @@ def test_altered_row_gives_no_group_position_of_the_former_chain(offset: int | N
     places = RunTranslator()
     topic = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
     places.load([topic, replace(COPIED, phase="copying"), row])
-    assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(None, why="nothing is copied yet")
+    assert places.translate("orders", 3, UpstreamOffset(60)) == TranslatedOffset(
+        None, reason=ReasonCode.NOTHING_COPIED.to_reason()
+    )
     begun = replace(row, begins="", phase="copying", upstream=10, downstream=99)
     places.apply(begun)
     found = places.translate("orders", 3, UpstreamOffset(60))

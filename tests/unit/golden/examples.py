@@ -26,6 +26,10 @@ def _value(name: str, schema: Schema, number: int) -> Any:
             return 1000 + number
         case "boolean":
             return True
+        case "object" if "properties" in schema:
+            return filled(schema)
+        case "object" if "additionalProperties" in schema:
+            return {"text": "ö", "value": number}
         case "object":
             return {"field": [number, None, "ö"]}
         case "array" if "prefixItems" in schema:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.events import Event, decode_event
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import (
     ROWS,
     MalformedRow,
@@ -27,6 +28,14 @@ json_values = st.recursive(
     max_leaves=6,
 )
 st.register_type_strategy(str, texts)
+st.register_type_strategy(
+    Reason,
+    st.builds(
+        lambda code, details: Reason(code, tuple(sorted(details.items()))),
+        texts,
+        st.dictionaries(texts, texts | st.integers(), max_size=3),
+    ),
+)
 any_row: st.SearchStrategy[Row] = st.one_of(*(st.from_type(cls) for cls in ROWS.values()))
 details = st.dictionaries(texts, json_values, max_size=3)
 events = st.builds(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_protocol.switch_readiness import (
     Blocker,
     FailingPart,
@@ -225,7 +225,7 @@ def test_group_that_is_behind_is_ready_since_it_only_reads_again() -> None:
 
 
 def test_group_that_is_gone_from_the_source_does_not_block() -> None:
-    gone = other_group(phase="waiting", reason=GROUP_GONE, held="in-use", synced=False)
+    gone = other_group(phase="waiting", cause=ReasonCode.GROUP_GONE.to_reason(), held="in-use", synced=False)
     assert blockers(of_group(gone, members={"mail": ["m at h"]})) == []
     text = "the offsets of 1 group are not written to the target: sync.group.offsets.enabled is not in effect"
     found = blockers(of_group(gone), replace(LIMITS, syncs_groups=False))

@@ -290,7 +290,7 @@ class CheckpointFlow:
                 refused[group] = str(exc)
                 continue
             due.extend(plan.due)
-            settled[group] = (seen, TranslationState(plan.untranslated, plan.places))
+            settled[group] = (seen, TranslationState(plan.places))
         standing = {group: how for group, (_, how) in settled.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
             del settled[group]  # the next round compares again, although nothing else changes
@@ -330,9 +330,7 @@ class CheckpointFlow:
 
 
 def _amended(standing: TranslationState, kept_back: Mapping[TopicPartition, TranslatedOffset]) -> TranslationState:
-    sentences = [f"{topic}-{partition}: {place.why}" for (topic, partition), place in kept_back.items()]
-    places = tuple((where, kept_back.get(where, place)) for where, place in standing.places)
-    return TranslationState(tuple(sorted((*standing.untranslated, *sentences))), places)
+    return TranslationState(tuple((where, kept_back.get(where, place)) for where, place in standing.places))
 
 
 async def _run_together(*works: Awaitable[None]) -> None:

@@ -15,6 +15,8 @@ side had no writer while the other one had.
 
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 
 def place_back(
@@ -29,8 +31,8 @@ def place_back(
     # Up to here nothing came from the target, so the place is the same.
     reads = forth.copied_to(ours, partition, position)
     found = back.translate_back(theirs, partition, reads)
-    if isinstance(found, str):
-        return TranslatedOffset(None, why=found)
+    if isinstance(found, Reason):
+        return TranslatedOffset(None, reason=found)
     there = DownstreamOffset(found.upstream)
     beyond = max(0, position - found.known_until)
     untold = beyond - forth.copied_between(ours, partition, found.known_until, position) if beyond else 0
@@ -46,7 +48,7 @@ def place_back(
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
         return TranslatedOffset(there, behind=untold + own + missing)
     if isinstance(mine, NoRun):
-        return TranslatedOffset(None, why="its position is before the first one that the flow itself knows")
+        return TranslatedOffset(None, reason=ReasonCode.FORWARD_UNKNOWN.to_reason())
     if mine.at is None:
         return mine
     if mine.at > there:

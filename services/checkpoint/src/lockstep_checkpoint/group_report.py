@@ -11,7 +11,9 @@ from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOU
 from lockstep_checkpoint.group_view import GroupView, TranslationState, joined
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import GROUP_GONE, GroupStatus, SourceGroupsStatus
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
+from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
@@ -91,9 +93,9 @@ class GroupReport:
             self._views[group] = view
         return view.rewound
 
-    def misplaced(self, group: str) -> Mapping[TopicPartition, tuple[str, int | None]]:
+    def misplaced(self, group: str) -> Mapping[TopicPartition, tuple[Reason, int | None]]:
         """Where the group's checkpoint is not right on the target, as it was read last (`GroupView.misplaced`)."""
-        return self._view(group).misplaced
+        return self._view(group).misplaced(self._written(group).keys())
 
     def read_at(self, group: str) -> float | None:
         """See `GroupView.read_at`."""
@@ -255,7 +257,9 @@ class GroupReport:
         gone = [row for row in absent if not row.is_gone]
         await asyncio.gather(*(self._ctx.event("GroupGone", row.group) for row in gone if row.group in self._views))
         async with self._writing:
-            await state.write_all([replace(row, phase="waiting", reason=GROUP_GONE) for row in gone])
+            reason = ReasonCode.GROUP_GONE.to_reason()
+            text = format_sentence(reason)
+            await state.write_all([replace(row, phase="waiting", reason=text, cause=reason) for row in gone])
             for row in gone:
                 self._views.pop(row.group, None)
             since = self._ctx.clock.wall_ms() - GONE_KEPT // timedelta(milliseconds=1)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 IN_USE, REFUSED = "in-use", "refused"
@@ -61,7 +62,7 @@ class GroupSync:
     writes: tuple[Checkpoint, ...] = ()
     left_alone: str = ""
     ahead: tuple[Ahead, ...] = ()
-    left_out: Mapping[TopicPartition, str] = field(default_factory=dict)
+    left_out: Mapping[TopicPartition, Reason] = field(default_factory=dict)
 
 
 def plan_group_sync(
@@ -73,7 +74,7 @@ def plan_group_sync(
     *,
     follow: bool = False,
     unread: Collection[TopicPartition] = (),
-    misplaced: Mapping[TopicPartition, tuple[str, int | None]] = MappingProxyType({}),
+    misplaced: Mapping[TopicPartition, tuple[Reason, int | None]] = MappingProxyType({}),
 ) -> GroupSync:
     """The checkpoints to commit, given this look and the one before (None: there was none).
 
@@ -160,11 +161,11 @@ def _ahead(
     checkpoints: Iterable[Checkpoint],
     now: TargetGroupState,
     rewound: Mapping[TopicPartition, int],
-    misplaced: Mapping[TopicPartition, tuple[str, int | None]],
+    misplaced: Mapping[TopicPartition, tuple[Reason, int | None]],
 ) -> Iterator[Ahead]:
     for one in checkpoints:
         where = one.topic, one.partition
-        offset, exact = now.offsets.get(where), misplaced.get(where, ("", None))[1]
+        offset, exact = now.offsets.get(where), misplaced.get(where, (NO_REASON, None))[1]
         place = int(one.downstream if exact is None else exact)
         if offset is not None and offset > place:
             state = REWOUND_ON_SOURCE if offset <= rewound.get(where, -1) else AHEAD_ON_TARGET

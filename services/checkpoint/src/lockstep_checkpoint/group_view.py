@@ -1,6 +1,6 @@
 """What this process knows of a group, and the row that says it (no I/O, no clock)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from lockstep_checkpoint.group_sync import Ahead, rewinds
@@ -8,6 +8,8 @@ from lockstep_checkpoint.plan import is_misplaced
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 SHOWN = 3
@@ -19,10 +21,8 @@ LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class TranslationState:
-    """The position of a group that could be described: `untranslated` are sentences for people, `places` are by target
-    partition, in order."""
+    """The position of a group that could be described: `places` are by target partition, in order."""
 
-    untranslated: tuple[str, ...] = ()
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
 
 
@@ -76,14 +76,13 @@ class GroupView:
         positions = {where: (int(one.upstream), int(one.downstream)) for where, one in written.items()}
         return replace(self, rewound=marks, positions={**self.positions, **positions})
 
-    @property
-    def misplaced(self) -> Mapping[TopicPartition, tuple[str, int | None]]:
-        """The partitions whose last checkpoint is not right on the target (`is_misplaced`), each with the reason and
-        its exact place; None: unknown."""
+    def misplaced(self, written: Set[TopicPartition]) -> Mapping[TopicPartition, tuple[Reason, int | None]]:
+        """Return the partitions whose last checkpoint is not right on the target, or may not be (`is_misplaced`). Each
+        has the reason and its exact place; None: unknown. `written`: those that have a checkpoint."""
         if self.earlier is not None:
-            return {(topic, number): (why, None) for topic, number, why in self.earlier.waiting if is_misplaced(why)}
-        places = self.translation.places
-        return {where: (one.why, one.exact_at) for where, one in places if one.at is None and is_misplaced(one.why)}
+            return {where: (reason, None) for where, reason in _misplaced_by_row(self.earlier, written).items()}
+        waits = ((where, place) for where, place in self.translation.places if place.at is None)
+        return {where: (place.reason, place.exact_at) for where, place in waits if is_misplaced(place.reason)}
 
     def reads(self, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
         """Whether the group has an offset on the source for this partition of the target. Until its offsets are read
@@ -101,7 +100,10 @@ class GroupView:
         """As it is to be written, with the acknowledged checkpoints of the group."""
         known = self._of_source(group, written) if self.earlier is None else self._as_earlier(self.earlier)
         if self.trouble:
-            known = replace(known, phase="failing", reason=self.trouble)
+            is_placed = self.earlier is None or self.earlier.is_placed
+            code = ReasonCode.REPORTED if is_placed else ReasonCode.GROUP_NOT_PLACED
+            cause = code.to_reason(text=self.trouble)
+            known = replace(known, phase="failing", reason=format_sentence(cause), cause=cause)
         return replace(
             known,
             synced=self.synced,
@@ -114,17 +116,19 @@ class GroupView:
 
     def _of_source(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
         ahead = {one.where for one in self.ahead}
-        behind, waiting = _behind(self.translation, ahead), _waiting(self.translation)
+        behind, waits = _behind(self.translation, ahead), _waits(self.translation)
         return GroupStatus(
             group=group,
             phase="translated" if written else "waiting",
-            reason=joined(self.translation.untranslated),
+            reason=joined(by_partition({(topic, number): reason for topic, number, reason in waits})),
             positions=tuple((*where, int(one.upstream), int(one.downstream)) for where, one in sorted(written.items())),
             exact=sum(place.exact for where, place in self.translation.places if where not in ahead),
             behind=behind[:LISTED],
-            waiting=waiting[:LISTED],
+            waiting=tuple((topic, number, format_sentence(reason)) for topic, number, reason in waits[:LISTED]),
             more_behind=len(behind[LISTED:]),
-            more_waiting=len(waiting[LISTED:]),
+            more_waiting=len(waits[LISTED:]),
+            cause=waits[0][2] if waits else NO_REASON,
+            causes=waits[:LISTED],
         )
 
     def _as_earlier(self, row: GroupStatus) -> GroupStatus:
@@ -141,7 +145,16 @@ class GroupView:
             waiting=row.waiting,
             more_behind=row.more_behind,
             more_waiting=row.more_waiting,
+            cause=row.cause,
+            causes=row.causes,
         )
+
+
+def by_partition(reasons: Mapping[TopicPartition, Reason]) -> tuple[str, ...]:
+    """Return a sentence for each partition, in order."""
+    return tuple(
+        f"{topic}-{partition}: {format_sentence(reason)}" for (topic, partition), reason in sorted(reasons.items())
+    )
 
 
 def joined(reasons: tuple[str, ...]) -> str:
@@ -156,5 +169,20 @@ def _behind(known: TranslationState, ahead: Collection[TopicPartition]) -> tuple
     return tuple(sorted(found, key=lambda one: -one[2]))
 
 
-def _waiting(known: TranslationState) -> tuple[tuple[str, int, str], ...]:
-    return tuple((*where, place.why) for where, place in known.places if place.at is None)
+def _waits(known: TranslationState) -> tuple[tuple[str, int, Reason], ...]:
+    """Return those without a place. First come those whose checkpoint is wrong: a row may list some only."""
+    waits = [(*where, place.reason) for where, place in known.places if place.at is None]
+    return tuple(sorted(waits, key=lambda wait: not is_misplaced(wait[2])))
+
+
+def _misplaced_by_row(row: GroupStatus, written: Set[TopicPartition]) -> dict[TopicPartition, Reason]:
+    """Return which checkpoints are not known to be right by the row of an earlier process."""
+    if not row.is_placed:
+        return dict.fromkeys(written, row.why or ReasonCode.GROUP_NOT_PLACED.to_reason())
+    waits = {(topic, number): reason for topic, number, reason in row.waits}
+    misplaced = {where: reason for where, reason in waits.items() if is_misplaced(reason)}
+    if not row.more_waiting:
+        return misplaced
+    listed = waits.keys() | {(topic, number) for topic, number, _ in row.behind}
+    cut = ReasonCode.WAITING_NOT_LISTED.to_reason(count=row.more_waiting)
+    return misplaced | dict.fromkeys(written - listed, cut)

@@ -8,6 +8,7 @@ from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,14 @@ class OffsetTranslator:
         theirs = self._theirs(topic)
         if theirs is not None and self._opposite is not None:
             if self._opposite.trouble:
-                return TranslatedOffset(None, why=self._opposite.trouble)
+                reason = ReasonCode.OPPOSITE_UNREADABLE.to_reason(text=self._opposite.trouble)
+                return TranslatedOffset(None, reason=reason)
             back = self._opposite.places
             if back is not None and back.copy_name(theirs) == topic:
                 return place_back(back, theirs, self._exact, topic, partition, upstream)
         place = self._forth(topic, partition, upstream)
         if place.at is None and theirs is not None and theirs != topic:
-            return TranslatedOffset(
-                None, why="its records come from the target, and no flow from there to here knows their offsets"
-            )
+            return TranslatedOffset(None, reason=ReasonCode.OPPOSITE_MISSING.to_reason())
         return place
 
     def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
@@ -64,13 +64,14 @@ class OffsetTranslator:
         self, topic: str, partition: int, upstream: UpstreamOffset, most: DownstreamOffset | None
     ) -> TranslatedOffset:
         if self._store is None:
-            return TranslatedOffset(None, why=self._trouble, by_runs=False)
+            reason = ReasonCode.SYNCS_UNREADABLE.to_reason(text=self._trouble)
+            return TranslatedOffset(None, reason=reason, by_runs=False)
         downstream = self._store.translate_downstream(topic, partition, upstream)
         if downstream is None:
-            return TranslatedOffset(None, why="no offset sync yet", by_runs=False)
+            return TranslatedOffset(None, reason=ReasonCode.NO_OFFSET_SYNC.to_reason(), by_runs=False)
         if downstream == TOO_OLD:
-            why = f"offset {upstream} is older than the oldest usable offset sync"
-            return TranslatedOffset(None, why=why, by_runs=False)
+            reason = ReasonCode.OLDER_THAN_SYNCS.to_reason(offset=upstream)
+            return TranslatedOffset(None, reason=reason, by_runs=False)
         sync = newest_at(self._store.histories[topic, partition], upstream)
         behind = 0 if sync is None else max(0, upstream - sync.upstream - 1)
         return TranslatedOffset(downstream if most is None else min(downstream, most), behind=behind, by_runs=False)

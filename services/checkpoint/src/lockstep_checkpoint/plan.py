@@ -6,16 +6,35 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lockstep_checkpoint.run_translator import TARGET_RECREATED, TranslatedOffset
+from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition, UpstreamOffset
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 
 Translate: TypeAlias = Callable[[str, int, UpstreamOffset], TranslatedOffset]
 """`OffsetTranslator.translate`, or a function with the same contract."""
 
-_BEYOND_THE_END = "is beyond the end of the target's log"
-_BEYOND_ITS_PLACE = "beyond the exact offset"
+KEEPS_CHECKPOINT = frozenset(
+    {
+        ReasonCode.NOTHING_COPIED,
+        ReasonCode.SOURCE_RECREATED,
+        ReasonCode.TARGET_END_UNKNOWN,
+        ReasonCode.NO_OFFSET_SYNC,
+        ReasonCode.OLDER_THAN_SYNCS,
+        ReasonCode.SYNCS_UNREADABLE,
+        ReasonCode.FORWARD_UNKNOWN,
+        ReasonCode.OPPOSITE_UNREADABLE,
+        ReasonCode.OPPOSITE_MISSING,
+        ReasonCode.OPPOSITE_NOT_BEGUN,
+        ReasonCode.OPPOSITE_COPIED_NOTHING,
+        ReasonCode.OPPOSITE_UNKNOWN,
+        ReasonCode.OPPOSITE_SOURCE_RECREATED,
+    }
+)
+"""Codes of a partition without a new place whose last checkpoint is right all the same: the source may be away for
+good. Every other code, and one that this release does not know, means: do not commit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +43,6 @@ class CheckpointPlan:
 
     due: tuple[Checkpoint, ...]
     """To be written, ordered by target topic and partition."""
-    untranslated: tuple[str, ...] = ()
-    """Why partitions got none although the group has an offset there: sentences for people. Suppressed ones are not
-    here.
-    """
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
     """The state of each partition with an offset once the due ones are written, ordered by target topic and
     partition."""
@@ -45,7 +60,6 @@ def plan_checkpoints(
     Planning again with the due ones taken into `last` finds nothing due.
     """
     due: list[Checkpoint] = []
-    untranslated: list[str] = []
     places: dict[TopicPartition, TranslatedOffset] = {}
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
@@ -54,7 +68,6 @@ def plan_checkpoints(
         where = (target_topic(rule, position.topic), position.partition)
         if place.at is None:
             places[where] = place
-            untranslated.append(f"{position.topic}-{position.partition}: {place.why}")
             continue
         checkpoint = Checkpoint(group, *where, position.offset, place.at, position.metadata)
         before = last.get(where)
@@ -64,7 +77,7 @@ def plan_checkpoints(
         else:
             places[where] = _held(place, before)
     due.sort(key=lambda checkpoint: (checkpoint.topic, checkpoint.partition))
-    return CheckpointPlan(tuple(due), tuple(sorted(untranslated)), tuple(sorted(places.items(), key=_where)))
+    return CheckpointPlan(tuple(due), tuple(sorted(places.items(), key=_where)))
 
 
 def within(
@@ -89,25 +102,24 @@ def beyond(
     end = ends.get((checkpoint.topic, checkpoint.partition))
     if end is None:
         trouble = troubles.get((checkpoint.topic, checkpoint.partition))
-        why = "the end of the target's log is not known"
-        return TranslatedOffset(None, why=why if trouble is None else f"{why}: {trouble}")
-    return TranslatedOffset(None, why=f"offset {checkpoint.downstream} {_BEYOND_THE_END}, which is {end}")
+        reason = ReasonCode.TARGET_END_UNKNOWN.to_reason(text="" if trouble is None else str(trouble))
+    else:
+        reason = ReasonCode.BEYOND_TARGET_END.to_reason(offset=checkpoint.downstream, end=end)
+    return TranslatedOffset(None, reason=reason)
 
 
-def is_misplaced(why: str) -> bool:
-    """Whether this reason says that the last checkpoint of a partition is, or may be, a place in another log. Then it
-    is not committed. A partition that is only untranslated keeps its checkpoint: the source may be away for good."""
-    return why.startswith(TARGET_RECREATED) or _BEYOND_THE_END in why or _BEYOND_ITS_PLACE in why
+def is_misplaced(reason: Reason) -> bool:
+    """Return whether the last checkpoint of a partition that waits for this reason is, or may be, a place in another
+    log. Then it is not committed."""
+    return reason.code not in KEEPS_CHECKPOINT
 
 
 def _held(place: TranslatedOffset, before: Checkpoint | None) -> TranslatedOffset:
     """A checkpoint beyond the exact place was right once, before the target was truncated or created anew."""
     if before is None or place.at is None or not (place.exact and place.by_runs) or before.downstream <= place.at:
         return place
-    why = (
-        f"its checkpoint is {before.downstream}, {_BEYOND_ITS_PLACE} {place.at}; it goes back only when the group does"
-    )
-    return TranslatedOffset(None, why=why, exact_at=place.at)
+    reason = ReasonCode.BEYOND_EXACT_OFFSET.to_reason(checkpoint=before.downstream, exact=place.at)
+    return TranslatedOffset(None, reason=reason, exact_at=place.at)
 
 
 def _where(one: tuple[TopicPartition, TranslatedOffset]) -> TopicPartition:

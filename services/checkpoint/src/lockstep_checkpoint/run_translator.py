@@ -13,13 +13,11 @@ from typing import TypeAlias
 
 from lockstep_protocol.offset_runs import Run, RunMap, translate_back
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
 
 _Partition: TypeAlias = tuple[str, int]
-
-TARGET_RECREATED = "the topic was created anew on the target"
-"""How a reason begins if earlier places on the target are places in another log."""
-SOURCE_RECREATED = "the topic was created anew on the source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +25,12 @@ class TranslatedOffset:
     """Where a position of the source stands downstream, and how well that is known.
 
     Exact: `at` is known and `behind` is 0. Behind: `at` is known, and who goes on there reads at most `behind` records
-    again. Unknown: `at` is None, and `why` says what it waits for.
+    again. Unknown: `at` is None, and `reason` says what it waits for.
     """
 
     at: DownstreamOffset | None
     behind: int = 0
-    why: str = ""
+    reason: Reason = NO_REASON
     by_runs: bool = True
     """The data plane's runs say so, no offset sync."""
     exact_at: DownstreamOffset | None = None
@@ -119,16 +117,14 @@ class RunTranslator:
         progress = self._progress.get(where)
         if progress is None:
             return NoRun()
-        if why := self._stale_reason(progress):
-            return TranslatedOffset(None, why=why)
+        if stale := self._stale_reason(progress):
+            return TranslatedOffset(None, reason=stale)
         known = self._map(where, progress)
         found = known.translate(upstream)
         if found is None and known.runs:
             return NoRun(DownstreamOffset(known.runs[0].downstream))
         if found is None:
-            return TranslatedOffset(
-                None, why="nothing is copied yet" + (f": {progress.reason}" if progress.reason else "")
-            )
+            return TranslatedOffset(None, reason=ReasonCode.NOTHING_COPIED.to_reason(text=progress.reason))
         if found.behind:
             known_end = max(known.runs[-1].upstream_end, known.decided + 1)
             return TranslatedOffset(found.downstream, behind=upstream - known_end)
@@ -163,8 +159,8 @@ class RunTranslator:
         row = self._topics.get(topic)
         return None if row is None else row.target_topic
 
-    def translate_back(self, topic: str, partition: int, downstream: int) -> UpstreamPosition | str:
-        """The upstream position of a group that reads `downstream` of the copy of `topic` next; a sentence, if that is
+    def translate_back(self, topic: str, partition: int, downstream: int) -> UpstreamPosition | Reason:
+        """The upstream position of a group that reads `downstream` of the copy of `topic` next; the reason, if that is
         not known.
 
         Every record that the flow copied to `downstream` or beyond, or that it is still to copy, is at or behind the
@@ -173,14 +169,12 @@ class RunTranslator:
         where = (topic, partition)
         progress = self._progress.get(where)
         if progress is None:
-            return "the flow in the opposite direction has not begun with it"
-        if why := self._stale_reason(progress, back=True):
-            return why
+            return ReasonCode.OPPOSITE_NOT_BEGUN.to_reason()
+        if stale := self._stale_reason(progress, back=True):
+            return stale
         known = self._map(where, progress)
         if not known.runs:
-            return "the flow in the opposite direction has copied nothing yet" + (
-                f": {progress.reason}" if progress.reason else ""
-            )
+            return ReasonCode.OPPOSITE_COPIED_NOTHING.to_reason(text=progress.reason)
         return _back(known, downstream)
 
     def _find_runs(self, topic: str, partition: int) -> Sequence[Run]:
@@ -189,24 +183,26 @@ class RunTranslator:
             return ()
         return self._map((topic, partition), progress).runs
 
-    def _stale_reason(self, progress: PartitionProgress, *, back: bool = False) -> str:
-        """Why the progress is not about the present topics, "" when it is. Then offset syncs are not used either: they
-        have no topic ids, and the old ones lead too far. `back`: the reader is the flow in the opposite direction, so
-        that the source of these rows is its target."""
+    def _stale_reason(self, progress: PartitionProgress, *, back: bool = False) -> Reason:
+        """Return why the progress is not about the present topics, no reason when it is.
+
+        Then offset syncs are not used either: they have no topic ids, and the old ones lead too far. `back`: the reader
+        is the flow in the opposite direction, so that the source of these rows is its target.
+        """
         topic = self._topics.get(progress.topic)
         if topic is None:
-            return "whether the topic is still the one that was copied is not known: topic-sync has no row of it"
+            return ReasonCode.TOPIC_UNKNOWN.to_reason()
         from_new = progress.source_topic_id != topic.source_topic_id
         to_new = progress.target_topic_id != topic.target_topic_id
         if back and from_new:
-            return f"{TARGET_RECREATED}, and the flow in the opposite direction has copied nothing of it yet"
+            return ReasonCode.OPPOSITE_TARGET_RECREATED.to_reason()
         if back and to_new:
-            return f"{SOURCE_RECREATED}, and the flow in the opposite direction has copied nothing to it yet"
+            return ReasonCode.OPPOSITE_SOURCE_RECREATED.to_reason()
         if to_new and not topic.target_topic_id:
-            return "whether the topic is still the one that was copied is not known: topic-sync did not find the target"
+            return ReasonCode.TARGET_NOT_FOUND.to_reason()
         if to_new:  # first: an earlier checkpoint is a place in a log that is gone
-            return f"{TARGET_RECREATED}, and nothing is copied to it yet"
-        return f"{SOURCE_RECREATED}, and nothing of it is copied yet" if from_new else ""
+            return ReasonCode.TARGET_RECREATED.to_reason()
+        return ReasonCode.SOURCE_RECREATED.to_reason() if from_new else NO_REASON
 
     def _map(self, where: _Partition, progress: PartitionProgress) -> RunMap:
         known = self._maps.get(where)
@@ -215,7 +211,7 @@ class RunTranslator:
         return known
 
 
-def _back(known: RunMap, downstream: int) -> UpstreamPosition | str:
+def _back(known: RunMap, downstream: int) -> UpstreamPosition | Reason:
     records = known.records
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
@@ -230,4 +226,4 @@ def _back(known: RunMap, downstream: int) -> UpstreamPosition | str:
     if begin is not None and begin.downstream <= downstream:
         upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
         return UpstreamPosition(upstream, follows=False, known_until=begin.downstream, since=begin.upstream)
-    return "its position is before the first one that the flow in the opposite direction knows"
+    return ReasonCode.OPPOSITE_UNKNOWN.to_reason()

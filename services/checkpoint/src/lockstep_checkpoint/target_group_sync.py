@@ -8,7 +8,7 @@ from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupSync, TargetGroupState, plan_group_sync, with_writes
-from lockstep_checkpoint.group_view import joined
+from lockstep_checkpoint.group_view import by_partition, joined
 from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.target_groups import commit, read_groups
@@ -148,9 +148,8 @@ class TargetGroupSync:
             self._moved.increase(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if sync.left_out:
-            reasons = (f"{topic}-{partition}: {why}" for (topic, partition), why in sorted(sync.left_out.items()))
             kind = REFUSED if facts.missing.denied & sync.left_out.keys() else ""
-            await self._report.held(group, kind, joined(tuple(reasons)), sync.ahead, left_out=True)
+            await self._report.held(group, kind, joined(by_partition(sync.left_out)), sync.ahead, left_out=True)
         elif facts.written[group]:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved, sync.ahead)
@@ -172,11 +171,11 @@ class TargetGroupSync:
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
         writes, others = within(sync.writes, facts.ends)
-        left_out = {(one.topic, one.partition): beyond(one, facts.ends, facts.troubles).why for one in others}
+        left_out = {(one.topic, one.partition): beyond(one, facts.ends, facts.troubles).reason for one in others}
         left_out |= sync.left_out
-        left_out |= {where: why for where, why in facts.missing.reasons.items() if where in written}
+        left_out |= {where: reason for where, reason in facts.missing.reasons.items() if where in written}
         return replace(
             sync,
             writes=writes,
-            left_out={where: why for where, why in left_out.items() if self._report.reads(group, where)},
+            left_out={where: reason for where, reason in left_out.items() if self._report.reads(group, where)},
         )

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.kafka.admin import Admin
 
 
@@ -11,7 +13,7 @@ from lockstep_runtime.kafka.admin import Admin
 class MissingPartitions:
     """Partitions of the target that are not in its listing. `denied`: those whose topic may not be described."""
 
-    reasons: Mapping[TopicPartition, str] = field(default_factory=dict)
+    reasons: Mapping[TopicPartition, Reason] = field(default_factory=dict)
     denied: frozenset[TopicPartition] = frozenset()
 
 
@@ -23,16 +25,16 @@ async def find_missing(admin: Admin, wanted: Iterable[TopicPartition]) -> Missin
         return MissingPartitions()
     outcome = await admin.topics({topic for topic, _ in partitions})
     troubles = outcome.troubles()
-    reasons: dict[TopicPartition, str] = {}
+    reasons: dict[TopicPartition, Reason] = {}
     for topic, partition in partitions:
         found, trouble = outcome.done.get(topic), troubles.get(topic)
         if trouble is not None:
-            why = str(trouble)
+            reason = ReasonCode.REPORTED.to_reason(text=str(trouble))
         elif found is None:
-            why = f"topic {topic} does not exist on cluster {admin.alias}"
+            reason = ReasonCode.TOPIC_ABSENT.to_reason(topic=topic, cluster=admin.alias)
         elif partition >= found.partitions:
-            why = f"topic {topic} has no such partition on cluster {admin.alias}"
+            reason = ReasonCode.PARTITION_ABSENT.to_reason(topic=topic, cluster=admin.alias)
         else:
-            why = f"topic {topic} was not there on cluster {admin.alias} a moment ago"
-        reasons[topic, partition] = why
+            reason = ReasonCode.TOPIC_WAS_ABSENT.to_reason(topic=topic, cluster=admin.alias)
+        reasons[topic, partition] = reason
     return MissingPartitions(reasons, frozenset(where for where in partitions if where[0] in outcome.denied))

@@ -286,7 +286,7 @@ class _Seen:
 
 
 def _group(row: GroupStatus) -> GroupLine:
-    reasons = Counter(why for _, _, why in row.waiting)
+    reasons = Counter(format_sentence(reason) for _, _, reason in row.waits)
     common = reasons.most_common(1)[0][0] if reasons else ""
     states = Counter(state for *_, state in row.ahead)
     rewound = states["rewound-on-source"]
@@ -294,7 +294,8 @@ def _group(row: GroupStatus) -> GroupLine:
         f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]
     ]
-    failing = (row.reason or "failing without a reason") if row.phase == "failing" else ""
+    why = format_sentence(row.why)
+    failing = (why or "failing without a reason") if row.phase == "failing" else ""
     refused = row.held_reason or "the target does not take its offsets" if row.held == "refused" else ""
     return GroupLine(
         row.group,
@@ -304,7 +305,7 @@ def _group(row: GroupStatus) -> GroupLine:
         row.read_again,
         len(row.waiting) + row.more_waiting,
         row.synced and not (row.held or row.ahead),
-        "; ".join(skips) or row.held_reason or common or (row.reason if row.phase == "waiting" else ""),
+        "; ".join(skips) or row.held_reason or common or (why if row.phase == "waiting" else ""),
         failing or refused,
         len(row.ahead) + row.more_ahead - rewound,
         rewound,

@@ -20,8 +20,10 @@ class ReasonCode(StrEnum):
         return member
 
     def to_reason(self, **details: Detail) -> Reason:
-        """Return the reason of this code with the values that its sentence names, and others worth keeping."""
-        return Reason(self.value, tuple(sorted(details.items())))
+        """Return the reason of this code with the values that its sentence names, and others worth keeping. An empty
+        text that the sentence does not name is none."""
+        kept = {name: value for name, value in details.items() if value != "" or f"{{{name}}}" in self.sentence}
+        return Reason(self.value, tuple(sorted(kept.items())))
 
     UNKNOWN = "unknown", "{text}"
     """An earlier release wrote only a text. It is shown, and means: not known."""
@@ -41,8 +43,75 @@ class ReasonCode(StrEnum):
 
     GROUP_GONE = "group-gone", "it has no offsets in mirrored topics on the source any more"
 
+    # Why the place of a group in a partition of the target is not known.
+
+    NOTHING_COPIED = "nothing-copied", "nothing is copied yet"
+    TARGET_RECREATED = (
+        "target-recreated",
+        "the topic was created anew on the target, and nothing is copied to it yet",
+    )
+    """Earlier places are places in another log."""
+    SOURCE_RECREATED = "source-recreated", "the topic was created anew on the source, and nothing of it is copied yet"
+    TOPIC_UNKNOWN = (
+        "topic-unknown",
+        "whether the topic is still the one that was copied is not known: topic-sync has no row of it",
+    )
+    TARGET_NOT_FOUND = (
+        "target-not-found",
+        "whether the topic is still the one that was copied is not known: topic-sync did not find the target",
+    )
+    BEYOND_TARGET_END = "beyond-target-end", "offset {offset} is beyond the end of the target's log, which is {end}"
+    TARGET_END_UNKNOWN = "target-end-unknown", "the end of the target's log is not known"
+    BEYOND_EXACT_OFFSET = (
+        "beyond-exact-offset",
+        "its checkpoint is {checkpoint}, beyond the exact offset {exact}; it goes back only when the group does",
+    )
+    """It was right before the target was truncated or created anew."""
+    NO_OFFSET_SYNC = "no-offset-sync", "no offset sync yet"
+    OLDER_THAN_SYNCS = "older-than-syncs", "offset {offset} is older than the oldest usable offset sync"
+    SYNCS_UNREADABLE = "syncs-unreadable", "{text}"
+    FORWARD_UNKNOWN = "forward-unknown", "its position is before the first one that the flow itself knows"
+    WAITING_NOT_LISTED = (
+        "waiting-not-listed",
+        "{count} more partitions wait than its row lists, and this may be one of them",
+    )
+    """The source was not asked by this process: it has the row of an earlier one."""
+    GROUP_NOT_PLACED = "group-not-placed", "its row does not say that its checkpoints are right"
+    """The same of a whole group."""
+
+    TOPIC_ABSENT = "topic-absent", "topic {topic} does not exist on cluster {cluster}"
+    PARTITION_ABSENT = "partition-absent", "topic {topic} has no such partition on cluster {cluster}"
+    TOPIC_WAS_ABSENT = "topic-was-absent", "topic {topic} was not there on cluster {cluster} a moment ago"
+
+    # The same, if records of the source came from the target: the flow in the opposite direction knows.
+
+    OPPOSITE_UNREADABLE = "opposite-unreadable", "{text}"
+    OPPOSITE_MISSING = (
+        "opposite-missing",
+        "its records come from the target, and no flow from there to here knows their offsets",
+    )
+    OPPOSITE_NOT_BEGUN = "opposite-not-begun", "the flow in the opposite direction has not begun with it"
+    OPPOSITE_COPIED_NOTHING = "opposite-copied-nothing", "the flow in the opposite direction has copied nothing yet"
+    OPPOSITE_UNKNOWN = (
+        "opposite-unknown",
+        "its position is before the first one that the flow in the opposite direction knows",
+    )
+    OPPOSITE_TARGET_RECREATED = (
+        "opposite-target-recreated",
+        "the topic was created anew on the target, and the flow in the opposite direction has copied nothing of it yet",
+    )
+    OPPOSITE_SOURCE_RECREATED = (
+        "opposite-source-recreated",
+        "the topic was created anew on the source, and the flow in the opposite direction has copied nothing to it yet",
+    )
+
 
 _CODES = {code.value: code for code in ReasonCode}
+
+
+def is_known(reason: Reason) -> bool:
+    """Return whether this release knows the code. Where it does not, nothing is committed and nothing is ready."""
+    return reason.code in _CODES
 
 
 def read_reason(cause: Reason, text: str) -> Reason:
@@ -56,14 +125,16 @@ def read_reason(cause: Reason, text: str) -> Reason:
 def format_sentence(reason: Reason) -> str:
     """Return the sentence of a reason, without a full stop; "" for no reason.
 
-    A code that this release does not know, or that lacks a value, is shown as such.
+    A detail `text` that the sentence does not name follows it after a colon. A code that this release does not know,
+    or that lacks a value, is shown as such.
     """
     if not reason:
         return ""
     code = _CODES.get(reason.code)
     if code is not None:
         try:
-            return code.sentence.format(**dict(reason.details))
+            sentence, text = code.sentence.format(**dict(reason.details)), reason.detail("text")
+            return f"{sentence}: {text}" if text and "{text}" not in code.sentence else sentence
         except (KeyError, ValueError):
             pass  # another release wrote it with other values
     values = ", ".join(f"{name} {value}" for name, value in reason.details)

@@ -283,8 +283,8 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
         if in_use:
             yield Blocker(SwitchReason.GROUP_IN_USE, row.group, _in_use(row.group, members), not limits.both_ways)
         if row.phase == "failing":
-            why = row.reason or "without a reason"
-            yield Blocker(SwitchReason.GROUP_FAILING, row.group, f"group {row.group} fails: {why}")
+            text = f"group {row.group} fails: {format_sentence(row.why) or 'without a reason'}"
+            yield Blocker(SwitchReason.GROUP_FAILING, row.group, text, cause=row.why)
         elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
             yield from _place(row, limits)
 
@@ -298,10 +298,11 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     if row.ahead or row.more_ahead:
         yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}")
     waits = len(row.waiting) + row.more_waiting
-    if waits or row.phase == "waiting":
-        why = row.waiting[0][2] if row.waiting else row.reason
-        where = f" in {waits:,} partitions" if waits else ""
-        yield Blocker(SwitchReason.GROUP_WAITING, row.group, f"{about} waits{where}{f': {why}' if why else ''}")
+    if waits or not row.is_placed:
+        cause = row.waits[0][2] if row.waiting else row.why
+        where, why = f" in {waits:,} partitions" if waits else "", format_sentence(cause)
+        text = f"{about} waits{where}{f': {why}' if why else ''}"
+        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
         text = f"{about} waits: its offsets are not written to the target yet"
         yield Blocker(SwitchReason.GROUP_WAITING, row.group, text)

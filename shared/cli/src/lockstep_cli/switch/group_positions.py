@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 
 NOWHERE: Mapping[TopicPartition, int] = MappingProxyType({})
@@ -63,7 +64,7 @@ def judge_groups(
     for row in rows:
         source = at_source.get(row.group)
         if row.phase == "failing":
-            verdicts.append(GroupVerdict(row.group, "waiting", row.reason or "it fails"))
+            verdicts.append(GroupVerdict(row.group, "waiting", format_sentence(row.why) or "it fails"))
         elif _is_about(row, source, targets):
             members = members_at_target.get(row.group, ())
             at_end = {
@@ -142,12 +143,12 @@ def _unread(source: GroupAtSource, ends: Mapping[TopicPartition, int]) -> dict[T
 
 def _waits(row: GroupStatus, source: GroupAtSource | None, targets: Mapping[str, str]) -> str:
     """Why its place is not known in some partition, as a sentence; "" if all are known."""
-    waiting = [one for one in row.waiting if one[0] in targets]
-    if waiting:
-        topic, number, why = waiting[0]
-        return f"{topic}-{number}: {why}"
-    if row.more_waiting or row.phase == "waiting":
-        return row.reason or f"the place of {row.more_waiting:,} more partitions is not known"
+    waits = [wait for wait in row.waits if wait[0] in targets]
+    if waits:
+        topic, number, reason = waits[0]
+        return f"{topic}-{number}: {format_sentence(reason)}"
+    if row.more_waiting or not row.is_placed:
+        return format_sentence(row.why) or f"the place of {row.more_waiting:,} more partitions is not known"
     if source is not None:
         known = {(targets[topic], number) for topic, number, *_ in row.positions if topic in targets}
         if lacking := sorted(source.offsets.keys() - known):

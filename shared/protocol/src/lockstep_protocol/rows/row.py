@@ -115,7 +115,7 @@ def _frozen(value: Any) -> Any:
     Raises:
         ValueError: An object is no reason. Rows have no other objects.
     """
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return tuple(map(_frozen, value))
     return Reason.from_json(value) if isinstance(value, dict) else value
 

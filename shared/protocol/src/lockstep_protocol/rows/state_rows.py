@@ -9,6 +9,8 @@ them decodable.
 import hashlib
 from dataclasses import dataclass, field
 
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode, is_known, read_reason
 from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
     LegacyGroup,
@@ -24,7 +26,6 @@ from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
 from lockstep_protocol.rows.verification_rows import Verification, VerifiedPartition
 
 __all__ = [
-    "GROUP_GONE",
     "ROWS",
     "AclStatus",
     "Assignment",
@@ -164,10 +165,6 @@ class CopiedAcl(Row):
         return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
 
 
-GROUP_GONE = "it has no offsets in mirrored topics on the source any more"
-"""The reason of a group that waits and will not come back by itself."""
-
-
 @row_kind("group", "group", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus(Row):
@@ -177,6 +174,7 @@ class GroupStatus(Row):
     phase: str
     """`translated` | `waiting` (reason says for what) | `failing`."""
     reason: str = ""
+    """The sentence of `cause`, for people."""
     synced: bool = False
     """Its offsets were written to the target's group of the same name."""
     positions: tuple[tuple[str, int, int, int], ...] = ()
@@ -186,7 +184,7 @@ class GroupStatus(Row):
     behind: tuple[tuple[str, int, int], ...] = ()
     """(target topic, partition, records) of those where at most so many records are read again; the most first."""
     waiting: tuple[tuple[str, int, str], ...] = ()
-    """(target topic, partition, why) of those whose place is not known."""
+    """(target topic, partition, why) of those whose place is not known, with sentences for people."""
     more_behind: int = 0
     """Partitions that are behind and not in the list, for it would be too long."""
     more_waiting: int = 0
@@ -202,6 +200,10 @@ class GroupStatus(Row):
     """The same as `more_behind` of those that are ahead."""
     rewound: tuple[tuple[str, int, int], ...] = ()
     """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
+    cause: Reason = NO_REASON
+    """Why it waits or fails. `causes` has why single partitions wait."""
+    causes: tuple[tuple[str, int, Reason], ...] = ()
+    """(target topic, partition, reason) of those in `waiting`. An earlier release wrote none of them."""
 
     @property
     def read_again(self) -> int:
@@ -213,7 +215,29 @@ class GroupStatus(Row):
     @property
     def is_gone(self) -> bool:
         """Whether the group has nothing on the source any more that the flow translates."""
-        return self.reason == GROUP_GONE
+        return self.cause.code == ReasonCode.GROUP_GONE
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its checkpoints are right, except where its lists say otherwise. A phase or a code that this release
+        does not know, or a text alone, does not say so."""
+        if self.phase == "failing":
+            return self.cause.code == ReasonCode.REPORTED
+        return self.phase == "translated" and (not self.cause or is_known(self.cause))
+
+    @property
+    def waits(self) -> tuple[tuple[str, int, Reason], ...]:
+        """Each partition of `waiting` with its reason, which is `unknown` if the row has only a text."""
+        coded = {(topic, partition): reason for topic, partition, reason in self.causes}
+        return tuple(
+            (topic, partition, read_reason(coded.get((topic, partition), NO_REASON), text))
+            for topic, partition, text in self.waiting
+        )
+
+    @property
+    def why(self) -> Reason:
+        """Why it waits or fails, which is `unknown` if the row has only a text."""
+        return read_reason(self.cause, self.reason)
 
 
 @row_kind("source-groups", "share", owner="checkpoint")
