@@ -18,6 +18,7 @@ from lockstep_data_plane.record_batch.layout import TRANSACTIONAL, scan
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_protocol.names import Flow
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
@@ -191,6 +192,8 @@ class Written:
         self.rows: list[PartitionProgress] = []
         self.events: list[str] = []
         self.kept: list[RefusedRecords] = []
+        self.progress = self
+        """In the place of `MirrorProgressWriter`, too."""
 
     def add_partition(self, partition: PartitionMachine) -> None:
         return
@@ -198,20 +201,17 @@ class Written:
     def remove_partition(self, partition: PartitionMachine) -> None:
         return
 
-    async def write(self, row: Row) -> None:
-        assert isinstance(row, PartitionProgress)
-        self.rows.append(row)
+    async def write(self, row: Row | TopicPartition, upstream: int = -1) -> None:
+        if isinstance(row, PartitionProgress):
+            self.rows.append(row)
 
     async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
         self.rows += [partition.row() for partition in partitions]
 
-    async def progress(self, topic: str, partition: int, upstream: int) -> None:
-        return
-
     async def quarantine(self, partition: PartitionMachine, refusal: RefusedRecords) -> None:
         self.kept.append(refusal)
 
-    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+    def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         self.events.append(kind)
 
 

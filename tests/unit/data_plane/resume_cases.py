@@ -25,6 +25,11 @@ def theirs(log: MemoryLog, count: int = 1, producer_id: int = 77) -> MemoryLog:
     return log.append(range(900, 900 + count), (producer_id, 0))
 
 
+def of_mm2(count: int) -> MemoryLog:
+    """MirrorMaker 2 has copied so many, with a producer that has no id, as is its default."""
+    return MemoryLog().append(range(count))
+
+
 def remembering(log: MemoryLog, sequence: int, epoch: int = 1, producer_id: int = OURS) -> MemoryLog:
     """The leader remembers that."""
     log.remembered[producer_id] = epoch, sequence
@@ -68,16 +73,26 @@ FIRST: Cases = {
     "no row, a start time to come": lambda: Scene(
         None, source_of(12), target_of(0), ["lockstep.start.timestamp = 2020-01-01T00:00:00Z"]
     ),
-    "no row, MM2's progress": lambda: Scene(None, source_of(12), theirs(target_of(0), 6), committed=5),
+    "no row, MM2's progress": lambda: Scene(None, source_of(12), of_mm2(6), committed=5),
+    "no row, MM2's progress, and MM2 was idempotent": lambda: Scene(
+        None, source_of(12), target_of(6, (77, 0)), committed=5
+    ),
+    "no row, MM2's progress is behind, and MM2 was idempotent": lambda: Scene(
+        None, source_of(12), target_of(6, (77, 0)), committed=3
+    ),
+    "no row, MM2's progress, and another idempotent producer": lambda: Scene(
+        None, source_of(12), theirs(of_mm2(6)), committed=5
+    ),
+    "no row, no progress, and MM2 was idempotent": lambda: Scene(None, source_of(12), target_of(6, (77, 0))),
     "no row, MM2's progress, latest and a start time": lambda: Scene(
         None,
         source_of(12),
-        theirs(target_of(0), 6),
+        of_mm2(6),
         ["A.consumer.auto.offset.reset = latest", "lockstep.start.timestamp = 1970-01-01T00:00:01.009Z"],
         committed=5,
     ),
     "no row, MM2's progress before the log's start": lambda: Scene(
-        None, source_of(12).delete_before(9), theirs(target_of(0), 6), [GAP_SKIP], committed=5
+        None, source_of(12).delete_before(9), of_mm2(6), [GAP_SKIP], committed=5
     ),
     "no row, ours on the target": lambda: Scene(None, source_of(12), target_of(3, (OURS, 0))),
     "no row, ours on the target, progress": lambda: Scene(

@@ -11,6 +11,7 @@ from tests.unit.data_plane.resume_cases import (
     RECREATE_SKIP,
     RESET,
     Cases,
+    of_mm2,
     parted,
     theirs,
 )
@@ -46,8 +47,19 @@ def in_transactions(row_of_it: object, source: MemoryLog, target: MemoryLog, *li
 
 FENCED: Cases = {
     "transactions: no row": lambda: Scene(None, source_of(12), target_of(0), [TRANSACTIONS]),
-    "transactions: no row, MM2's progress": lambda: Scene(
-        None, source_of(12), theirs(target_of(0), 6), [TRANSACTIONS], committed=5
+    "transactions: no row, MM2's progress": lambda: Scene(None, source_of(12), of_mm2(6), [TRANSACTIONS], committed=5),
+    "transactions: no row, committed progress": lambda: Scene(
+        None, source_of(12), committed_log(6), [TRANSACTIONS], committed=5
+    ),
+    "transactions: no row, committed progress was lost": lambda: Scene(
+        None, source_of(12), committed_log(6), [TRANSACTIONS]
+    ),
+    "transactions: no row, appended without them before": lambda: Scene(
+        None, source_of(12), target_of(6), [TRANSACTIONS], committed=3
+    ),
+    "transactions: committed progress was lost": lambda: in_transactions(COMMITTED, source_of(14), committed_log(12)),
+    "transactions: committed progress was lost behind the last one": lambda: in_transactions(
+        COMMITTED, source_of(14), committed_log(10)
     ),
     "transactions: no row, ours on the target": lambda: Scene(None, source_of(12), target_of(3), [TRANSACTIONS]),
     "transactions: committed as the row says": lambda: in_transactions(

@@ -95,16 +95,24 @@ class _Written:
 
     def __init__(self, scene: "Scene") -> None:
         self._scene = scene
+        self.progress = _Progress(scene)
 
     async def write(self, written: Row) -> None:
         assert isinstance(written, PartitionProgress)
         self._scene.trail.append(f"row {_differs(written, self._scene.row)}")
 
-    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+    def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
         facts = " ".join(f"{name}={value}" for name, value in detail.items())
         self._scene.trail.append(f"{kind} {text.removeprefix(subject + ': ')} | {facts}")
 
-    async def progress(self, topic: str, partition: int, upstream: int) -> None:
+
+class _Progress:
+    """In the place of `MirrorProgressWriter`."""
+
+    def __init__(self, scene: "Scene") -> None:
+        self._scene = scene
+
+    async def write(self, tp: tuple[str, int], upstream: int) -> None:
         self._scene.trail.append(f"progress {upstream}")
         self._scene.commit(upstream)
 

@@ -29,8 +29,9 @@ async def test_slot_ends_with_the_error_of_a_watcher(
 ) -> None:
     settings = flow_context(tmp_path, "data-plane").settings
     slot = Slot(SlotSpec(settings=settings, slot=0, run="r", producer_id=1))
-    for name in ("write", "event", "flush"):
+    for name in ("write", "flush"):
         monkeypatch.setattr(slot._control_writer, name, nothing)
+    monkeypatch.setattr(slot._control_writer, "event", lambda *_, **__: None)
     monkeypatch.setattr(slot._engine, "end_silent", fails if failing == "end_silent" else never_ends)
     monkeypatch.setattr(slot._certificates, "watch", fails if failing == "certificates" else never_ends)
     lost = asyncio.create_task(fails() if failing == "follower" else never_ends())

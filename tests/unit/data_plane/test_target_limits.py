@@ -7,7 +7,7 @@ import pytest
 from lockstep_config.flow.model import CompressionSettings, DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, CompressionLevels
-from lockstep_data_plane.slot.engine import target_limits
+from lockstep_data_plane.slot.target_limits import target_limits
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, ZSTD, batch, records
 

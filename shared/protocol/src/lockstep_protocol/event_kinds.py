@@ -74,6 +74,13 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
         ),
         "data-plane": (
             EventKind("SlotStarted", "slot", "The slot copies its partitions.", "slot partitions"),
+            EventKind(
+                "OriginRecorded",
+                "producer id",
+                "The producer id stands for the flow and this origin. Repeated at each start and every day.",
+                "producer_id origin_cluster_id target_cluster_id counts",
+                logging.DEBUG,
+            ),
             _warning("SlotNotStarted", "slot", "Spark has no free core for the slot.", "slot"),
             _warning("SlotFrozen", "slot", "The slot is silent. Its task ends, and another one starts.", "slot run"),
             _warning("SlotFailed", "slot", "The slot has ended with an error.", "slot run reason restarts waits"),
@@ -107,6 +114,10 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
         "heartbeat": (EventKind("TopicCreated", "heartbeats topic", "The heartbeats topic is created.", "partitions"),),
         "every service": (
             _warning("InstanceRenamed", "instance", "Another process has the same instance name.", "taken"),
+            _warning(
+                "ClusterReplaced", "cluster", "Another cluster answers at the same address.", "cluster before now"
+            ),
+            _warning("ControlTopicLost", "topic", "A control topic was deleted. It is created again.", "cluster"),
             _warning("LeadChangesOften", "leader", "The lead changes often.", "times instances"),
             _warning("ServiceFailed", "connector", "The service waits for the command `restart`.", "reason failures"),
             _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason"),

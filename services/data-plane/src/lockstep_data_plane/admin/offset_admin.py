@@ -94,7 +94,8 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
     upstream = -1 if offset is None else offset
     begins = RESET if offset is None else ALTERED
     if row.begins:  # nothing was appended in its epoch yet
-        return replace(row, upstream=upstream, begins=begins, lag_records=max(0, row.source_end - 1 - upstream))
+        lag = max(0, row.source_end - 1 - upstream)
+        return replace(row, phase="stopped", reason="", case="", upstream=upstream, begins=begins, lag_records=lag)
     if row.producer_epoch >= EPOCHS:
         raise RefusedOffsets(f"our producer id has no epoch left in {row.topic}-{row.partition}")
     return replace(

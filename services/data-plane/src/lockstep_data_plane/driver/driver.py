@@ -19,6 +19,7 @@ from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
+from lockstep_data_plane.provenance.origin_events import OriginRecorder
 from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import SlotSpec, slot_count
@@ -79,6 +80,7 @@ class Driver:
         self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._new_spec(slot), verifies=True))
         self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
+        self._origins = OriginRecorder(ctx)
         self._balance = LoadBalancer()
         self._weighed_at = float("-inf")
         legacy = ctx.settings.data_plane.legacy
@@ -113,6 +115,7 @@ class Driver:
         """Until no stopped slot has anything left to find out, or offsets are to be changed. Such a change does not
         wait, because it may be the way out where nothing can be found out."""
         try:
+            await self._restore_progress()
             self._producer_id = (await flow_origin(self.ctx)).producer_id
             await self._plan(begins=False)
             while self._running and not self._placing.awaited:
@@ -130,7 +133,9 @@ class Driver:
             await self._leaderless.stop()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
             await self._control_topics()
+            await self._restore_progress()
             self._producer_id = (await flow_origin(self.ctx)).producer_id
+            self._origins.begin()
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.info("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
             ctx.log.info("spark ready", await self.spark.address() or "its pages are off")
@@ -154,6 +159,7 @@ class Driver:
     async def _keep_slots(self) -> None:
         """For ever; of a legacy flow until somebody is in its group. Raises ShutdownRequested."""
         while self._group is None or not await self._group.occupied():
+            await self._origins.record_if_due()
             if self._changed.is_set():
                 self._changed.clear()
                 await self._plan()
@@ -202,6 +208,11 @@ class Driver:
         for alias, topic in service_topics(self.ctx.settings, self.ctx.service):
             for name in await ensure_control_topics(clusters[alias], [topic]):
                 self.ctx.log.info("control topic created", f"{name} on {alias}", topic=name)
+
+    async def _restore_progress(self) -> None:
+        """Slots write these rows. No slot runs now, and a row that is behind is as good as any."""
+        if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
+            self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
 
     def _new_spec(self, slot: int) -> SlotSpec:
         """What the next run of a slot is given."""

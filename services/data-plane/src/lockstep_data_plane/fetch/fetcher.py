@@ -259,7 +259,7 @@ class Fetcher:
         """Note that the partition holds so many bytes that were delivered; it may have room again."""
         roomier = self.budget.set_held(partition, size + self._undelivered.get(partition, 0))
         if roomier:
-            self._wake()
+            self.wake()
         fetch_connection = self._fetched_by.get(partition)
         if fetch_connection is not None and self.budget.may_take(partition, len(self._fetched_by)):
             fetch_connection.wake.set()
@@ -267,9 +267,10 @@ class Fetcher:
     def _reserve(self, fetch_connection: FetchConnection, size: int) -> None:
         """So many bytes may come on the connection."""
         if self.budget.reserve(fetch_connection, size):
-            self._wake()
+            self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let every connection see whether it may ask for more now."""
         for fetch_connection in self._connections.values():
             fetch_connection.wake.set()
             fetch_connection.more_room.set()

@@ -15,10 +15,10 @@ from lockstep_config.flow import client_settings
 from lockstep_data_plane.core.events import EntryQuarantined, RunsWritten
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
+from lockstep_data_plane.progress.mirror_progress_writer import MirrorProgressWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_protocol.event_kinds import EVENT_KINDS
 from lockstep_protocol.events import Event, event_words
-from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
 from lockstep_protocol.names import events_topic, quarantine_topic, state_topic
 from lockstep_protocol.rows.state_rows import OffsetRuns, PartitionProgress, Row
 from lockstep_protocol.sliding_window import Window
@@ -27,7 +27,6 @@ from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopi
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import ClusterError
 
 PROGRESS = "progress"
 """What a slot calls it in its troubles when progress cannot be written down."""
@@ -57,7 +56,12 @@ class ControlTopicWriter:
         self._producers = [target]
         self.state = ControlTopicLog(target, state_topic(flow, settings.group_id))
         self._events = ControlTopicLog(target, events_topic(flow, settings.group_id))
-        self._progress = ControlTopicLog(target, settings.control.offset_storage_topic)
+        self.progress = MirrorProgressWriter(
+            ControlTopicLog(target, settings.control.offset_storage_topic),
+            settings.aliases.source,
+            settings.control.progress_connector,
+            say,
+        )
         self._quarantine: ControlTopicLog | None = None
         self.syncs: OffsetSyncWriter | None = None
         if settings.data_plane.emit_offset_syncs:
@@ -74,7 +78,7 @@ class ControlTopicWriter:
         """What a partition was like when its row was found written, or was written."""
         self._partitions: dict[tuple[str, int], PartitionMachine] = {}
         self.commits = Window()
-        """How long it took to write progress down, in milliseconds."""
+        """How long it took to write rows of progress down, in milliseconds."""
 
     async def start(self) -> None:
         """Begin. Does not need the clusters: appends wait for them. Raises ClusterUnreachable where there are no
@@ -84,6 +88,7 @@ class ControlTopicWriter:
 
     async def stop(self) -> None:
         """End, after what is on its way has had its chance."""
+        await self.progress.stop(1.0)
         if self.syncs is not None:
             await self.syncs.settle(1.0)
         await asyncio.gather(*(producer.stop(1.0) for producer in self._producers))
@@ -120,7 +125,7 @@ class ControlTopicWriter:
             partition.step(EntryQuarantined())
         name = partition.name
         first, last = refusal.ranges[0][0], refusal.ranges[-1][1]
-        await self.event(
+        self.event(
             "BatchQuarantined",
             name,
             f"{name}: {len(refusal.entries)} of offsets {first} to {last} put into {topic}: {refusal.why}",
@@ -129,8 +134,9 @@ class ControlTopicWriter:
         )
 
     async def flush(self, partitions: Iterable[PartitionMachine]) -> None:
-        """Write down how far each partition is, where that changed since the last time; first our rows, then MM2's
-        progress, and the delayed offset syncs. Raises ClusterError, after which the same rows are still due.
+        """Write down how far each partition is, where that changed since the last time. Rows are acknowledged when this
+        returns. MM2's progress, and the delayed offset syncs, are on their way then. Raises ClusterError, after which
+        the same rows are still due.
 
         Offset runs come before the progress of the same moment. What is behind it is copied or skipped again, so a
         crash in between leaves no hole in them. Every YIELD_AFTER_S other tasks may run between two partitions, but not
@@ -175,25 +181,17 @@ class ControlTopicWriter:
         # A partition that has sent a newer row meanwhile writes the progress that belongs to it; ours would come later.
         overtaken = {p.tp for p, row in due if self._sent.get(p.tp) is not row}
         due = [(p, row) for p, row in due if p.tp not in overtaken]
-        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
-        await self._progress.append_all(
-            encode_source_progress(source, p.topic, p.number, row.upstream, connector)
-            for p, row in due
-            if row.upstream >= 0 and not row.transactional and row.upstream != p.progress_before
+        self.progress.offer(
+            {
+                p.tp: row.upstream
+                for p, row in due
+                if row.upstream >= 0 and not row.transactional and row.upstream != p.progress_before
+            }
         )
         for p, row in due:
             self._written[p.tp] = row
         self._states |= {tp: state for tp, state in looked_at.items() if tp not in overtaken}
         self.commits.record(now_ms(), 1000 * (time.monotonic() - began))
-
-    async def progress(self, topic: str, partition: int, upstream: int) -> None:
-        """Write MM2's progress of one partition, outside of any transaction, and wait for the acknowledgement; -1: as
-        if nothing was ever copied. Raises ClusterError."""
-        source, connector = self._settings.aliases.source, self._settings.control.progress_connector
-        if upstream < 0:
-            await self._progress.append(*encode_source_progress_reset(source, topic, partition, connector))
-        else:
-            await self._progress.append(*encode_source_progress(source, topic, partition, upstream, connector))
 
     def add_partition(self, partition: PartitionMachine) -> None:
         """The slot has taken the partition up: from now on each row about it has its counts."""
@@ -208,9 +206,9 @@ class ControlTopicWriter:
         if self.syncs is not None:
             self.syncs.remove(partition.tp)
 
-    async def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
-        """Say what happened, in the log at once and on the events topic. A cluster that does not take the event is
-        logged too."""
+    def event(self, kind: str, subject: str, text: str = "", **detail: object) -> None:
+        """Say what happened, in the log at once. The event is on its way to the events topic when this returns: nothing
+        waits for it. If the cluster does not take it, that is logged too. To be called after `start`."""
         self._say.info(event_words(kind), text or subject, level=EVENT_KINDS[kind].level, kind=kind, **detail)
         event = Event(
             kind=kind,
@@ -221,8 +219,10 @@ class ControlTopicWriter:
             instance=self._run,
             detail=dict(detail),
         )
-        key, value = event.encode()
-        try:
-            await self._events.append(key, value, partition=0)
-        except ClusterError as trouble:
-            self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
+        (sent,) = self._events.send([event.encode()], partition=0)
+
+        def on_answer(answered: asyncio.Future[tuple[int, int]]) -> None:
+            if not answered.cancelled() and (trouble := answered.exception()) is not None:
+                self._say.warn("event not written", f"{kind} of {subject}: {trouble}")
+
+        sent.add_done_callback(on_answer)

@@ -2,7 +2,6 @@
 
 Nothing here waits: an event is on its way when the call returns."""
 
-import asyncio
 from collections.abc import Iterable
 
 from lockstep_config import FlowSettings
@@ -33,12 +32,6 @@ class EventReporter:
         self._troubles = troubles
         self._clusters = {source.alias: source, target.alias: target}
         self._troubled: set[PartitionMachine] = set()
-        self._saying: set[asyncio.Task[None]] = set()
-
-    async def close(self) -> None:
-        """Let what is on its way have its chance."""
-        if self._saying:
-            await asyncio.wait(self._saying, timeout=1.0)
 
     # -- troubles ------------------------------------------------------------------------------------------------------
 
@@ -93,15 +86,17 @@ class EventReporter:
                 why = found.why
                 self.trouble(partition, ClusterError("", why) if isinstance(why, str) else why)
             elif isinstance(found, Halted):
-                self._event(
+                self._control_writer.event(
                     "PartitionHalted", name, f"{name}: {found.reason}", reason=found.reason, upstream=found.upstream
                 )
             elif isinstance(found, Recovered):
                 text = f"{name}: {found.records} records were appended after the last progress written"
-                self._event("ProgressRecovered", name, text, records=found.records, upstream=found.upstream)
+                self._control_writer.event(
+                    "ProgressRecovered", name, text, records=found.records, upstream=found.upstream
+                )
             elif isinstance(found, ForeignRecords):
                 ack = found.ack
-                self._event(
+                self._control_writer.event(
                     "ForeignWrite",
                     where,
                     f"{where}: somebody else wrote {ack.foreign} records before offset {ack.downstream}; downstream "
@@ -110,7 +105,7 @@ class EventReporter:
                     before=ack.downstream,
                 )
             else:  # the operator of the target may want it so, and MM2 goes on as well
-                self._event(
+                self._control_writer.event(
                     "TimestampsRewritten",
                     where,
                     f"{where}: the target puts the time of the append in place of the records' times "
@@ -119,15 +114,10 @@ class EventReporter:
                 )
 
     def throttled(self, alias: str, seconds: float) -> None:
-        self._event(
+        self._control_writer.event(
             "Throttled",
             f"cluster {alias}",
             f"cluster {alias}: its brokers throttle this slot, because it exceeds a quota (by {seconds:g} s at first). "
             "It continues at the quota's rate",
             seconds=seconds,
         )
-
-    def _event(self, kind: str, subject: str, text: str, **detail: object) -> None:
-        task = asyncio.create_task(self._control_writer.event(kind, subject, text, **detail))
-        self._saying.add(task)
-        task.add_done_callback(self._saying.discard)

@@ -55,7 +55,7 @@ class EvidenceReader:
         target, fence, policy = (
             await self.target_tail(partition, row),
             fence_for_row(row),
-            self._policy(partition.topic),
+            self.policy(partition.topic),
         )
         source = None if rests else await self.log_ends(partition.tp, row)
         match: MatchedPosition | str | None = None
@@ -124,7 +124,8 @@ class EvidenceReader:
             agreed = end if parted < 0 else min(parted, end)
         return LogEnds(start, end, agreed)
 
-    def _policy(self, topic: str) -> Callable[[GapCase], str]:
+    def policy(self, topic: str) -> Callable[[GapCase], str]:
+        """Return what the file says of each case in a topic."""
         plane = self._settings.data_plane
         by_key = {"lockstep.on.recreate": plane.on_recreate, "lockstep.on.doubt": plane.on_doubt}
         return lambda case: by_key.get(case.key, plane.on_gap).for_topic(topic)

@@ -52,7 +52,7 @@ class GapResolver:
         """Carry out what the policies make of it: the row to go on from, acknowledged before anything is appended
         after it. Raises HaltPartition."""
         name, decision, key = partition.name, found.decision, found.case.key
-        await self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
+        self._control_writer.event("GapFound", name, f"{name}: {found.text}", **found.facts())
         if decision is None:
             raise HaltPartition(found.case, f"{found.text}; nothing is copied until somebody decides: see {key}")
         row = await self._new_epoch(partition, row, decision.begin, found.epoch)
@@ -68,15 +68,15 @@ class GapResolver:
         committed = await self._transaction_runner.progress(partition) if row.transactional else None
         taken_back = goes_back(committed, decision)
         if taken_back:
-            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress.write(partition.tp, row.upstream)
         await self._control_writer.write(row)
         partition.step(RowLoaded(row))
         text, facts = decision.text(key), decision.facts()
-        await self._control_writer.event(
+        self._control_writer.event(
             WENT_ON[decision.word], name, f"{name}: {text}", case=found.case.value, begin=decision.begin, **facts
         )
         if row.transactional and not taken_back:
-            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress.write(partition.tp, row.upstream)
         return row
 
     async def passing_over(

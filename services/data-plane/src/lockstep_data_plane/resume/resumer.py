@@ -9,16 +9,18 @@ from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.events import RowLoaded
 from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence
-from lockstep_data_plane.core.gap_policy import GapFound
+from lockstep_data_plane.core.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
 from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, row_after
+from lockstep_data_plane.resume.lost_row import LostRowFinder
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.data_plane_rows import LOST
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
 from lockstep_runtime.util.errors import ClusterError
 
@@ -51,6 +53,7 @@ class Resumer:
         self._sequences = SequenceFence(producer_id)
         self._fence: Fencing = TransactionFence() if transaction_runner.wanted else self._sequences
         self._evidence = EvidenceReader(settings, source, target)
+        self._lost_rows = LostRowFinder(settings, producer_id, source, target)
         self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner)
 
     async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> Position:
@@ -59,10 +62,12 @@ class Resumer:
 
         | the row | where the copy goes on |
         |---|---|
-        | none | in a new chain behind MM2's progress, else where the file says; written once the target was read |
+        | none, and the target holds nothing of ours | in a new chain behind MM2's progress, else where the file says |
+        | none, and the target holds records of ours | where both logs prove it; otherwise the partition is in doubt |
         | altered, reset | in a new chain where the operator says, or as without a row; no former end is looked for |
         | of the other fence, or of another producer id | in a new chain behind the end of the former one |
-        | of the flow's fence | in the same chain; in transactions behind what is committed |"""
+        | of the flow's fence | in the same chain; in transactions behind what is committed. If committed progress was |
+        | | lost, and the target holds records behind the row, the partition is in doubt |"""
         await self._metadata(partition)
         row = self._newest(partition)
         if row is not None and row.located:
@@ -73,6 +78,10 @@ class Resumer:
             return await self._begin(partition, topic, row or replace(partition.written, begins=RESET))
         if row.transactional:
             fence, committed = await self._take_over(partition)
+            if committed is None and (last := await self._lost_rows.committed_behind(partition, row)) is not None:
+                partition.step(RowLoaded(row))
+                gap = await self._doubt(partition, row, last.sentence(partition.name, partition.target_name))
+                row = await self.gap_resolver.decided(partition, topic, row, gap)
             row = await self._committed(partition, row, committed)
             row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
         return await self._go_on(partition, topic, row)
@@ -124,6 +133,8 @@ class Resumer:
         """As `_go_on`, in a new chain. Its row is acknowledged before its first append: from then on every append can
         be accounted for."""
         takes_over, fence, committed = self._transaction_runner.wanted, self._fence, None
+        if former.begins == LOST:
+            former = replace(former, producer_id=-1, begins=RESET)
         if not (former.begins or former.transactional):
             # Nothing will be counted past in what follows its end, so the records themselves tell where that is.
             former, end = await self._go_on(partition.in_its_place(), topic, former, counts=False)
@@ -133,16 +144,56 @@ class Resumer:
             fence = claimed if takes_over else fence
         elif former.begins == RESET:
             committed = await self._transaction_runner.progress(partition)
+        if former.producer_id < 0:
+            found = await self._recover(partition, topic, former, committed, fence)
+            if found is not None:
+                return found
         goes_on = takes_over and not former.begins
         row = former if goes_on else await self._first(partition, topic, former, committed)
         row = fence.begin(row, self._sequences.left_epoch(former))
         if takes_over:
             # Progress first: from the moment the row says so, it is what counts.
-            await self._control_writer.progress(partition.topic, partition.number, row.upstream)
+            await self._control_writer.progress.write(partition.tp, row.upstream)
         elif former.producer_id < 0:
             return await self._go_on(partition, topic, row, unwritten=True)
         await self._write(partition, row)
         return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
+
+    async def _recover(
+        self,
+        partition: PartitionMachine,
+        topic: MirroredTopic,
+        former: PartitionProgress,
+        committed: int | None,
+        fence: Fencing,
+    ) -> Position | None:
+        """Where the copy of a partition without a row goes on, if the target holds records of it: the state topic was
+        lost (decision 0160). None: it holds none, or those of another slot whose row is on its way. Raises
+        HaltPartition if nothing proves where the copy ends, and what passes."""
+        last = await self._lost_rows.unaccounted(partition, transactional=committed is None)
+        if last is None:
+            return None
+        first = await self._first(partition, topic, former, committed)
+        row = await self._lost_rows.rebuilt(partition, first, last, committed)
+        if row is not None and fence.owns(row):
+            await self._write(partition, row)
+            return await self._go_on(partition, topic, row)
+        if row is not None:
+            return await self._begin(partition, topic, row)
+        if fence is self._sequences and last.producer_id == self._sequences.producer_id:
+            return None
+        row = fence.begin(first, -1)
+        gap = await self._doubt(partition, row, last.sentence(partition.name, partition.target_name))
+        if gap.decision is None:
+            await self._write(partition, replace(row, begins=LOST))
+        return await self._go_on(partition, topic, await self.gap_resolver.decided(partition, topic, row, gap))
+
+    async def _doubt(self, partition: PartitionMachine, row: PartitionProgress, text: str) -> GapFound:
+        """The case in which nothing proves where the copy ends, with what the policy makes of it. Raises what
+        passes."""
+        ends = await self._evidence.log_ends(partition.tp, row)
+        gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
+        return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))
 
     async def _first(
         self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress, committed: int | None

@@ -10,7 +10,6 @@ from functools import partial
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
@@ -23,12 +22,12 @@ from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.event_reporter import EventReporter
 from lockstep_data_plane.provenance.origin_lookup import OriginLookup
-from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
-from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
+from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.resume.resumer import Resumer
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.slot.error_handler import ErrorHandler
 from lockstep_data_plane.slot.partition_task import PartitionTasks
+from lockstep_data_plane.slot.target_limits import target_limits
 from lockstep_data_plane.wire.cluster import ClusterClient, connect_cluster
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.offsets import TopicPartition
@@ -66,8 +65,10 @@ class SlotEngine:
         topics: Mapping[str, MirroredTopic],
         rows: Mapping[TopicPartition, PartitionProgress],
         find_runs: Callable[[TopicPartition], Iterable[OffsetRuns]],
+        *,
+        waits: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`find_runs`: the present rows of a partition's offset runs."""
+        """`find_runs`: the present rows of a partition's offset runs. `waits`: whether nothing is to be fetched now."""
         self._settings = settings
         self._log = FlowLog("data-plane", settings.flow)
         self._plane = settings.data_plane
@@ -110,7 +111,7 @@ class SlotEngine:
         self._fetcher = Fetcher(
             self._source,
             self._plane,
-            is_held_back=self._origins.holds,
+            is_held_back=lambda partition: waits() or self._origins.holds(partition),
             on_fetched=self._on_fetched,
             on_delivered=self._sender.pump,
             on_trouble=self._on_fetch_lost,
@@ -143,7 +144,6 @@ class SlotEngine:
         await self._origins.close()
         await self._source.close()
         await self._target.close()
-        await self._reporter.close()
 
     def share_rates(self, mine: Mapping[str, int], everywhere: Mapping[str, int]) -> None:
         """How many partitions of each topic this slot has, and how many the flow has: so it shares the limits of bytes
@@ -165,6 +165,10 @@ class SlotEngine:
             self._fetcher.end_stuck()
             self._sender.end_stuck()
             await asyncio.sleep(CHECK_INTERVAL_S)
+
+    def wake(self) -> None:
+        """Fetch again, if `waits` was why nothing was."""
+        self._fetcher.wake()
 
     def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
@@ -333,16 +337,3 @@ class SlotEngine:
             if partition in self._gathering:
                 self._step(partition, AcksDue(now))  # they came before
             self._happen(partition, self._error_handler.on_append_error(partition, sent, answer))
-
-
-def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
-    """By the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
-    configs = dict(topic.target_configs)
-    codec, how = plane.compression_type, plane.compression
-    return TargetLimits(
-        int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
-        CODECS[codec or "none"],
-        recompress=how.recompress and codec is not None,
-        levels=CompressionLevels(how.gzip_level, how.lz4_level, how.zstd_level),
-        tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
-    )

@@ -16,6 +16,8 @@ from lockstep_data_plane.slot.certificate_watch import CertificateWatch
 from lockstep_data_plane.slot.desired_state import DesiredPartition, desired_partitions
 from lockstep_data_plane.slot.engine import SlotEngine
 from lockstep_data_plane.slot.progress_rows import ProgressRows
+from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
+from lockstep_data_plane.slot.run_rows import RunRows
 from lockstep_data_plane.slot.slot_spec import SlotSpec
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
@@ -23,7 +25,6 @@ from lockstep_protocol.rows.state_rows import (
     Assignment,
     Leader,
     MirroredTopic,
-    OffsetRuns,
     SlotStatus,
     Wanted,
     decode_row,
@@ -55,7 +56,8 @@ CUT_OFF_ENDS_S = 5.0
 """How long a run may append that was cut off before this one began. Spark kills the worker of a cancelled task after
 two seconds, and the workers of a killed JVM end within two."""
 
-RUNS = f"{OffsetRuns.kind}/".encode()
+PROGRESS_WITHIN_S = 2.0
+"""How long the end of a slot waits for MM2's progress. The row is written by then, and counts more."""
 
 
 class Slot:
@@ -71,8 +73,7 @@ class Slot:
         self._troubles = FailureTracker(self._say, spec.driver_clusters)
         self._topics: dict[str, MirroredTopic] = {}
         self._rows = ProgressRows()
-        self._chunks: dict[bytes, dict[bytes, bytes]] = {}
-        """Rows of offset runs by partition and key, as they are in the log: most are never read here."""
+        self._run_rows = RunRows()
         self._assignment = Assignment(slot=spec.slot)
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
@@ -80,6 +81,7 @@ class Slot:
         """Another instance has taken the lead since this run began, and starts slots of its own."""
         self._changed = asyncio.Event()
         self._control_writer = ControlTopicWriter(spec.settings, spec.slot, spec.run, self._say)
+        self._row_deadline = RowDeadline()
         self._engine = SlotEngine(
             spec.settings,
             spec.producer_id,
@@ -87,7 +89,8 @@ class Slot:
             self._troubles,
             self._topics,
             self._rows,
-            self._find_runs,
+            self._run_rows.find,
+            waits=lambda: self._row_deadline.is_over(time.monotonic()),
         )
         self._partition_tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._ended: list[TopicPartition] = []
@@ -139,7 +142,7 @@ class Slot:
         flush_every = self._settings.data_plane.offset_flush_every.total_seconds()
         try:
             await self._write_status("started")
-            await self._control_writer.event(
+            self._control_writer.event(
                 "SlotStarted",
                 f"slot {self._spec.slot}",
                 f"slot {self._spec.slot}: {len(self._assignment.partitions)} partitions",
@@ -161,10 +164,12 @@ class Slot:
                 if loop.time() - self._alive_at >= ALIVE_EVERY_S:
                     await self._write_status("started")
                 self._update_spans()
+                self._report_wait()
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
                 changed = await self._wait(due - loop.time())
             if self._assignment.ending:
                 await self._flush(everything=True)
+                await self._control_writer.progress.settle(PROGRESS_WITHIN_S)
                 await self._write_status("released")
         finally:
             self._update_spans(last=True)
@@ -238,22 +243,35 @@ class Slot:
         await self._guarded(PROGRESS, self._control_writer.flush(moved))
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
-        """A control topic that cannot be written delays progress, not the copying; it is said once and tried again."""
+        """The state topic may take no rows: it is said once, and the rows are tried again. The copy goes on meanwhile,
+        but not for longer than `RowDeadline` allows."""
+        self._row_deadline.on_write(time.monotonic())
         try:
             await writing
         except ClusterError as trouble:
             self._troubles.began(name, trouble)
         else:
             self._troubles.over(name)
+            self._row_deadline.on_taken()
+            self._report_wait()
+
+    def _report_wait(self) -> None:
+        """Report when it begins to copy nothing because its rows are not taken, and when that is over."""
+        name, waits = f"slot {self._spec.slot}", self._row_deadline.news(time.monotonic())
+        if waits:
+            text = f"nothing has taken its rows for {ROWS_WITHIN_S:.0f} s, so it copies nothing until something does"
+            self._say.warn(f"{name} waits", text, slot=self._spec.slot)
+        elif waits is not None:
+            self._say.info(f"{name} goes on", "its rows are taken again", slot=self._spec.slot)
+            self._engine.wake()
 
     # -- what the state topic says -------------------------------------------------------------------------------------
 
     def _fold(self, records: Sequence[Record]) -> None:
         for record in records:
-            if record.key is not None and record.key.startswith(RUNS):
-                self._fold_runs(record.key, record.value)
-                continue
-            if record.key is not None and self._rows.fold(record.key, record.value):
+            if record.key is not None and (
+                self._run_rows.fold(record.key, record.value) or self._rows.fold(record.key, record.value)
+            ):
                 continue  # written several times a second, by us and by the other slots: nothing to reconcile
             row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
@@ -278,19 +296,6 @@ class Slot:
             self._succeeded = True
             text = f"{row.instance} leads now and starts its own"
             self._say.info(f"slot {self._spec.slot} ends", text, slot=self._spec.slot)
-
-    def _fold_runs(self, key: bytes, value: bytes | None) -> None:
-        chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})
-        if value is None:
-            chunks.pop(key, None)
-        else:
-            chunks[key] = value
-
-    def _find_runs(self, tp: TopicPartition) -> list[OffsetRuns]:
-        """The partition's offset runs as the state topic has them."""
-        found = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
-        rows = (decode_row(key, value) for key, value in found.items())
-        return [row for row in rows if isinstance(row, OffsetRuns)]
 
     def _reconcile(self) -> None:
         mine = Counter(topic for topic, _ in self._assignment.partitions)

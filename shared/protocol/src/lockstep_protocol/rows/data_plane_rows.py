@@ -14,6 +14,10 @@ PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
 
 
+LOST = "lost"
+"""In `PartitionProgress.begins`: there was no row, although the target holds records that may be ours."""
+
+
 @row_kind("partition", "topic", "partition", owner=None)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress(Row):
@@ -136,7 +140,7 @@ class PartitionProgress(Row):
     it."""
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
-    begins where the first one would)."""
+    begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
 
     @property
     def begun(self) -> bool:
@@ -160,7 +164,7 @@ class PartitionProgress(Row):
     def has_end(self) -> bool:
         """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
         operator has set where the copy begins."""
-        return self.located or bool(self.begins)
+        return self.located or self.begins not in ("", LOST)
 
 
 def progress_by_partition(rows: Iterable[Row]) -> dict[TopicPartition, PartitionProgress]:

@@ -1,6 +1,7 @@
 """What the runtime gives a service for each flow, and what it asks of it. No Faust here: everything but `app.py` may
 import it."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -27,7 +28,10 @@ from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.metrics import Metrics
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing, happened
 from lockstep_runtime.util.clock import now_ms
-from lockstep_runtime.util.errors import LeadershipLost
+from lockstep_runtime.util.errors import ClusterError, LeadershipLost
+
+EVENTS = "events"
+"""As what it is known that events cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +208,8 @@ class FlowContext:
         lead the subject's share of the work, else that of the least share we lead. What happened is reported even if
         we do not lead any more (term 0).
 
-        Raises NotAppended or NotPermitted when it could not be written; the line is logged first in any case.
+        An event that answers a command is acknowledged when this returns. Raises NotAppended or NotPermitted then. No
+        work waits for any other event. If one cannot be written, that is a trouble of its own.
         """
         keys: dict[str, Any] = {"kind": kind, "subject": subject, **detail}
         if answers:
@@ -225,8 +230,19 @@ class FlowContext:
         )
         if self._events is None:
             raise LeadershipLost("the events topic is not open")
-        key, value = event.encode()
-        await self._events.append(key, value, partition=0)
+        if answers:
+            await self._events.append(*event.encode(), partition=0)
+        else:
+            (sent,) = self._events.send([event.encode()], partition=0)
+            sent.add_done_callback(self._on_event)
+
+    def _on_event(self, sent: asyncio.Future[tuple[int, int]]) -> None:
+        if sent.cancelled():
+            return
+        if isinstance(trouble := sent.exception(), ClusterError):
+            self.rounds.troubles.began(EVENTS, trouble)
+        else:
+            self.rounds.troubles.over(EVENTS)
 
     def facts(self, topic: str) -> ControlTopicLog:
         """Append to another control topic of the target (heartbeats, checkpoints). Such records have no term, so an
@@ -235,6 +251,16 @@ class FlowContext:
         if self._acts is None:
             raise LeadershipLost("the target has not been reached yet")
         return ControlTopicLog(self._acts, topic)
+
+    async def restore_rows(self) -> None:
+        """Write our rows again that were lost with the state topic. Raises as `StateLog.write_all`."""
+
+        def is_ours(row: Row) -> bool:
+            label = owner_label(row)
+            return label is not None and self.leadership.leading_term(label) > 0
+
+        if count := await self.state.restore(is_ours):
+            self.log.warn("rows written again", f"{count} of the former {self.state.topic}")
 
     async def remove_rows(self, rows: Iterable[Row]) -> None:
         """Append a tombstone for each of our rows; all are absent from `state` when this returns. A tombstone has no

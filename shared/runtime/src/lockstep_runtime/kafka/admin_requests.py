@@ -77,6 +77,7 @@ async def together(pieces: AsyncIterator[Outcome[V]]) -> Outcome[V]:
 
 
 ASKING = {
+    "allow.auto.create.topics": False,
     # It would write each reconnect to stderr; error_cb hears the same and we say it once.
     "log_level": 0,
     # By default librdkafka throws away the brokers that it knows once it has lost every connection, and begins with the

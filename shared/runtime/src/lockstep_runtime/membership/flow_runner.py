@@ -22,9 +22,10 @@ from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_to
 from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.lead import TICK, Lead
+from lockstep_runtime.membership.life_watch import LifeWatch
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
-from lockstep_runtime.util.errors import ClusterError, errors_in
+from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, errors_in
 from lockstep_runtime.util.liveness_timer import LivenessTimer
 
 GROUP_SILENT_AFTER = 60.0
@@ -91,6 +92,10 @@ class FlowRunner:
         """The name we were given; another process may have it as well."""
         self._renamed_to: InstanceTaken | None = None
         """Why we have another name, while no event says so."""
+        self._replaced: ClusterReplaced | None = None
+        """The cluster that ended a life because it is another one, while no event says so."""
+        self._former = ("", "")
+        """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
         self.rebalancing = False
@@ -164,6 +169,8 @@ class FlowRunner:
                 trouble = next(errors_in(group))
                 self._failures += 1
                 self.ctx.rounds.troubles.began("target", trouble)
+                if isinstance(trouble, ClusterReplaced):
+                    self._replaced = trouble
                 if isinstance(trouble, InstanceTaken):
                     self._renamed_to = trouble
                     self.ctx.instance = f"{self._instance}-{secrets.token_hex(2)}"
@@ -209,6 +216,8 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.info("control topic created", f"{name} on {ctx.target.alias}", topic=name)
+        watch = LifeWatch(ctx)
+        await watch.begin()
         conf = client_settings.target_producer(settings, ctx.service)
         facts = ControlProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = ControlProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)
@@ -221,18 +230,24 @@ class FlowRunner:
                 )
                 await ctx.event("InstanceRenamed", ctx.instance, text, taken=renamed.instance)
                 self._renamed_to = None
-            await self._replay_and_serve(facts)
+            if (found := self._replaced) is not None:
+                await ctx.event(
+                    "ClusterReplaced", found.alias, str(found), cluster=found.alias, before=found.before, now=found.now
+                )
+                self._replaced = None
+            await self._replay_and_serve(facts, watch)
         finally:
             await self._lead.stand_down()
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: ControlProducer) -> None:
+    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch) -> None:
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.reset()
         ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
+            await self._compare_with_former(watch)
             if not self._replayed:
                 self._replayed = True
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
@@ -243,6 +258,7 @@ class FlowRunner:
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(follower.failed())
                     tasks.create_task(membership.ended())
+                    tasks.create_task(without_end("the watch over the clusters", watch.run()))
                     tasks.create_task(without_end("the watch over the target", self._watch_reach(follower)))
                     tasks.create_task(without_end("the watch over the group", self._watch_group(follower)))
                     tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
@@ -253,6 +269,18 @@ class FlowRunner:
             finally:
                 await self._lead.stand_down()
                 await membership.leave()
+
+    async def _compare_with_former(self, watch: LifeWatch) -> None:
+        """See whether the state topic that was just read is the one of the life before."""
+        now = watch.target_id, watch.state_id
+        replaced = self._former[0] == now[0] and self._former[1] != now[1]
+        self.ctx.state.compare(replaced=replaced)
+        if replaced:
+            topic = self.ctx.state.topic
+            await self.ctx.event(
+                "ControlTopicLost", topic, f"{topic} is another one now", cluster=self.ctx.target.alias
+            )
+        self._former = now
 
     async def _watch_reach(self, follower: TopicFollower) -> None:
         """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,

@@ -146,6 +146,7 @@ class Lead:
             began, ended = self.ctx.clock.monotonic(), None
             self.acting_since = began
             try:
+                await self.ctx.restore_rows()
                 async with asyncio.TaskGroup() as tasks:
                     tasks.create_task(without_end("the command handler", self._attend()))
                     tasks.create_task(without_end("the main loop", self._work.run_forever()))

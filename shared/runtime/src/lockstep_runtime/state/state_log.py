@@ -26,6 +26,8 @@ class StateLog(StateFold):
         self._facts: ControlTopicLog | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._listeners: list[Callable[[Row], None]] = []
+        self._former: dict[str, Row] = {}
+        """Rows, by key, that the state topic had before it was replaced, as far as they are not written again."""
 
     @property
     def topic(self) -> str:
@@ -99,7 +101,23 @@ class StateLog(StateFold):
     ) -> None:
         """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
         self._facts = facts
+        self._former |= self.rows
         self.begin(on_leader, wants)
+
+    def compare(self, *, replaced: bool) -> None:
+        """To be called when the topic was read to its end. `replaced`: it is another one than in the life before, on
+        the same cluster. Rows that it lacks are then known to be lost, and `restore` writes them."""
+        lost = self._former if replaced else {}
+        self._former = {key: row for key, row in lost.items() if key not in self.rows}
+
+    async def restore(self, is_ours: Callable[[Row], bool]) -> int:
+        """Write those rows again that were lost with the former state topic, that the present one lacks, and that are
+        ours to write. Returns how many. Raises as `write_all`."""
+        rows = [row for key, row in self._former.items() if key not in self.rows and is_ours(row)]
+        if rows:
+            await self.write_all(rows)
+            self._former = {key: row for key, row in self._former.items() if key not in self.rows}
+        return len(rows)
 
     def receive(self, records: Sequence[Record]) -> None:
         """What the follower hands over. Raises NewerVersion."""

@@ -78,6 +78,22 @@ class TopicMissing(ClusterError):
         super().__init__(alias, f"topic {topic} does not exist on cluster {alias}")
 
 
+class TopicReplaced(ClusterError):
+    """A control topic was deleted and created again: what was read of it, and what it had, counts no more."""
+
+    def __init__(self, alias: str, topic: str, before: str, now: str) -> None:
+        super().__init__(alias, f"topic {topic} on cluster {alias} is another one (id {before} then, {now} now)")
+
+
+class ClusterReplaced(ClusterError):
+    """Another cluster answers at the same address. `before` and `now` are the cluster ids."""
+
+    def __init__(self, alias: str, before: str, now: str) -> None:
+        super().__init__(alias, f"cluster {alias} is another one (cluster id {before} then, {now} now)")
+        self.before = before
+        self.now = now
+
+
 class TopicDeleted(ClusterError):
     """A topic that was there is there no more, as a broker says. A later request shows whether another broker knows
     it."""

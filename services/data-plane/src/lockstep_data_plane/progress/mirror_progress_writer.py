@@ -1,0 +1,80 @@
+"""MM2's own progress of a slot's partitions, from a row that is acknowledged to the topic (`mm2-behaviour.md` §1.7)."""
+
+import asyncio
+from collections.abc import Mapping
+
+from lockstep_protocol.mm2_codec import encode_source_progress, encode_source_progress_reset
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_runtime.kafka.control_producer import ControlTopicLog
+from lockstep_runtime.telemetry.log import FlowLog
+from lockstep_runtime.util.errors import ClusterError
+
+PAUSE_S = 1.0
+"""Between a failure and the next attempt."""
+
+
+class MirrorProgressWriter:
+    """Appends the newest progress of each partition, all that waits in one go. Rows do not wait for it: a topic that
+    takes nothing delays what MM2 would find, and no copy."""
+
+    def __init__(self, log: ControlTopicLog, source: str, connector: str, say: FlowLog) -> None:
+        """`source` and `connector`: the names in the keys."""
+        self._log = log
+        self._source = source
+        self._connector = connector
+        self._say = say
+        self._pending: dict[TopicPartition, int] = {}
+        self._on_way: dict[TopicPartition, int] = {}
+        self._sending: asyncio.Task[None] | None = None
+        self._failing = False
+
+    def offer(self, upstream: Mapping[TopicPartition, int]) -> None:
+        """Send these offsets, by partition, unless newer ones come before."""
+        self._pending |= upstream
+        if self._pending and self._sending is None:
+            self._sending = asyncio.create_task(self._send(), name="MM2's progress")
+
+    async def write(self, tp: TopicPartition, upstream: int) -> None:
+        """Append the progress of one partition and wait for the acknowledgement; -1: as if nothing was ever copied.
+        What was offered before is not sent behind it. Raises ClusterError."""
+        self._pending.pop(tp, None)
+        self._on_way.pop(tp, None)
+        await self._log.append(*self._encode(tp, upstream))
+
+    async def settle(self, within_s: float) -> None:
+        """Wait at most so long until all that was offered is acknowledged."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=within_s)
+
+    async def stop(self, within_s: float) -> None:
+        """As `settle`, and send no more then."""
+        await self.settle(within_s)
+        if self._sending is not None:
+            self._sending.cancel()
+
+    async def _send(self) -> None:
+        try:
+            while self._pending:
+                self._on_way, self._pending = self._pending, {}
+                try:
+                    await self._log.append_all([self._encode(*due) for due in self._on_way.items()])
+                except ClusterError as trouble:
+                    self._pending = self._on_way | self._pending
+                    self._says(trouble)
+                    await asyncio.sleep(PAUSE_S)
+                else:
+                    self._says(None)
+        finally:
+            self._sending = None
+
+    def _says(self, trouble: ClusterError | None) -> None:
+        if trouble is not None and not self._failing:
+            self._say.warn("MM2's progress failing", f"{trouble}; trying again, and the copy goes on")
+        elif trouble is None and self._failing:
+            self._say.info("MM2's progress recovered")
+        self._failing = trouble is not None
+
+    def _encode(self, tp: TopicPartition, upstream: int) -> tuple[bytes, bytes | None]:
+        if upstream < 0:
+            return encode_source_progress_reset(self._source, *tp, self._connector)
+        return encode_source_progress(self._source, *tp, upstream, self._connector)

@@ -1,0 +1,165 @@
+"""A partition without a row, of which the target holds records all the same: the state topic was lost. Reads what the
+target's log, MM2's progress and the offset syncs still say of it (`docs/internals/resume.md`)."""
+
+from collections.abc import Iterable
+
+from lockstep_config import FlowSettings
+from lockstep_data_plane.common.single_flight import SingleFlight
+from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.target_tail import SEARCHED
+from lockstep_data_plane.core.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
+from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
+from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.resume.evidence import EARLIEST, remembered_by
+from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.error_codes import DENIED
+from lockstep_data_plane.wire.log_reader import LogCursor, log_between
+from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_offset_sync
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import PartitionProgress
+
+
+class LostRowFinder:
+    """For the partitions of one slot."""
+
+    def __init__(self, settings: FlowSettings, producer_id: int, source: ClusterClient, target: ClusterClient) -> None:
+        self._producer_id = producer_id
+        self._source = source
+        self._target = target
+        on_source = settings.offset_syncs_cluster == settings.flow.source
+        self._syncs = _NewestSyncs(source if on_source else target, settings.offset_syncs_topic)
+
+    async def unaccounted(self, partition: PartitionMachine, *, transactional: bool) -> UnaccountedAppend | None:
+        """Return the last append that no row accounts for, as `last_unaccounted`. Raises what passes."""
+        if not partition.in_one_log:
+            return None  # committed progress alone says how far a copy is that spreads by keys
+        ours = None
+        if partition.has_foreign_writers:
+            ours = frozenset({self._producer_id, *await partition.provenance.ours()})
+        tp, batches = partition.target_tp, list[Batch]()
+        remembered = {} if ours is None else await remembered_by(self._target, tp, ours)
+        end = await self._target.end_offset(tp)
+        start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
+        async for some, _ in log_between(self._target, tp, start, end):
+            batches += some
+        return last_unaccounted(batches, remembered, ours, transactional=transactional)
+
+    async def committed_behind(self, partition: PartitionMachine, row: PartitionProgress) -> UnaccountedAppend | None:
+        """Return the last append of ours behind the row of a copy in transactions, of which no progress is committed
+        (any more). What was aborted is none. Raises what passes."""
+        if not partition.in_one_log or row.upstream < 0:
+            return None
+        tp, last = partition.target_tp, None
+        start = max(row.downstream + 1, await self._target.end_offset(tp, timestamp=EARLIEST))
+        end = await self._target.end_offset(tp)
+        async for batches, aborted in log_between(self._target, tp, start, end, "read_committed"):
+            counted = [batch for batch in batches if not aborted.holds(batch)]
+            ours = frozenset({row.producer_id}) if partition.has_foreign_writers else None
+            last = last_unaccounted(counted, {}, ours, transactional=True) or last
+        return last
+
+    async def rebuilt(
+        self, partition: PartitionMachine, row: PartitionProgress, last: UnaccountedAppend, committed: int | None
+    ) -> PartitionProgress | None:
+        """Return a row that the logs prove: one record of the source, and its copy at a known offset of the target.
+
+        The newest offset sync names such a pair. Without one it is MM2's progress, if both logs have equal offsets. The
+        two records have to be equal, and the producer that appended the copy has to be that of the `last` append. How
+        much was appended behind them shows as after any row. `row`: as a first start would write it. None: nothing is
+        proved. Raises what passes."""
+        if (sync := await self._syncs.find(partition.tp)) is not None:
+            found = await self._proved(partition, row, last, *sync)
+            if found is not None:
+                return found
+        if committed is None or committed < 0 or await self._is_repeated(partition.tp, committed):
+            return None
+        return await self._proved(partition, row, last, committed, committed)
+
+    async def _proved(
+        self,
+        partition: PartitionMachine,
+        row: PartitionProgress,
+        last: UnaccountedAppend,
+        upstream: int,
+        downstream: int,
+    ) -> PartitionProgress | None:
+        there = await _batch_at(self._target, partition.target_tp, downstream)
+        if there is None or there.producer_id != last.producer_id or there.attributes & (CONTROL | TRANSACTIONAL):
+            return None
+        here = await _batch_at(self._source, partition.tp, upstream)
+        if here is None or not _same(_record_at(here, upstream), _record_at(there, downstream)):
+            return None
+        return row_at(row, there, upstream, downstream)
+
+    async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
+        """Return whether the record before has the same content, so that an equal copy proves nothing."""
+        here, before = await _batch_at(self._source, tp, offset), await _batch_at(self._source, tp, offset - 1)
+        if here is None or before is None:
+            return False
+        return _same(_record_at(here, offset), _record_at(before, offset - 1))
+
+
+class _NewestSyncs:
+    """The newest offset sync of each partition, as (upstream, downstream)."""
+
+    def __init__(self, cluster: ClusterClient, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._cursor = LogCursor(cluster, (topic, 0))
+        self._newest: dict[TopicPartition, tuple[int, int]] = {}
+        self._reading = SingleFlight(self._read_on)
+
+    async def find(self, tp: TopicPartition) -> tuple[int, int] | None:
+        """Return that of a partition, None if there is none or the topic may not be read. Raises what passes."""
+        try:
+            await self._reading.done()
+        except KafkaProtocolError as exc:
+            if exc.code not in DENIED:
+                raise
+        return self._newest.get(tp)
+
+    async def _read_on(self) -> None:
+        await self._cluster.refresh([self._topic])
+        if not self._cluster.partitions(self._topic):
+            code = self._cluster.trouble(self._topic) or KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if code == KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return
+            about = f"cluster {self._cluster.alias}: topic {self._topic}"
+            raise KafkaProtocolError(code, about, self._cluster.alias, ("topic", self._topic, "Read"))
+        async with self._cluster.led((self._topic, 0)):
+            async for batches in self._cursor.unread(self._newest.clear):
+                self._fold(batches)
+
+    def _fold(self, batches: Iterable[Batch]) -> None:
+        for batch in batches:
+            for record in read_records(batch) if not batch.attributes & CONTROL else ():
+                try:
+                    sync = decode_offset_sync(
+                        None if record.key is None else bytes(record.key),
+                        None if record.value is None else bytes(record.value),
+                    )
+                except MalformedRecord:
+                    continue  # it proves nothing; checkpoint counts and names it
+                self._newest[sync.topic, sync.partition] = int(sync.upstream), int(sync.downstream)
+
+
+async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> Batch | None:
+    """Return the batch that holds this offset, None if the log has no such record (any more)."""
+    if not await cluster.end_offset(tp, timestamp=EARLIEST) <= offset < await cluster.end_offset(tp):
+        return None
+    async for batches, _ in log_between(cluster, tp, offset, offset + 1):
+        return next((batch for batch in batches if batch.base_offset <= offset <= batch.last_offset), None)
+    return None
+
+
+def _record_at(batch: Batch, offset: int) -> PlainRecord | None:
+    return next((record for record in read_records(batch) if record.offset == offset), None)
+
+
+def _same(one: PlainRecord | None, other: PlainRecord | None) -> bool:
+    """Whether both are there, and alike in key, value, headers and timestamp."""
+    if one is None or other is None:
+        return False
+    return one._replace(offset=0) == other._replace(offset=0)

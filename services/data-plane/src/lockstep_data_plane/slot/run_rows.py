@@ -1,0 +1,32 @@
+"""The offset runs of every partition of a flow, as its state topic has them (no I/O)."""
+
+from collections.abc import Sequence
+
+from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.rows.state_rows import OffsetRuns, decode_row
+
+RUNS = f"{OffsetRuns.kind}/".encode()
+
+
+class RunRows:
+    """Rows by partition and key, as they are in the log: most are never read here."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[bytes, dict[bytes, bytes]] = {}
+
+    def fold(self, key: bytes, value: bytes | None) -> bool:
+        """Fold one record. Returns whether it is such a row."""
+        if not key.startswith(RUNS):
+            return False
+        chunks = self._chunks.setdefault(key.rpartition(b"/")[0], {})
+        if value is None:
+            chunks.pop(key, None)
+        else:
+            chunks[key] = value
+        return True
+
+    def find(self, tp: TopicPartition) -> Sequence[OffsetRuns]:
+        """Return those of a partition."""
+        chunks = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
+        rows = (decode_row(key, value) for key, value in chunks.items())
+        return [row for row in rows if isinstance(row, OffsetRuns)]

@@ -1,0 +1,19 @@
+"""What the target takes of a topic's copy (no I/O)."""
+
+from lockstep_config.flow.model import DataPlaneSettings
+from lockstep_data_plane.record_batch.classify import TargetLimits
+from lockstep_data_plane.record_batch.codecs import CODECS, CompressionLevels
+from lockstep_protocol.rows.state_rows import MirroredTopic
+
+
+def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
+    """Return them by the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
+    configs = dict(topic.target_configs)
+    codec, how = plane.compression_type, plane.compression
+    return TargetLimits(
+        int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
+        CODECS[codec or "none"],
+        recompress=how.recompress and codec is not None,
+        levels=CompressionLevels(how.gzip_level, how.lz4_level, how.zstd_level),
+        tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
+    )

@@ -1,0 +1,107 @@
+"""What a life of a flow was begun for: two clusters, and the control topics on them. Another cluster at the same
+address, or another state topic, ends it. Other control topics that are gone are created again meanwhile."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence, Set
+
+from lockstep_protocol.names import state_topic
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, flow_topics, service_topics
+from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
+
+CHECK_INTERVAL_S = 4.0
+"""Seconds between two checks. A topic counts as deleted when two checks do not find it: a broker that has just started
+may not know it yet."""
+
+
+class LifeWatch:
+    """Of one life. `begin` when the control topics are there, then `run`."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        settings = ctx.settings
+        self._state = state_topic(ctx.flow, settings.group_id)
+        self._flow_topics = {
+            topic.name: topic for topic in flow_topics(ctx.flow, settings.group_id, settings.control.replication_factor)
+        }
+        self._cluster_ids: dict[str, str] = {}
+        self._first: Mapping[str, str] = {}
+        """Ids of the topics on the target by name, as this life has found them."""
+
+    @property
+    def target_id(self) -> str:
+        """The id of the target's cluster, once `begin` has returned."""
+        return self._cluster_ids[self._ctx.target.alias]
+
+    @property
+    def state_id(self) -> str:
+        """The topic id of the state topic, once `begin` has returned; "" if the brokers have none."""
+        return self._first.get(self._state, "")
+
+    async def begin(self) -> None:
+        """Note what is there on the target now. Raises ClusterError."""
+        target = self._ctx.target
+        self._cluster_ids[target.alias] = await target.quick_cluster_id()
+        self._first = await self._describe(target, self._flow_topics)
+
+    async def run(self) -> None:
+        """For ever. Raises ClusterReplaced, TopicMissing or TopicReplaced when this life has to end. A cluster that
+        does not answer ends nothing here."""
+        async with asyncio.TaskGroup() as tasks:
+            for admin in (self._ctx.source, self._ctx.target):
+                tasks.create_task(self._watch(admin))
+
+    async def _watch(self, admin: Admin) -> None:
+        missing: Set[str] = frozenset()
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            try:
+                await self._check_cluster(admin)
+                wanted = self._wanted(admin.alias)
+                ids = await self._describe(admin, wanted)
+                missed, missing = missing, wanted.keys() - ids.keys()
+                if admin is self._ctx.target:
+                    self._check_state(ids, missing & missed)
+                await self._create(admin, [wanted[name] for name in sorted(missing & missed)])
+            except (ClusterReplaced, TopicMissing, TopicReplaced):
+                raise
+            except ClusterError as trouble:
+                self._ctx.log.debug("control topics not checked", str(trouble))
+
+    def _wanted(self, alias: str) -> Mapping[str, ControlTopic]:
+        """Those that we create on that cluster: the flow's, and those of the service while we act."""
+        ctx = self._ctx
+        topics = dict(self._flow_topics) if alias == ctx.target.alias else {}
+        if ctx.acting and ctx.to_run:
+            topics |= {topic.name: topic for at, topic in service_topics(ctx.settings, ctx.service) if at == alias}
+        return topics
+
+    async def _describe(self, admin: Admin, wanted: Mapping[str, ControlTopic]) -> Mapping[str, str]:
+        """The id of each topic that is there. One that we may not describe counts as there, without an id."""
+        if not wanted:
+            return {}
+        described = await admin.topics(wanted)
+        ids = {name: topic.topic_id for name, topic in described.done.items()}
+        return dict.fromkeys(described.troubles(), "") | ids
+
+    async def _check_cluster(self, admin: Admin) -> None:
+        now = await admin.quick_cluster_id()
+        then = self._cluster_ids.setdefault(admin.alias, now)
+        if now != then:
+            raise ClusterReplaced(admin.alias, then, now)
+
+    def _check_state(self, ids: Mapping[str, str], missing: Collection[str]) -> None:
+        alias, then, now = self._ctx.target.alias, self.state_id, ids.get(self._state, "")
+        if then and now and then != now:
+            raise TopicReplaced(alias, self._state, then, now)
+        if self._state in missing:
+            raise TopicMissing(alias, self._state)
+
+    async def _create(self, admin: Admin, missing: Sequence[ControlTopic]) -> None:
+        created = await ensure_control_topics(admin, missing) if missing else ()
+        await asyncio.gather(*(self._report(name, admin.alias) for name in created))
+
+    async def _report(self, topic: str, alias: str) -> None:
+        text = f"{topic} on {alias} was not there any more, and is created again"
+        await self._ctx.event("ControlTopicLost", topic, text, cluster=alias)
