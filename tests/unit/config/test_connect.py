@@ -285,10 +285,6 @@ WRONG: dict[str, tuple[Any, str]] = {
         "[1].config.source.cluster.alias: is another one than of the MirrorSourceConnector 'x' in line 1",
     ),
     "two of one": ([SOURCE, {**SOURCE, "name": "y"}], "is a second MirrorSourceConnector of A->B, after the Mirror"),
-    "connectors that disagree": (
-        [SOURCE, {**CHECKPOINT, "config": config("Checkpoint", replication__policy__class=None)}],
-        "[1].config.replication.policy.class: is not set, so it would be",
-    ),
     "one alias for two clusters": (
         [SOURCE, {**HEARTBEAT, "config": config("Heartbeat", source__cluster__bootstrap__servers="z:1")}],
         "is another cluster than [0].config.source.cluster.bootstrap.servers in line 1, but both are 'A'",

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from lockstep_config.flow.connector_settings import AutoRestart
+from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from tests.support.mirror_maker_2_resources import old
 from tests.support.strimzi_resources import Resources
 
@@ -118,3 +120,106 @@ def test_connection_property_of_a_connector_overrides_its_cluster(resources: Res
     assert settings.clients.source_consumer["ssl.protocol"] == "TLSv1.3"
     assert settings.clients.source_admin["ssl.protocol"] == "TLSv1.2"
     assert settings.clients.target_producer["client.id"] == "me"
+
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+DEFAULT = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+NO_COPY = "In MirrorMaker checkpoints then name A.orders, but the copy of orders on B is orders."
+NO_SYNCS = "So it writes no checkpoints and moves no groups."
+WORKS = "both find the same topics, so there it works as here."
+
+
+def with_version(text: str, version: str) -> str:
+    return text.replace("spec:\n", f'spec:\n  version: "{version}"\n', 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "checkpoint", "version", "said"),
+    [
+        (
+            f"replication.policy.class: {IDENTITY}",
+            "",
+            "4.3",
+            f"spec.mirrors[0].checkpointConnector.config.replication.policy.class: is not set, so it would be "
+            f"'{DEFAULT}', but spec.mirrors[0].sourceConnector.config.replication.policy.class in line 17 is "
+            f"'{IDENTITY}', and counts for both here. {NO_COPY} So no position that it writes is of a topic that is "
+            f"there. To have one value in both, write replication.policy.class: '{IDENTITY}' here. To have no "
+            "checkpoints, leave the checkpoint connector out",
+        ),
+        (f"replication.policy.class: {IDENTITY}", "", "3.0", NO_COPY),
+        (f"replication.policy.class: {IDENTITY}", "replication.policy.class: x.Y", "4.3", "by another rule"),
+        ("replication.policy.separator: _", "", "4.3", NO_SYNCS),
+        ("replication.policy.separator: _", "", "3.1", NO_SYNCS),
+        (
+            "replication.policy.separator: _",
+            "",
+            "3.0",
+            "checkpoints then name A.orders, but the copy of orders on B is",
+        ),
+        (
+            f"replication.policy.separator: _, replication.policy.class: {IDENTITY}",
+            f"replication.policy.class: {IDENTITY}",
+            "3.0",
+            WORKS,
+        ),
+        (
+            f"replication.policy.separator: _, replication.policy.class: {IDENTITY}",
+            f"replication.policy.class: {IDENTITY}",
+            "3.1",
+            "reads offset syncs from mm2-offset-syncs.B.internal on the source, but the source connector writes them "
+            "to mm2-offset-syncs_B_internal on the source",
+        ),
+        ("replication.policy.internal.topic.separator.enabled: false", "", "4.3", WORKS),
+        (
+            "offset-syncs.topic.location: target",
+            "",
+            "4.3",
+            "from mm2-offset-syncs.B.internal on the source, but the source connector writes them to "
+            "mm2-offset-syncs.A.internal on the target",
+        ),
+        ("offset-syncs.topic.location: target", "offset-syncs.topic.location: source", "4.3", NO_SYNCS),
+        ("", "offset-syncs.topic.location: target", "4.3", "config.offset-syncs.topic.location, which is unset, is"),
+        ("", "topics: orders", "4.3", "of those mirrored topics alone that the checkpoint connector selects"),
+        (
+            "topics: a",
+            "topics: b",
+            "4.3",
+            "is 'b', but spec.mirrors[0].sourceConnector.config.topics in line 17 is 'a'",
+        ),
+    ],
+)
+def test_connectors_that_differ_start_with_the_sources_value(
+    resources: Resources, source: str, checkpoint: str, version: str, said: str
+) -> None:
+    mirror = f"sourceConnector: {{config: {{{source}}}}}\n    checkpointConnector: {{config: {{{checkpoint}}}}}"
+    text = with_version(old(mirror), version)
+    alone = with_version(old(f"sourceConnector: {{config: {{{source}}}}}\n    checkpointConnector: {{}}"), version)
+
+    def counting(settings: FlowSettings) -> tuple[object, ...]:
+        return settings.policy, settings.topics, settings.data_plane.offset_syncs_location
+
+    assert counting(resources.load(text).flows[0]) == counting(resources.load(alone).flows[0])
+    (note,) = [one for one in resources.remarks(text) if "counts for both here" in one]
+    assert said in note
+    assert note.startswith("18 spec.mirrors[0].checkpointConnector.config.")
+
+
+def test_policy_of_the_checkpoint_connector_alone_renames_nothing(resources: Resources) -> None:
+    mirror = f"sourceConnector: {{}}\n    checkpointConnector: {{config: {{replication.policy.class: {IDENTITY}}}}}"
+    (settings,) = resources.load(old(mirror)).flows
+    assert isinstance(settings.policy, DefaultReplicationPolicy)
+    assert not isinstance(settings.policy, IdentityReplicationPolicy)
+    (note,) = [one for one in resources.remarks(old(mirror)) if "counts for both here" in one]
+    assert "In MirrorMaker checkpoints then name orders, but the copy of orders on B is A.orders." in note
+
+
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        f"sourceConnector: {{config: {{replication.policy.class: {IDENTITY}}}}}\n    heartbeatConnector: {{}}",
+        "sourceConnector: {config: {topics: orders}}\n    checkpointConnector: {}",
+        f"sourceConnector: {{config: {{replication.policy.class: {DEFAULT}}}}}\n    checkpointConnector: {{}}",
+    ],
+)
+def test_connectors_that_name_the_same_topics_have_no_remark(resources: Resources, mirror: str) -> None:
+    assert not [one for one in resources.remarks(old(mirror)) if "counts for both here" in one]

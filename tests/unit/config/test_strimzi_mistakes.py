@@ -203,49 +203,6 @@ def test_strimzi_mirror_listed_twice_is_refused(resources: Resources) -> None:
     )
 
 
-AGREE = [
-    ("replication.policy.separator", "_", "-"),
-    ("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy", "x.Y"),
-    ("offset-syncs.topic.location", "target", "source"),
-]
-
-
-@pytest.mark.parametrize(("key", "one", "other"), AGREE)
-def test_strimzi_setting_that_must_agree_names_both_places(
-    resources: Resources, key: str, one: str, other: str
-) -> None:
-    mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{config: {{{key}: {other}}}}}"
-    said = (
-        f"17 spec.mirrors[0].checkpointConnector.config.{key}: is '{other}', but spec.mirrors[0].sourceConnector."
-        f"config.{key} in line 16 is '{one}': both connectors must have the same"
-    )
-    assert any(said in found for found in resources.mistakes(old(mirror)))
-
-
-@pytest.mark.parametrize(("key", "one"), [(key, one) for key, one, _ in AGREE])
-def test_strimzi_setting_that_must_agree_and_is_missing_names_both_places(
-    resources: Resources, key: str, one: str
-) -> None:
-    mirror = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    checkpointConnector: {{}}"
-    found = resources.mistakes(old(mirror))
-    assert any(
-        f"17 spec.mirrors[0].checkpointConnector.config.{key}: is not set, so it would be" in each for each in found
-    )
-    there = f"sourceConnector: {{config: {{{key}: {one}}}}}\n    heartbeatConnector: {{}}"
-    assert resources.load(old(there)).flows, "heartbeats' topic has one name under every policy"
-
-
-def test_topics_of_the_checkpoint_connector_are_not_those_of_the_source(resources: Resources) -> None:
-    mirror = "sourceConnector: {}\n    checkpointConnector: {config: {topics: orders}}"
-    (found,) = resources.mistakes(old(mirror))
-    assert found.startswith(
-        "16 spec.mirrors[0].sourceConnector.config.topics: is not set, so it would be .*, but spec."
-    )
-    only_source = "sourceConnector: {config: {topics: orders}}\n    checkpointConnector: {}"
-    (settings,) = resources.load(old(only_source)).flows
-    assert not settings.topics.matches("payments")
-
-
 def test_misplaced_secret_is_not_shown(resources: Resources) -> None:
     text = old().replace(
         "bootstrapServers: a:9092",

@@ -1,11 +1,11 @@
 """A mirror's three connectors as the lines of one flow. Pure.
 
 In Strimzi each connector has a `config` of its own; in mm2.properties a flow has one. So a key counts where a connector
-reads it, and must say the same where several do. If they may differ, it is the connector's own
-(`lockstep.connector.NAME.KEY`).
+reads it. Where several read it and differ, the source connector's value counts, with a note. If they may differ, it is
+the connector's own (`lockstep.connector.NAME.KEY`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -21,24 +21,17 @@ from lockstep_config.keys.connector_keys import (
 from lockstep_config.keys.key_types import ALIAS_KEYS
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.strimzi.connector_names import NAMING_KEYS, connector_names, default_value, explain_difference
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place
 from lockstep_config.text.values import string
 from lockstep_protocol.names import Flow
+from lockstep_protocol.versions import DEFAULT_VERSION
 
 CONNECTOR_FIELDS: Mapping[ConnectorName, str] = MappingProxyType({name: f"{name}Connector" for name in CONNECTORS})
 
 _SET_BY_STRIMZI = ("name", "connector.class", "tasks.max")
 _KINDS = ("consumer", "producer", "admin")
-_MUST_AGREE = (
-    "replication.policy.class",
-    "replication.policy.separator",
-    "replication.policy.internal.topic.separator.enabled",
-    "offset-syncs.topic.location",
-    "topic.filter.class",
-    *ALIAS_KEYS,
-)
-"""Where one connector sets one of these and another leaves it at its default, they would not find each other's topics.
-Heartbeats' topic has the same name under every policy."""
+VERSION = "lockstep.mm2.version"
 
 
 class AliasesOf(Enum):
@@ -92,6 +85,7 @@ def add_flow(connectors: Connectors, flow: Flow, lines: Lines, patterns: Part | 
             said.setdefault(one.key, {})[name] = one
     for key, each in said.items():
         _add_shared(key, each, present, flow, lines)
+    _compare_with_source(said, present, flow, lines)
     # The top of the lines switches heartbeats off, for the pairs of clusters that nothing names.
     if (heartbeat := present.get("heartbeat")) is not None:
         lines.add_line(f"{flow}.emit.heartbeats.enabled", "true", heartbeat)
@@ -216,45 +210,84 @@ def _add_shared(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    first, *others = said.values()
-    differing = [other for other in others if string(other.value) != string(first.value)]
-    if key in OWN_KEYS and (differing or len(said) < len(present)):
+    values = {string(one.value) for one in said.values()}
+    if key in OWN_KEYS and (len(values) > 1 or len(said) < len(present)):
         for name, one in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
         return
-    for other in differing:
-        message = (
-            f"is {other.value.strip()!r}, but {first.path} in line {first.line} is {first.value.strip()!r}: "
-            "both connectors must have the same, or one does not find what the other wrote"
-        )
-        lines.problem(other, message)
-    if not differing:
-        default = KEYS[key].default if key in KEYS else None
-        if key in ALIAS_KEYS:
-            default = flow.source if key == ALIAS_KEYS[0] else flow.target
-        _check_left_out(first, default, said.keys(), present, lines)
-    lines.add_line(f"{flow}.{key}", first.value, first)
+    # A key that no table has may be read by a Python class, whichever connector it is written for.
+    is_of_all = key not in NAMING_KEYS and connectors_reading(key) == CONNECTORS
+    leading = next(name for name in present if name in (said if is_of_all else connectors_reading(key)))
+    if (counts := said.get(leading)) is not None:
+        lines.add_line(f"{flow}.{key}", counts.value, counts)
 
 
-def _check_left_out(
-    said: ConfigSetting,
-    default: str | None,
-    setting: Collection[ConnectorName],
+def _compare_with_source(
+    said: Mapping[str, Mapping[ConnectorName, ConfigSetting]],
     present: Mapping[ConnectorName, Part],
+    flow: Flow,
     lines: Lines,
 ) -> None:
-    key, must_agree = said.key, said.key in _MUST_AGREE
-    # Of `topics` and the like the source connector's own count: what is not mirrored has no checkpoints.
-    lacking: tuple[ConnectorName, ...] = ("source", "checkpoint") if must_agree else ("source",)
-    lacking = CONNECTORS if key in ALIAS_KEYS else lacking
-    if string(said.value) == default or (not must_agree and connectors_reading(key) == CONNECTORS):
+    """Note each setting in which a connector differs from the one that counts, the source connector where there is
+    one, with what MirrorMaker does then."""
+    leading, *others = present
+    for key, each in said.items():
+        for name in others:
+            if key in OWN_KEYS or name not in connectors_reading(key):
+                continue
+            if leading in connectors_reading(key):
+                _compare(key, each, (leading, name), present, flow, lines)
+
+
+def _compare(
+    key: str,
+    said: Mapping[ConnectorName, ConfigSetting],
+    pair: tuple[ConnectorName, ConnectorName],
+    present: Mapping[ConnectorName, Part],
+    flow: Flow,
+    lines: Lines,
+) -> None:
+    leading, other = pair
+    default = default_value(key, flow)
+    ours, theirs = (string(said[name].value) if name in said else default for name in pair)
+    # Where heartbeats go does not depend on the policy, and what is not mirrored has no checkpoints.
+    is_independent = other == "heartbeat" and key not in ALIAS_KEYS
+    if ours == theirs or is_independent or (other not in said and key not in NAMING_KEYS):
         return
-    for name in lacking:
-        if name in present and name not in setting and name in connectors_reading(key):
-            part = present[name]
-            message = (
-                f"is not set, so it would be {default}, but {said.path} in line {said.line} is "
-                f"{said.value.strip()!r}: write the same here"
-            )
-            why = ", or one does not find what the other wrote" if must_agree else ""
-            lines.problem(Place(part.in_config(key), part.line), message + why)
+    if leading not in said and key not in KEYS:
+        return
+    stated = said.get(leading)
+    counts = f"{stated.path} in line {stated.line}" if stated else f"{present[leading].in_config(key)}, which is unset,"
+    place = said.get(other) or Place(present[other].in_config(key), present[other].line)
+    is_theirs = f"is {theirs!r}" if other in said else f"is not set, so it would be {theirs!r}"
+    message = (
+        f"{is_theirs}, but {counts} is {ours!r}, and counts for both here. "
+        f"{_in_mirror_maker(key, other, theirs, said, flow, lines)} To have one value in both, write {key}: {ours!r} "
+        "here"
+    )
+    if other == "checkpoint":
+        message += ". To have no checkpoints, leave the checkpoint connector out"
+    lines.note(place, message)
+
+
+def _in_mirror_maker(
+    key: str,
+    other: ConnectorName,
+    theirs: str,
+    said: Mapping[ConnectorName, ConfigSetting],
+    flow: Flow,
+    lines: Lines,
+) -> str:
+    """The sentence about what MirrorMaker does with two connectors that differ in `key` alone."""
+    if other == "heartbeat":
+        return f"In MirrorMaker heartbeats then say {theirs!r}."
+    if key == "topic.filter.class" or key.startswith("topics"):
+        return (
+            "In MirrorMaker checkpoints are then of those mirrored topics alone that the checkpoint connector selects."
+        )
+    if key not in NAMING_KEYS:
+        return "In MirrorMaker each connector has its own."
+    version = lines.entries[VERSION].value if VERSION in lines.entries else DEFAULT_VERSION
+    own = {name: entry.value for name in NAMING_KEYS if (entry := lines.entries.get(f"{flow}.{name}")) is not None}
+    source = connector_names(own, flow, version)
+    return explain_difference(source, connector_names({**own, key: theirs}, flow, version), flow.target, version)
