@@ -10,7 +10,7 @@ from py4j.java_collections import JavaList
 from lockstep_config.keys.client_keys import CLIENT, CONNECTION
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Kind, Status
-from lockstep_config.keys.mm2_keys import KEYS
+from lockstep_config.keys.mm2_keys import IDENTITY_POLICIES, KEYS
 from tests.support.jvm import call, jvm
 
 CONNECTORS = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
@@ -71,6 +71,23 @@ def as_written(value: Any) -> str:
         case JavaList():
             return ", ".join(map(str, value))
     return str(value.getName())  # a class
+
+
+def test_default_class_is_javas_and_each_choice_is_in_a_jar(gateway: Any, connectors: Mapping[str, Any]) -> None:
+    """Of keys that take a class Lockstep stands in for: a name that is in no jar could not run in MirrorMaker."""
+    defaults = {
+        name: as_written(definition.defaultValues()[name])
+        for definition in connectors.values()
+        for name in definition.names()
+        if name in KEYS and KEYS[name].kind is Kind.CLASS and name in definition.defaultValues()
+        if not name.endswith(".converter")  # the worker's, which has none unless somebody names one
+    }
+    assert len(defaults) >= 5
+    assert {name: KEYS[name].default or "" for name in defaults} == defaults
+    of_others = set(IDENTITY_POLICIES[1:])
+    for key in (one for one in KEYS.values() if one.kind is Kind.CLASS):
+        for name in set(key.choices) - of_others:
+            assert gateway.jvm.java.lang.Class.forName(name).getName() == name, key.name
 
 
 def test_defaults_are_javas(connectors: Mapping[str, Any], worker: Any) -> None:

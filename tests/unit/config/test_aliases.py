@@ -243,10 +243,13 @@ def test_alias_in_a_v1beta2_resource_must_be_the_same_in_both_places(tmp_path: P
     assert load(resource(tmp_path, "v1beta2", BY_ALIAS, same), {}).flows[0].aliases == AB
 
 
-def test_alias_must_be_set_in_both_connectors_of_a_resource(tmp_path: Path) -> None:
+def test_alias_of_one_connector_of_a_resource_counts_for_both(tmp_path: Path) -> None:
     file = resource(tmp_path, "v1", BY_TARGET, "{source.cluster.alias: x}")
     file.write_text(
         file.read_text().replace("checkpointConnector: {config: {source.cluster.alias: x}}", "checkpointConnector: {}")
     )
-    with pytest.raises(ConfigurationError, match=r"is not set, so it would be A, but .* is 'x'"):
-        load(file, {})
+    loaded = load(file, {})
+    assert loaded.flow(AB).aliases.source == "x"
+    (note,) = [one for one in loaded.notes if "counts for both here" in one.message]
+    assert "is not set, so it would be 'A', but" in note.message
+    assert "In MirrorMaker checkpoints then name A.orders, but the copy of orders on B is x.orders" in note.message

@@ -17,6 +17,7 @@ from lockstep_config.keys.client_keys import (
     CONNECTION_REFUSED,
     CONNECTION_USED,
     CONNECTION_WITHOUT_EFFECT,
+    NO_RESET,
     ClientKey,
     ClientKind,
 )
@@ -91,7 +92,7 @@ def of_records(loaded: Configuration) -> tuple[object, ...]:
 def unusual(key: ClientKey) -> str:
     """A value that is not the default."""
     if key.choices:
-        return key.choices[-1]
+        return [one for one in key.choices if one != NO_RESET][-1]
     if key.maximum is not None:
         return str(key.maximum // 2)
     return "false" if key.name == "check.crcs" else "other"

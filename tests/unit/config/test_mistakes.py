@@ -112,7 +112,10 @@ CLASSES = "Java classes cannot run here; only the ones that ship with MirrorMake
         ("A.bootstrap.servers = a", "A.bootstrap.servers: has 'a', which is no HOST:PORT"),
         ("A.bootstrap.servers = a:9092,b:x", "A.bootstrap.servers: has 'b:x', which is no HOST:PORT"),
         ("A.bootstrap.servers =", "A.bootstrap.servers: is empty: write HOST:PORT, several between commas"),
-        ("A.consumer.auto.offset.reset = none", "A.consumer.auto.offset.reset: is 'none': it takes earliest or latest"),
+        (
+            "A.consumer.auto.offset.reset = by_duration:PT1H",
+            "A.consumer.auto.offset.reset: is 'by_duration:PT1H': it takes earliest, latest or none",
+        ),
         (
             "B.producer.compression.type = brotli",
             "B.producer.compression.type: is 'brotli': it takes none, gzip, snappy, lz4 or zstd",

@@ -21,14 +21,20 @@ WITHOUT_EFFECT = [
     *("A->B.my.policy.suffix", "C.bootstrap.servers", "C.security.protocol", "C.consumer.fetch.min.bytes"),
     *("A->C.enabled", "C->D.topics", "A->A.enabled", "A.acks", "zookeeper.connect", "A.zookeeper.connect"),
     *("A.consumer.fetch.min.byte", "refresh.topics.interval.second", "auto.create.topics.enable", "num.streams"),
-    *("A->B.replication.enabled", "enable.ssl.certificate.verification", "A.ssl.foo", "C.replication.factor"),
+    *(
+        "replication.facto",
+        "A->B.replication.enabled",
+        "enable.ssl.certificate.verification",
+        "A.ssl.foo",
+        "C.replication.factor",
+    ),
 ]
 MISTAKES = [
     *("topics.whitelist", "A->B.topics.whitelist", "A->B.topcs", "A->B.topic", "A->B.Topics", "topics_exclude"),
     *("A->B.topics.exlude", "exclude.topics", "A->B.group", "groups.blacklist.pattern", "replication.polcy.class"),
     *("a.security.protocol", "A-B.topics", "A.B.topics", "A>B.enabled", "A_to_B.enabled", "A.ssl.truststore.locaton"),
     *("A.consumer.isolation.levl", "A->B.source.consumer.auto.offset.rest", "lockstep.on.refusd", "lockstep.foo"),
-    *("replication.facto", "A->B.sync.topic.acl.enabled", "sync.consumer.offsets.enabled", "A.sasl.mechanisms"),
+    *("replication.policy.clas", "A->B.sync.topic.acl.enabled", "sync.consumer.offsets.enabled", "A.sasl.mechanisms"),
     *("${ALIAS}.security.protocol", "A->B.lockstep.foo", "a->B.topics", "offset-syncs.topic.locations"),
 ]
 

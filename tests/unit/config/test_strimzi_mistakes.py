@@ -38,7 +38,7 @@ spec:
       taskMax: 3
       tasksMax: "3"
       config:
-        replication.facto: 1
+        replication.factor: 1
         refresh.topics.interval.seconds: soon
         replication.policy.clas: x
   livenessProbe:
@@ -53,8 +53,6 @@ spec:
         "15 spec.mirrors[0].sourceConnector.taskMax: is no field that Strimzi has there; did you mean "
         "spec.mirrors[0].sourceConnector.tasksMax?",
         "16 spec.mirrors[0].sourceConnector.tasksMax: is a text, but takes a whole number",
-        "18 spec.mirrors[0].sourceConnector.config.replication.facto: is no key that MirrorMaker or Lockstep knows; "
-        "did you mean spec.mirrors[0].sourceConnector.config.replication.factor?",
         "19 spec.mirrors[0].sourceConnector.config.refresh.topics.interval.seconds: is 'soon', which is no whole "
         "number",
         "20 spec.mirrors[0].sourceConnector.config.replication.policy.clas: is no key that MirrorMaker or "

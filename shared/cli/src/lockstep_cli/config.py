@@ -72,10 +72,11 @@ async def check(given: Given, alone: bool, output: str) -> int:
     notes: tuple[Problem, ...] = ()
     unused: tuple[Problem, ...] = ()
     flows: list[str] = []
+    way_out = ""
     try:
         loaded = configured(given.read(), file, os.environ, alone=alone)
     except ConfigurationError as exc:
-        mistakes = exc.problems
+        mistakes, notes, unused, way_out = exc.problems, exc.notes, exc.unused, exc.way_out
     else:
         notes, unused = loaded.notes, loaded.unused
         flows = [str(settings.flow) for settings in loaded.flows if settings.enabled]
@@ -95,6 +96,8 @@ async def check(given: Given, alone: bool, output: str) -> int:
         for problem in (*notes, *unused):
             click.echo(str(problem))
         click.echo(_sum(file, mistakes, flows, alone), err=bool(mistakes))
+        if way_out:
+            click.echo(way_out, err=True)
     return Exit.USAGE if mistakes else Exit.FINE
 
 

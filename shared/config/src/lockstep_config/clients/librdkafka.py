@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.clients.tls import TlsMaterial, read_tls
-from lockstep_config.keys.client_keys import CLIENT, ClientKey, ClientKind, Untranslatable
+from lockstep_config.keys.client_keys import CLIENT, NO_RESET, ClientKey, ClientKind, Untranslatable
 from lockstep_config.keys.key_types import Status
 from lockstep_config.text.values import choice, integer
 
@@ -60,6 +60,8 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
         key = CLIENT[kind].get(name)
         if key is not None and key.librdkafka and key.status is Status.USED:
             settings[key.librdkafka] = clamped(key, value)
+    if settings.get("auto.offset.reset") == NO_RESET:
+        del settings["auto.offset.reset"]
     _relations(settings, kind)
     return TranslatedProperties(settings, tuple(refused))
 

@@ -211,7 +211,11 @@ def _options(properties: Mapping[str, str], mechanism: SaslMechanism) -> Mapping
         return {}
     if JAAS not in properties:
         options = "".join(f' {option}="..."' for option in mechanism.required)
-        raise Untranslatable(JAAS, f"is missing: {mechanism.name} needs one, as in {module} required{options};")
+        message = (
+            f"is missing: {mechanism.name} needs one, as in {module} required{options}; (a file that a JVM names by "
+            "java.security.auth.login.config is not read: copy here what its KafkaClient { } has, in one line)"
+        )
+        raise Untranslatable(JAAS, message)
     try:
         entry = parse_jaas(properties[JAAS])
     except NotJaas as exc:

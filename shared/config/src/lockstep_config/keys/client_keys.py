@@ -68,6 +68,10 @@ class ClientKey:
         return -1 if self.name in _BELOW_ZERO else 0, 2**63 - 1 if self.name in _LONGS else MAXIMUM
 
 
+NO_RESET = "none"
+"""Of `auto.offset.reset`: Java's consumer raises an error where it has no position. Here a partition that was never
+copied begins at its earliest record, and a gap is `lockstep.on.gap`'s."""
+
 CONSUMER: frozenset[ClientKind] = frozenset({"consumer"})
 PRODUCER: frozenset[ClientKind] = frozenset({"producer"})
 ADMIN: frozenset[ClientKind] = frozenset({"admin"})
@@ -224,8 +228,9 @@ _KEYS: tuple[ClientKey, ...] = (
     ClientKey(name="isolation.level", librdkafka="isolation.level", kinds=CONSUMER, choices=(
         "read_uncommitted", "read_committed"
     ), records="whether aborted transactions are copied"),
-    # Java's `none` halts and `by_duration:` needs a clock of the broker's: neither says where a new partition begins.
-    ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER, choices=("earliest", "latest"),
+    # Java's `by_duration:` needs a clock of the broker's.
+    ClientKey(name="auto.offset.reset", librdkafka="auto.offset.reset", kinds=CONSUMER,
+        choices=("earliest", "latest", NO_RESET),
         records="where a partition begins that was never copied"),
     _elsewhere("max.request.size", "the target topic's `max.message.bytes` is the limit",
         PRODUCER, 1_000, 1_000_000_000, "message.max.bytes"),

@@ -258,7 +258,7 @@ _REFUSED_KEYS = (
     ),
     _only(
         "forwarding.admin.class",
-        (MIRROR + "ForwardingAdmin",),
+        ("org.apache.kafka.clients.admin.ForwardingAdmin",),
         "creates and alters topics",
         NO_CLASSES,
         ANYWHERE,

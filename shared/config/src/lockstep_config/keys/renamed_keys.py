@@ -112,7 +112,34 @@ OLDER_NAMES: Mapping[str, RenamedKey] = MappingProxyType(
         # How much, how often, how safely.
         **_write("tasks.max", "max.tasks task.count num.tasks tasks.count tasks num.streams"),
         **_write(_FACTORS, "internal.topic.replication.factor internal.topics.replication.factor"),
-        **_write("replication.factor", "topic.replication.factor remote.topic.replication.factor", matters=True),
+        **_write("replication.factor", "topic.replication.factor remote.topic.replication.factor"),
+        **_write(
+            "",
+            "offset-syncs.topic offset-syncs.topic.name checkpoints.topic checkpoints.topic.name heartbeats.topic "
+            "heartbeats.topic.name",
+            "MirrorMaker names this topic itself (offset-syncs.topic.location says which cluster has that of offset "
+            "syncs): remove it",
+        ),
+        **_write(
+            "emit.heartbeats.interval.seconds",
+            "heartbeat.interval.seconds heartbeats.interval.seconds emit.heartbeat.seconds",
+        ),
+        **_write(
+            "emit.checkpoints.interval.seconds",
+            "checkpoint.interval.seconds checkpoints.interval.seconds emit.checkpoint.seconds",
+        ),
+        **_write(
+            "",
+            "consumer.group.prefix group.prefix group.id.prefix",
+            "MirrorMaker's consumers have no group that it could name, and groups keep their names on the target: "
+            "remove it",
+        ),
+        **_write(
+            "sasl.jaas.config",
+            "java.security.auth.login.config",
+            "a file of a JVM's logins is not read here: the value is what KafkaClient { } has in that file, in one "
+            "line that ends with ;",
+        ),
         **_write(
             "",
             "heartbeats.topic.retention.ms checkpoints.topic.retention.ms offset.syncs.topic.retention.ms",

@@ -31,6 +31,7 @@ from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.loader.settings_file import SETTINGS_VARIABLE, UNKNOWN_VARIABLE, with_settings
 from lockstep_config.loader.standalone import by_itself
 from lockstep_config.report import ineffective_lines
+from lockstep_config.report.one_cluster import check_addresses
 from lockstep_config.report.replication_cycles import check_cycles
 from lockstep_config.resolve import precedence
 from lockstep_config.resolve.diagnostics import Diagnostics
@@ -44,6 +45,7 @@ from lockstep_config.text.config_providers import read_providers, resolved
 from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import Entry, PropertiesText, read_properties
 from lockstep_config.text.sources import config_sources
+from lockstep_config.text.templates import find_template
 from lockstep_config.text.values import split_list
 
 MOST_CLUSTERS = 100
@@ -85,6 +87,13 @@ def settled(text: PropertiesText, environment: Mapping[str, str]) -> PropertiesT
 
 def _read(path: Path, document: str) -> PropertiesText:
     data = read_config_file(path)
+    text = _read_form(data, path, document)
+    if (template := find_template(data, path, unreadable=bool(text.problems))) is not None:
+        raise ConfigurationError([template])
+    return text
+
+
+def _read_form(data: bytes, path: Path, document: str) -> PropertiesText:
     text = None if is_resource(data, path) else read_properties(data, path)
     if text is not None and not is_connector(text.entries):
         return text
@@ -124,7 +133,6 @@ def configured(
         check_line(entry, precedence.parse_key(entry.key, aliases, KEYS), aliases, findings, classes)
     if stated:
         _check_bootstrap(layers, aliases, findings)
-        _note_same_cluster(layers, aliases, findings)
 
     # What is wrong by itself is left out of what must fit together, so that one call finds both kinds of mistake.
     # An option of a command has no line, and a file of its own.
@@ -135,13 +143,16 @@ def configured(
     flows = with_shared_acls(with_opposites(flows))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     check_cycles(sound, flows, findings)
+    if stated:
+        check_addresses(sound, aliases, flows, findings)
     check_shared_topics(sound, flows, findings)
     check_legacy_groups(flows, findings, sound)
     if not findings.problems and not alone:
         _check_certificates(sound, flows, findings)
     problems = [problem for problem in findings.problems if problem.file != path or not _is_echo(problem, wrong)]
     if problems:
-        raise ConfigurationError(dict.fromkeys(problems))
+        remarks = (_in_order(findings.notes), _in_order(findings.unused))
+        raise ConfigurationError(dict.fromkeys(problems), *remarks, findings.refused_keys)
     log = log_settings(sound, environment, findings)
     _remark(sound, flows, findings)
     return Configuration(
@@ -225,24 +236,6 @@ def _check_bootstrap(layers: Layers, aliases: Sequence[str], findings: Diagnosti
         if precedence.ALIAS.fullmatch(alias) and "bootstrap.servers" not in precedence.connection(layers, alias):
             message = f"is missing: say where cluster {alias} is, HOST:PORT, several between commas"
             findings.problem(f"{alias}.bootstrap.servers", message)
-
-
-def _note_same_cluster(layers: Layers, aliases: Sequence[str], findings: Diagnostics) -> None:
-    """Clusters that have an address in common are one. Where the addresses differ only the brokers know
-    (`lockstep probe`)."""
-    seen: dict[str, str] = {}
-    for alias in aliases:
-        servers = precedence.connection(layers, alias).get("bootstrap.servers")
-        addresses = split_list(servers.value.lower()) if servers is not None else ()
-        known = next((address for address in addresses if seen.get(address, alias) != alias), None)
-        if servers is not None and known is not None:
-            findings.note(
-                servers,
-                f"has {known}, which {seen[known]} has as well: {seen[known]} and {alias} are one cluster, and topics "
-                "whose names begin with either alias are not mirrored",
-            )
-        for address in addresses:
-            seen.setdefault(address, alias)
 
 
 def _check_certificates(layers: Layers, flows: Iterable[FlowSettings], findings: Diagnostics) -> None:

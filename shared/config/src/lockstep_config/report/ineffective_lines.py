@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from lockstep_config.flow.model import FlowSettings
 from lockstep_config.flow.reader import Reader
-from lockstep_config.keys.client_keys import CLIENT
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION
+from lockstep_config.resolve.client_lines import does_nothing
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
-from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS, does_nothing
+from lockstep_config.resolve.validate import OF_EVERY_CLIENT, OF_RECORDS
 from lockstep_config.text.values import split_list
 
 OF_READING = frozenset(
@@ -34,7 +35,7 @@ def _beaten(layers: Layers, settings: FlowSettings, findings: Diagnostics) -> No
         above = of_source.get(key)
         if key.startswith("consumer.") and above is not None and above.value.strip() != entry.value.strip():
             name = key.removeprefix("consumer.")
-            if does_nothing("consumer", name):
+            if does_nothing("consumer", name) or (name not in CLIENT["consumer"] and name not in CONNECTION):
                 continue
             findings.note(
                 entry,

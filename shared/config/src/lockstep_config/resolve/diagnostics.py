@@ -24,6 +24,8 @@ class Diagnostics:
     """Every key of the file."""
     unknown_keys: str = ""
     """`error` or `warn`: what each unknown key is; else `unknown_key` gets it."""
+    refused_keys: list[Problem] = field(default_factory=list)
+    """Those of `problems` that are unknown keys, which `warn` would let pass."""
 
     def problem(self, about: Entry | str, message: str) -> None:
         """Of a line, with the slip of writing by which its value came to be wrong, if it has one. Or of a key that has
@@ -44,6 +46,7 @@ class Diagnostics:
         """`near`: to one that decides what is copied, so that it is a mistake where nothing else is asked for."""
         if self.unknown_keys == "error" or (near and self.unknown_keys != "warn"):
             self.plain_problem(entry, message)
+            self.refused_keys.append(self.problems[-1])
         else:
             self.without_effect(entry, f"it {message}" if message.startswith("is ") else message)
 

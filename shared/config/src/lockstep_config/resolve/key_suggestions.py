@@ -120,7 +120,7 @@ def _does_nothing(name: str) -> bool:
 
 def _matters(name: str) -> bool:
     if (key := KEYS.get(name)) is not None:
-        tuning = key.kind is Kind.INTEGER and not name.endswith("replication.factor")
+        tuning = key.kind is Kind.INTEGER
         return name.startswith("lockstep.") or (key.status is not Status.WITHOUT_EFFECT and not tuning)
     kind, bare = _split_client(name)
     if bare in CONNECTION:

@@ -83,7 +83,11 @@ def remark_patterns(text: str, key: Key) -> Iterator[str]:
                 continue
         elif key.kind is not Kind.PATTERNS:
             continue
-        if key.name.startswith("groups"):
+        if not pattern.strip(_QUOTES):
+            what = key.name.partition(".")[0]
+            instead = f"to name no {what}, write nothing behind = ({key.name} =)"
+            yield f"has {pattern}, which matches none of the {what}: quotes belong to the value; {instead}"
+        elif key.name.startswith("groups"):
             if why := slip(pattern):
                 yield f"has {_shown(pattern)}: {why}"
         elif needed := _needed(pattern):

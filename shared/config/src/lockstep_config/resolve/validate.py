@@ -6,8 +6,11 @@ Pure. What several lines must agree on is checked in `flows`.
 import re
 from collections.abc import Sequence
 
-from lockstep_config.clients.tls import remark_on
-from lockstep_config.keys.client_keys import CLIENT, CONNECTION, CONNECTION_WITHOUT_EFFECT, ClientKey, ClientKind
+from lockstep_config.keys.client_keys import (
+    CLIENT,
+    CONNECTION,
+    ClientKind,
+)
 from lockstep_config.keys.connector_keys import CONNECTORS, OWN_KEYS, client_kind, own_key
 from lockstep_config.keys.ignored_keys import FAMILIES
 from lockstep_config.keys.key_types import Key, KeyLevel, Kind, Status
@@ -15,19 +18,17 @@ from lockstep_config.keys.key_values import parse_value
 from lockstep_config.keys.mm2_keys import KEYS
 from lockstep_config.keys.refused_classes import refused_class
 from lockstep_config.keys.spark_settings import CONF_PREFIX, check_conf
-from lockstep_config.resolve.bootstrap_servers import check_servers
+from lockstep_config.resolve.client_lines import check_client, check_connection, does_nothing, only_connection
 from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.key_suggestions import KINDS, NOTHING_LIKE_IT, meant
 from lockstep_config.resolve.own_classes import NO_CLASSES, OwnClasses
 from lockstep_config.resolve.precedence import ALIAS, KeyScope
-from lockstep_config.resolve.slips import in_connection, placeholder, remark_patterns, slip
+from lockstep_config.resolve.slips import placeholder, remark_patterns, slip
 from lockstep_config.resolve.unknown_keys import IS_UNKNOWN, another_arrow, unknown, unknown_alias
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.secrets import masked
-from lockstep_config.text.values import BadValue, boolean, choice, integer, is_boolean, list_remark
+from lockstep_config.text.values import BadValue, is_boolean, list_remark
 from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 OF_EVERY_CLIENT = frozenset(
     {
         *("client.id", "receive.buffer.bytes", "send.buffer.bytes"),
@@ -87,9 +88,9 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
     ):
         return
     for side in ("source", "target"):
-        inner = key.removeprefix(f"{side}.cluster.")
-        if inner != key:
-            _check_connection(entry, inner, findings)
+        inner = key.removeprefix(f"{side}.")
+        if inner != key and (inner.startswith("cluster.") or inner in CONNECTION):
+            _check_side_line(entry, place, side, findings)
             return
     for kind in KINDS:
         for prefix in (f"{kind}.override.", f"{kind}.", f"source.{kind}.", f"target.{kind}."):
@@ -101,7 +102,7 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
             elif prefix in ("producer.", "source.producer.", "target.producer."):
                 _check_offset_syncs_producer(entry, place, key.removeprefix(prefix), findings)
             else:
-                _check_client(entry, kind, key.removeprefix(prefix), findings)
+                check_client(entry, kind, key.removeprefix(prefix), findings)
             return
     if key in CONNECTION:
         flow = place.flow
@@ -115,24 +116,29 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
     unknown(entry, key, KeyLevel.FLOW, findings)
 
 
+def _check_side_line(entry: Entry, place: KeyScope, side: str, findings: Diagnostics) -> None:
+    """`source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a client's property there."""
+    inner = place.key.removeprefix(f"{side}.")
+    name = inner.removeprefix("cluster.")
+    if name == inner:
+        instead = f"MirrorMaker does not read it: write {place.flow}.{side}.cluster.{name}, or ALIAS.{name}"
+        findings.without_effect(entry, does_nothing("cluster", name) or instead)
+    elif (client := client_kind(name)) is not None:
+        findings.without_effect(entry, only_connection(side, *client, before=f"{place.flow}."))
+    else:
+        check_connection(entry, name, findings)
+
+
 def _check_offset_syncs_producer(entry: Entry, place: KeyScope, name: str, findings: Diagnostics) -> None:
     """What people mean for the mirrored records, whose producer is the Connect worker's (`mm2-behaviour.md` §5.4)."""
     if name in OF_RECORDS:
         alone = "MirrorMaker gives it to the producer of offset syncs alone"
         findings.without_effect(entry, f"{alone}; for the mirrored records it is {place.flow}.producer.override.{name}")
         return
-    _check_client(entry, "producer", name, findings)
+    check_client(entry, "producer", name, findings)
     if name in AS_IF_OF_RECORDS:
         why = CLIENT["producer"][name].not_records
         findings.note(entry, f"counts for offset syncs only; no such line does anything to the mirrored records: {why}")
-
-
-def does_nothing(kind: str, name: str) -> str:
-    """Why a property of a client, or of a `cluster`, is without effect in every place; empty where it is not."""
-    if name in CONNECTION:
-        return CONNECTION_WITHOUT_EFFECT.get(name, "")
-    key = CLIENT[kind].get(name) if kind in KINDS else None
-    return key.why if key is not None and key.status is Status.WITHOUT_EFFECT else ""
 
 
 def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, findings: Diagnostics) -> None:
@@ -145,7 +151,7 @@ def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, fin
         else:
             findings.without_effect(entry, f"the {connector} connector has no {key}")
     elif (client := client_kind(key)) is not None:
-        _check_client(entry, *client, findings)
+        check_client(entry, *client, findings)
     elif key.startswith(OVERRIDES_NOT_READ):
         kind, _, name = key.replace(".override", "", 1).partition(".")
         instead = f"MirrorMaker does not read it: write source.{kind}.{name} of the same connector"
@@ -159,14 +165,29 @@ def _check_own_line(entry: Entry, place: KeyScope, connector: str, key: str, fin
 def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], findings: Diagnostics) -> None:
     key = place.key
     if key in CONNECTION:
-        _check_connection(entry, key, findings)
+        check_connection(entry, key, findings)
         return
     for kind in KINDS:
+        if key.startswith(f"{kind}.override."):
+            _check_cluster_override(entry, kind, place, findings)
+            return
         if key.startswith(f"{kind}."):
-            _check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
+            check_client(entry, kind, key.removeprefix(f"{kind}."), findings)
             return
     if not _check_known(entry, key, KeyLevel.CLUSTER, findings) and not another_arrow(entry, aliases, findings):
         unknown(entry, key, KeyLevel.CLUSTER, findings)
+
+
+def _check_cluster_override(entry: Entry, kind: ClientKind, place: KeyScope, findings: Diagnostics) -> None:
+    """Overrides are a connector's, so a cluster has none."""
+    name = place.key.removeprefix(f"{kind}.override.")
+    if name not in CLIENT[kind] and name not in CONNECTION:
+        unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
+        return
+    instead = f"MirrorMaker has overrides of flows, not of clusters: write {place.alias}.{kind}.{name}"
+    if kind == "producer":
+        instead += f", or SOURCE->{place.alias}.producer.override.{name} for the records of one flow"
+    findings.without_effect(entry, does_nothing(kind, name) or instead)
 
 
 def _check_top_line(
@@ -178,11 +199,15 @@ def _check_top_line(
     if classes.claim(None, key) or _check_known(entry, key, KeyLevel.TOP, findings, classes.stand_in(None, key)):
         return
     if key in CONNECTION:
-        _check_connection(entry, key, findings)
+        check_connection(entry, key, findings)
         return
     for prefix in (*KINDS, *(f"{side}.{kind}" for side in ("source", "target") for kind in (*KINDS, "cluster"))):
         if key.startswith(f"{prefix}."):
             kind, inner = prefix.rpartition(".")[2], key.removeprefix(f"{prefix}.")
+            client = client_kind(f"{kind}.{inner}")
+            if client is not None and client[1] not in CLIENT[client[0]] and client[1] not in CONNECTION:
+                _check_unknown_dropped(entry, *client, findings)
+                return
             where = f"ALIAS.{inner}" if kind == "cluster" else f"ALIAS.{kind}.{inner} or SOURCE->TARGET.{kind}.{inner}"
             instead = f"MirrorMaker drops it at the top of the file: write {where}"
             findings.without_effect(entry, does_nothing(kind, inner) or instead)
@@ -207,6 +232,13 @@ def _check_top_line(
         unknown_alias(entry, message, [alias], aliases, findings, matters=not ALIAS.fullmatch(alias))
     else:
         unknown(entry, key, KeyLevel.TOP, findings)
+
+
+def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
+    """An unknown property of a client at the top of the file, where a known one would count for nothing either."""
+    guess = meant(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
+    instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.instead
+    findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)
 
 
 def _is_known_of_cluster(rest: str) -> bool:
@@ -257,7 +289,11 @@ def _check_key(entry: Entry, key: Key, findings: Diagnostics, stood_in_for: bool
             findings.problem(entry, f"is {value!r}, which is no class" if slip(value) else refusal)
         return
     if key.renamed_to:
-        findings.note(entry, f"was renamed to {key.renamed_to}, which counts where both are set")
+        findings.note(
+            entry,
+            f"was renamed to {key.renamed_to}, which counts where both are set. MirrorMaker ignores this line since "
+            f"4.0, and here it counts: write {key.renamed_to}, or remove the line to have what MirrorMaker does",
+        )
     if key.name in PARSED_LOOSELY and not is_boolean(entry.value):
         _check_loosely(entry, findings)
         return
@@ -285,62 +321,3 @@ def _check_loosely(entry: Entry, findings: Diagnostics) -> None:
         findings.note(entry, f"{message}: as in MirrorMaker it counts as false, and what it is about does not run")
     else:
         findings.problem(entry, f"{message}, so that MirrorMaker takes it as false: write true or false")
-
-
-def _check_connection(entry: Entry, name: str, findings: Diagnostics) -> None:
-    if name not in CONNECTION:
-        unknown(entry, name, KeyLevel.CLUSTER, findings, tuple(sorted(CONNECTION)))
-        return
-    if name in CONNECTION_WITHOUT_EFFECT:
-        findings.without_effect(entry, CONNECTION_WITHOUT_EFFECT[name])
-        return
-    try:
-        if name == "security.protocol":
-            choice(entry.value, PROTOCOLS)
-        elif name == "bootstrap.servers":
-            check_servers(entry.value)
-            if twice := list_remark(entry.value):
-                findings.note(entry, twice)
-        elif (remark := remark_on(name, entry.value)) is not None:
-            findings.note(entry, remark)
-    except BadValue as exc:
-        findings.problem(entry, str(exc))
-        return
-    for remark in () if entry.referenced else in_connection(name, entry.value):
-        findings.note(entry, remark)
-
-
-def _check_client(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
-    if name in CONNECTION:
-        _check_connection(entry, name, findings)
-        return
-    key = CLIENT[kind].get(name)
-    if key is None:
-        unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
-        return
-    if key.status is Status.WITHOUT_EFFECT:
-        findings.without_effect(entry, key.why)
-    elif key.status is Status.REFUSED:
-        if (value := entry.value.strip()) and value not in key.choices:
-            instead = f"; it may be {', '.join(key.choices)}" if key.choices else ""
-            findings.problem(entry, f"is {masked(name, value)!r}, which is refused: {key.why}{instead}")
-    else:
-        _check_client_value(entry, key, findings)
-
-
-def _check_client_value(entry: Entry, key: ClientKey, findings: Diagnostics) -> None:
-    try:
-        if key.choices:
-            choice(entry.value, key.choices)
-        elif key.name == "check.crcs":
-            boolean(entry.value)
-        elif not key.librdkafka and key.minimum is not None:
-            integer(entry.value, key.minimum, key.maximum)
-        elif key.minimum is not None and key.maximum is not None:
-            number = integer(entry.value, *key.java_limits)
-            nearest = min(max(number, key.minimum), key.maximum)
-            # -1 is Java's word for the system's own buffer size, or for no limit; librdkafka's is 0.
-            if number != nearest and (number, nearest) != (-1, 0):
-                findings.note(entry, f"is {number}, beyond what librdkafka takes: {nearest} is used")
-    except BadValue as exc:
-        findings.problem(entry, str(exc))

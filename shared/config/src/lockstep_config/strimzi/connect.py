@@ -9,12 +9,13 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockstep_config.keys.client_keys import CLIENT, CONNECTION
-from lockstep_config.keys.connector_keys import ConnectorName, connector_name, connector_prefix
+from lockstep_config.keys.client_keys import CLIENT, CONNECTION, ClientKind
+from lockstep_config.keys.connector_keys import ConnectorName, client_kind, connector_name, connector_prefix
 from lockstep_config.keys.key_types import ALIAS_KEYS, ALIAS_OF_CLUSTER
 from lockstep_config.keys.lockstep_keys import STATE
 from lockstep_config.keys.mm2_keys import KEYS
-from lockstep_config.resolve.precedence import ALIAS, SIDES
+from lockstep_config.resolve.client_lines import only_connection
+from lockstep_config.resolve.precedence import ALIAS, SIDES, Side
 from lockstep_config.strimzi.api_versions import IBMS
 from lockstep_config.strimzi.connectors import Connectors, add_flow
 from lockstep_config.strimzi.lines import ConfigSetting, Lines, Part, Place, Placed
@@ -198,7 +199,9 @@ def _without(one: ConnectorResource) -> Part:
     left = {
         key: value
         for key, value in config.items.items()
-        if key not in gone and not key.startswith(("source.cluster.", "target.cluster."))
+        if key not in gone
+        and not key.startswith(("source.cluster.", "target.cluster."))
+        and key not in ("source.bootstrap.servers", "target.bootstrap.servers")
     }
     items = {**one.part.node.items, "config": replace(config, items=left)}
     return replace(one.part, node=replace(one.part.node, items=items))
@@ -208,26 +211,57 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
     """Where its clusters are: the first connector that says it says it for all, and the others' own differences are
     their clients'."""
     for side, alias in zip(SIDES, (flow.source, flow.target), strict=True):
+        _add_misnamed_address(one, side, alias, lines)
+        of_clients: dict[ClientKind, list[ConfigSetting]] = {}
         for key, setting in one.settings.items():
             name = key.removeprefix(f"{side}.cluster.")
             if name in (ALIAS_OF_CLUSTER, key):
                 continue
-            value, cluster = setting.value, lines.entries.get(f"{alias}.{name}")
-            if name not in CONNECTION and any(name in known for known in CLIENT.values()):
+            if (client := client_kind(name)) is not None:
+                of_clients.setdefault(client[0], []).append(setting)
+            elif name in CONNECTION:
+                _add_connection(one, side, flow, setting, lines)
+            elif any(name in known for known in CLIENT.values()):
                 instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
                 lines.without_effect(setting, f"MirrorMaker reads only the connection there: {instead}")
-            elif name not in CONNECTION:
-                lines.add_line(f"{flow}.{side}.cluster.{name}", value, setting)
-            elif cluster is None:
-                lines.add_line(f"{alias}.{name}", value, setting)
-            elif name == "bootstrap.servers":
-                if set(split_list(value)).isdisjoint(split_list(cluster.value)):
-                    message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
-                    lines.problem(setting, f"{message}: give each cluster an alias of its own")
-            elif value.strip() != cluster.value.strip():
-                own = f"{flow}." if one.kind == "source" else f"{flow}.{connector_prefix(one.kind)}"
-                for client in CLIENT:
-                    lines.add_line(f"{own}{side}.{client}.{name}", value, setting)
+            else:
+                lines.add_line(f"{flow}.{side}.cluster.{name}", setting.value, setting)
+        for kind, settings in of_clients.items():
+            _report_clients(side, kind, settings, lines)
+
+
+def _add_connection(one: ConnectorResource, side: Side, flow: Flow, setting: ConfigSetting, lines: Lines) -> None:
+    alias = flow.source if side == "source" else flow.target
+    name, value = setting.key.removeprefix(f"{side}.cluster."), setting.value
+    cluster = lines.entries.get(f"{alias}.{name}")
+    if cluster is None:
+        lines.add_line(f"{alias}.{name}", value, setting)
+    elif name == "bootstrap.servers":
+        if set(split_list(value)).isdisjoint(split_list(cluster.value)):
+            message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
+            lines.problem(setting, f"{message}: give each cluster an alias of its own")
+    elif value.strip() != cluster.value.strip():
+        own = f"{flow}." if one.kind == "source" else f"{flow}.{connector_prefix(one.kind)}"
+        for client in CLIENT:
+            lines.add_line(f"{own}{side}.{client}.{name}", value, setting)
+
+
+def _add_misnamed_address(one: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
+    """`source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake: without an
+    address no connector starts in Kafka Connect either."""
+    setting, right = one.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
+    if setting is not None and right not in one.settings:
+        lines.problem(setting, f"is no key of a connector, and {right} is missing: write {right}")
+        lines.add_line(f"{alias}.bootstrap.servers", setting.value, setting)
+
+
+def _report_clients(side: Side, kind: ClientKind, settings: Sequence[ConfigSetting], lines: Lines) -> None:
+    """Say once what to write for the properties of one client behind `source.cluster.` or `target.cluster.`."""
+    first, *others = settings
+    prefix = f"{side}.cluster.{kind}."
+    name = first.key.removeprefix(prefix)
+    too = f", as {len(others)} more that begin with {prefix}" if others else ""
+    lines.without_effect(first, only_connection(side, kind, name), f"has no effect{too}")
 
 
 def _add_aliases(one: ConnectorResource, flow: Flow, lines: Lines) -> None:

@@ -230,6 +230,8 @@ def _compare_with_source(
 ) -> None:
     """Note each setting in which a connector differs from the one that counts, the source connector where there is
     one, with what MirrorMaker does then."""
+    if not present:
+        return
     leading, *others = present
     for key, each in said.items():
         for name in others:

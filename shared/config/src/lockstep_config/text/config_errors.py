@@ -30,20 +30,42 @@ class Problem:
 class ConfigurationError(Exception):
     """The configuration cannot be used. `problems` has all of them, in the order of the file, never none.
 
-    `str()` is the text for the terminal: one line for each problem. Commands exit with code 2 after it.
+    `notes` and `unused` are its warnings, and `unknown` are those problems that are unknown keys. `str()` is the text
+    for the terminal: one line for each problem, then for each warning, and the way out last. Commands exit with code 2
+    after it.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(
+        self,
+        problems: Iterable[Problem],
+        notes: Iterable[Problem] = (),
+        unused: Iterable[Problem] = (),
+        unknown: Iterable[Problem] = (),
+    ) -> None:
         self.problems = tuple(sorted(problems))
+        self.notes = tuple(notes)
+        self.unused = tuple(unused)
+        self.unknown = tuple(problem for problem in self.problems if problem in frozenset(unknown))
         if not self.problems:
             raise ValueError("a ConfigurationError needs at least one problem")
         super().__init__(self.problems)
 
-    def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+    @property
+    def way_out(self) -> str:
+        """Say how the unknown keys become warnings; empty if there are none."""
+        if not self.unknown:
+            return ""
+        if len(self.unknown) == len(self.problems):
+            many = "this" if len(self.unknown) == 1 else f"all {len(self.unknown)} lines"
+        else:
+            many = f"{len(self.unknown)} of {len(self.problems)} lines"
+        return f"With --unknown warn, {many} would be a warning: an unknown key has no effect in MirrorMaker"
 
-    def __reduce__(self) -> "tuple[type[ConfigurationError], tuple[tuple[Problem, ...]]]":
-        return (ConfigurationError, (self.problems,))
+    def __str__(self) -> str:
+        return "\n".join([*map(str, (*self.problems, *self.notes, *self.unused)), *filter(None, [self.way_out])])
+
+    def __reduce__(self) -> "tuple[type[ConfigurationError], tuple[tuple[Problem, ...], ...]]":
+        return (ConfigurationError, (self.problems, self.notes, self.unused, self.unknown))
 
 
 class UnknownFlow(LookupError):

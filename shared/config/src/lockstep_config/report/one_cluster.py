@@ -1,0 +1,49 @@
+"""Two aliases of a file that are one cluster, as far as their addresses show it. Pure.
+
+Where the addresses differ only the brokers know (`lockstep probe`).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lockstep_config.flow.model import FlowSettings
+from lockstep_config.resolve import precedence
+from lockstep_config.resolve.diagnostics import Diagnostics
+from lockstep_config.resolve.precedence import Layers
+from lockstep_config.text.properties import Entry
+from lockstep_config.text.values import split_list
+
+
+def check_addresses(
+    layers: Layers, aliases: Sequence[str], flows: Sequence[FlowSettings], findings: Diagnostics
+) -> None:
+    """Note aliases that have an address in common, and refuse a flow between them that would copy a topic onto
+    itself."""
+    onto_itself = {
+        frozenset((settings.flow.source, settings.flow.target)): settings.flow
+        for settings in flows
+        if settings.data_plane.enabled and settings.keeps_names
+    }
+    for servers, address, first, second in _shared(layers, aliases):
+        flow = onto_itself.get(frozenset((first, second)))
+        has = f"has {address}, which {first} has as well: {first} and {second} are one cluster"
+        if flow is None:
+            findings.note(servers, f"{has}, and topics whose names begin with either alias are not mirrored")
+            continue
+        message = (
+            f"{has}, and {flow} keeps the names of topics, so a topic would be copied onto itself, without end. Name "
+            f"the address of {second}, or give copies another name: remove the line of {flow}.replication.policy.class"
+        )
+        findings.problem(servers, message)
+
+
+def _shared(layers: Layers, aliases: Sequence[str]) -> Iterator[tuple[Entry, str, str, str]]:
+    """The line of the later alias, the address, and both aliases."""
+    seen: dict[str, str] = {}
+    for alias in aliases:
+        servers = precedence.connection(layers, alias).get("bootstrap.servers")
+        addresses = split_list(servers.value.lower()) if servers is not None else ()
+        shared = next((address for address in addresses if seen.get(address, alias) != alias), None)
+        if servers is not None and shared is not None:
+            yield servers, shared, seen[shared], alias
+        for address in addresses:
+            seen.setdefault(address, alias)
