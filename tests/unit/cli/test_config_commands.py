@@ -88,7 +88,7 @@ class TestCheck:
         assert ":14:" not in result.stdout
         assert f"{file}:14: tasks.max: " in result.stderr
         assert f"{file}:15: topcs: " in result.stderr
-        assert "2 mistakes\nWith --unknown warn, 1 of 2 lines be a warning" in result.stderr
+        assert "2 mistakes\nWith --unknown warn, 1 of 2 lines would be a warning" in result.stderr
 
     def test_config_check_as_json(self, file: Path) -> None:
         body = json.loads(asked("check", file, "--output", "json").stdout)
@@ -186,9 +186,7 @@ class TestConvert:
     def test_a_secret_that_is_written_out_stops_it(self, file: Path, tmp_path: Path) -> None:
         file.write_text(TEXT.replace("${env:PASSWORD}", SECRET), encoding="utf-8")
         result = asked("convert", file)
-        assert result.exit_code == 2
-        assert f"{file}:13: consumer.fetch.min.bytes: has no effect: " in result.stdout, "warnings too"
-        assert ":14:" not in result.stdout
+        assert (result.exit_code, result.stdout) == (2, "")
         assert f"{file}:8: B.sasl.jaas.config: holds a secret that is written out" in result.stderr
         to = tmp_path / "new.properties"
         assert asked("convert", file, "--to", to, "--with-secrets").exit_code == 0
@@ -231,17 +229,13 @@ class TestConvert:
 
     def test_config_convert_to_resource_without_a_resource_is_refused(self, file: Path) -> None:
         result = asked("convert", file, "--to", "resource")
-        assert result.exit_code == 2
-        assert f"{file}:13: consumer.fetch.min.bytes: has no effect: " in result.stdout, "warnings too"
-        assert ":14:" not in result.stdout
+        assert (result.exit_code, result.stdout) == (2, "")
         assert "holds no KafkaMirrorMaker2 and no KafkaMirrorMaker, so there is no resource to print" in result.stderr
 
     def test_config_convert_of_an_unreadable_file_writes_nothing(self, file: Path) -> None:
         file.write_text("a = \\u12\n", encoding="utf-8")
         result = asked("convert", file)
-        assert result.exit_code == 2
-        assert f"{file}:13: consumer.fetch.min.bytes: has no effect: " in result.stdout, "warnings too"
-        assert ":14:" not in result.stdout
+        assert (result.exit_code, result.stdout) == (2, "")
 
 
 class TestMirrorMaker1:
