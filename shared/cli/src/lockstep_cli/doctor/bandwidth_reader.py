@@ -21,7 +21,7 @@ from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_config.flow.model import FlowSettings
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
-from lockstep_runtime.util.errors import ClusterError, RequestRefused
+from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused
 
 WRITE_S, READ_BACK_S, READ_S = 1.2, 0.6, 1.0
 MOST_PARTITIONS = 8
@@ -66,7 +66,7 @@ class BandwidthReader:
             await self._remove(leftovers)
             await self._measure()
         except ClusterError as exc:
-            self._fail(str(exc))
+            self._fail(str(exc), is_denied=isinstance(exc, NotPermitted))
         except KafkaException as exc:
             self._fail(exc.args[0].str())
         return self._facts
@@ -128,16 +128,16 @@ class BandwidthReader:
         for name, trouble in outcome.troubles().items():
             if isinstance(trouble, RequestRefused) and trouble.code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 continue
-            self._fail(f"{name} on {self._target.alias} could not be removed: {trouble}")
+            text = f"{name} on {self._target.alias} could not be removed: {trouble}"
+            self._fail(text, is_denied=isinstance(trouble, NotPermitted))
 
-    def _fail(self, trouble: str) -> None:
+    def _fail(self, trouble: str, *, is_denied: bool = False) -> None:
         access = self._target.access
         commands = [
             grant_command(Grant("topic", PREFIX, operation, "", PREFIXED), access.principal, access.bootstrap)
             for operation in OPERATIONS
         ]
-        denied = "does not permit" in trouble
-        fix = f"For a login without these rights: {'; '.join(commands)}" if denied else ""
+        fix = f"For a login without these rights: {'; '.join(commands)}" if is_denied else ""
         self._facts = replace(self._facts, trouble=self._facts.trouble or trouble, fix=fix)
 
 

@@ -1,0 +1,155 @@
+"""No decision reads a text: a sentence may be worded anew at any time, and other releases word it otherwise.
+
+A reason has a code for that (`lockstep_protocol.reason`). This test finds code that compares, searches or cuts what is
+called a reason, a sentence, a trouble or the like.
+"""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.source_modules import source_modules
+
+TEXTS = frozenset({"reason", "why", "sentence", "trouble", "message", "held_reason", "left_alone", "note"})
+"""Names of variables and of fields that hold sentences."""
+TEXT_FIELDS = TEXTS | {"text", "meaning", "remedy"}
+CUTS = frozenset(
+    {
+        *("startswith", "endswith", "find", "rfind", "index", "partition", "rpartition", "split", "rsplit", "count"),
+        *("removeprefix", "removesuffix", "match", "search", "fullmatch", "findall", "finditer"),
+    }
+)
+PATTERNS = frozenset({"match", "search", "fullmatch", "findall", "finditer"})
+
+FORMS = "it makes or cuts what is shown"
+FOREIGN = "a library says it in words alone, and a sentence or a log line is made of them"
+ENUM = "`reason` is an enum there"
+TYPED = "it is what a person wrote in a file"
+
+ALLOWED = {
+    "lockstep_data_plane.wire.cluster:require_leader": "`trouble` is an error code of Kafka",
+    "lockstep_topic_sync.config_sync:_failed": "whether it is another failure than before",
+    "lockstep_data_plane.slot.certificate_watch:watch": "whether it was said before",
+    "lockstep_runtime.http.server:_renew_certificate": "whether it was said before",
+    "lockstep_runtime.telemetry.failure_tracker:began": "whether it is another failure than before",
+    "lockstep_cli.switch.switch_check:blocking": ENUM,
+    "lockstep_cli.switch.switch_check:way_back_blockers": ENUM,
+    "lockstep_cli.switch.switch_check:_is_about": ENUM,
+    "lockstep_cli.doctor.rights:judge_rights": FORMS,
+    "lockstep_cli.formatting:without_name": FORMS,
+    "lockstep_cli.plan.flow_reader:_rights": FORMS,
+    "lockstep_config.credentials.permissions:remedy_command": FORMS,
+    "lockstep_config.flow.filters:_own": FORMS,
+    "lockstep_config.resolve.diagnostics:problem": FORMS,
+    "lockstep_config.resolve.diagnostics:unknown_key": FORMS,
+    "lockstep_config.resolve.slips:remark_patterns": FORMS,
+    "lockstep_protocol.reason_catalogue:to_reason": FORMS,
+    "lockstep_protocol.reason_catalogue:format_sentence": FORMS,
+    "lockstep_config.strimzi.fields:_wrong_form": TYPED,
+    "lockstep_runtime.kafka.admin_requests:_trouble": FOREIGN,
+    "lockstep_runtime.kafka.auth_errors:refused_login": FOREIGN,
+    "lockstep_runtime.kafka.auth_errors:advertised_by_no_name": FOREIGN,
+    "lockstep_runtime.kafka.client_factory:create_client": FOREIGN,
+    "lockstep_runtime.membership.faust_membership:_sentence": FOREIGN,
+}
+"""By `module:function`: why it is no decision by a sentence of ours."""
+
+
+def is_text(node: ast.AST) -> bool:
+    """Return whether an expression is a sentence by its name, also as `str(...)` or `... or ""` of one."""
+    match node:
+        case ast.Name(id=name):
+            return name.strip("_") in TEXTS
+        case ast.Attribute(attr=name):
+            return name.strip("_") in TEXTS or name in TEXT_FIELDS
+        case ast.Subscript(value=value):
+            return is_text(value)
+        case ast.BoolOp(values=values):
+            return any(map(is_text, values))
+        case ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)]):
+            return name in TEXTS | {"exc", "error"}
+        case ast.Call(func=ast.Attribute(value=value, attr="lower" | "strip" | "upper" | "casefold")):
+            return is_text(value)
+        case ast.Call(func=ast.Name(id="format_sentence")):
+            return True
+    return False
+
+
+def is_empty(node: ast.AST) -> bool:
+    """Return whether it is "" or None: that asks whether there is a text, and not what it says."""
+    return isinstance(node, ast.Constant) and node.value in ("", None)
+
+
+def readings(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Return the function and the line of each place that reads a text."""
+    for function, node in _within(tree, ""):
+        if _reads(node):
+            yield function, node.lineno
+
+
+def _within(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.iter_child_nodes(tree):
+        inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        if isinstance(node, ast.expr):
+            yield inner, node
+        yield from _within(node, inner)
+
+
+def _reads(node: ast.expr) -> bool:
+    match node:
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            sides = [left, *comparators]
+            return any(
+                isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn)
+                and (is_text(one) or is_text(other))
+                and not (is_empty(one) or is_empty(other))
+                and not (isinstance(op, ast.Eq | ast.NotEq) and is_text(one) and is_text(other))  # has it changed
+                for op, one, other in zip(ops, sides, comparators, strict=False)
+            )
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=args) if name in CUTS:
+            return (is_text(value) and bool(args)) or (name in PATTERNS and any(map(is_text, args)))
+    return False
+
+
+def found() -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for module, tree in source_modules():
+        for function, line in readings(tree):
+            places.setdefault(f"{module}:{function}", []).append(line)
+    return places
+
+
+def test_no_decision_reads_a_text() -> None:
+    unexpected = {place: lines for place, lines in found().items() if place not in ALLOWED}
+    assert unexpected == {}, "decide by the code of a `Reason`"
+
+
+def test_each_place_that_may_read_a_text_still_does() -> None:
+    assert ALLOWED.keys() <= found().keys()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.reason == GROUP_GONE",
+        "why.startswith(TARGET_RECREATED)",
+        "'beyond' in row.reason",
+        "one.text.endswith(ENDS)",
+        "re.search('gone', trouble)",
+        "PATTERN.match(str(exc))",
+        "row.waiting[0].why in KNOWN",
+        "format_sentence(reason) == 'x'",
+        "sentence.partition(': ')[2]",
+        "(row.reason or '').lower() != 'gone'",
+    ],
+)
+def test_reading_of_a_text_is_found(line: str) -> None:
+    assert list(readings(ast.parse(line))) == [("", 1)]
+
+
+@pytest.mark.parametrize(
+    "line", ["reason.code == 'gone'", "row.reason == ''", "why is not None", "before.reason != after.reason", "f(why)"]
+)
+def test_reading_of_a_code_is_not_found(line: str) -> None:
+    assert list(readings(ast.parse(line))) == []
