@@ -22,6 +22,7 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.state_log import StateLog
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
@@ -77,7 +78,7 @@ class Driver:
         self.flow, self.settings, self.metrics, self.acting = FLOW, Settings(), Metrics(), True
         self.term, self.instance, self.leadership = 1, "me", Leads()
         self.clock = Clock(wall_ms=lambda: self.now, monotonic=lambda: self.now / 1000)
-        self.state = StateLog(FlowLog("data-plane", FLOW), self.clock.wall_ms, lambda _: 0)
+        self.state = StateLog(UnreadableRecords(FlowLog("data-plane", FLOW)), self.clock.wall_ms, lambda _: 0)
         self.rounds = Rounds(FailureTracker(FlowLog("data-plane", FLOW)))
         self.log = FlowLog("data-plane", FLOW)
         self.kept: dict[int, SlotRun] = {0: SlotRun("r1")}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
-from lockstep_protocol.mm2_codec import Checkpoint, UnsupportedRecordVersion, encode_checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord, UnsupportedRecordVersion, encode_checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 
 TP = ("A.orders", 0)
@@ -57,7 +57,8 @@ def test_a_rewound_checkpoint_is_the_last_one_too() -> None:
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (None, b"x"), (b"\0\1g", None), (b"\0\x09g", b"\0\0")])
 def test_mm2_025_malformed_records_are_passed_over_and_counted(key: bytes | None, value: bytes | None) -> None:
     written = WrittenCheckpoints()
-    written.fold(0, key, value)
+    with pytest.raises(MalformedRecord):
+        written.fold(0, key, value)
     read(written, 1, checkpoint(3))
     assert written.malformed == 1
     assert written.for_group("billing")[TP].downstream == 3

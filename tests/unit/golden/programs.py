@@ -38,7 +38,7 @@ from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.events import Event
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.row import NewerVersion
-from lockstep_protocol.rows.state_rows import ROWS, Row
+from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.http.access import AccessPolicy
 from lockstep_runtime.http.server import PageServer
 from lockstep_runtime.kafka.topic_reader import Record
@@ -50,7 +50,7 @@ from lockstep_runtime.telemetry.tracing_config import start_tracing
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotAppended, TopicMissing
 from tests.support.collector import Collector
 from tests.support.reports import reported
-from tests.unit.golden.sources import a_file
+from tests.unit.golden.sources import a_file, row_of
 
 AB = Flow("A", "B")
 PACKAGES = {
@@ -121,7 +121,7 @@ def _code(work: Coroutine[Any, Any, int]) -> int:
 def outputs(bodies: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, object]]:
     """What commands print with `--output json` that `ran` cannot show without a broker. `bodies`: rows, as kind and
     fields."""
-    rows: list[Row] = [ROWS[kind].from_json(dict(body)) for kind, body in bodies]
+    rows: list[Row] = [row_of(kind, body) for kind, body in bodies]
     report = reported(*rows, replicas={"topic-sync": 1}, unreadable=("x",), ends={("t", 0): 13, ("t", 1): 5})
     yield "status", as_json(report, (), only_trouble=False)
     yield "status --groups --only trouble", as_json(report, ["groups"], only_trouble=True)

@@ -28,7 +28,7 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint, Heartbeat, OffsetSync
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
-from lockstep_protocol.rows.state_rows import ROWS, decode_row
+from lockstep_protocol.rows.state_rows import ROWS, Row, decode_row
 from lockstep_protocol.schemas import names as schema_names
 from lockstep_protocol.schemas import schema
 from lockstep_runtime.kafka import control_topics
@@ -105,7 +105,12 @@ def record(name: str, body: Mapping[str, Any]) -> Bytes:
     """Key and value of a row of that kind, an `event` or a `command`."""
     if name == "event":
         return Event(**body).encode()
-    return Command(**body).encode() if name == "command" else ROWS[name].from_json(dict(body)).encode()
+    return Command(**body).encode() if name == "command" else row_of(name, body).encode()
+
+
+def row_of(kind: str, body: Mapping[str, Any]) -> Row:
+    """The row of that kind with these fields, as JSON has them."""
+    return ROWS[kind].decode_value(json.dumps({"version": ROWS[kind].version, **body}).encode(), kind)
 
 
 def again(name: str, key: bytes, value: bytes) -> Bytes:

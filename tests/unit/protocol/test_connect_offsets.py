@@ -16,7 +16,7 @@ from lockstep_protocol.connect_offsets import (
     listing,
     parse_changes,
 )
-from lockstep_protocol.mm2_codec import encode_source_progress
+from lockstep_protocol.mm2_codec import MalformedRecord, encode_source_progress
 
 SOURCE, CHECKPOINT, HEARTBEAT = Connector.SOURCE, Connector.CHECKPOINT, Connector.HEARTBEAT
 PARTITION: dict[Connector, dict[str, Any]] = {
@@ -287,7 +287,9 @@ def test_malformed_own_partition_is_found_and_can_be_reset(key: bytes) -> None:
     assert [one.offset for one in folded((key, b'{"offset":3}')).for_connector("mine").values()] == [3]
 
 
-@pytest.mark.parametrize("value", [None, b"null", b'{"pos":3}', b'{"offset":true}', b'{"offset":null}', b"7"])
+@pytest.mark.parametrize(
+    "value", [None, b"null", b'{"pos":3}', b'{"offset":true}', b'{"offset":null}', b'{"offset":-1}', b"7"]
+)
 def test_value_without_an_offset_is_a_reset(value: bytes | None) -> None:
     key = b'["mine",{}]'
     assert folded((key, b'{"offset":3}'), (key, value)).for_connector("mine") == {}
@@ -295,12 +297,17 @@ def test_value_without_an_offset_is_a_reset(value: bytes | None) -> None:
 
 @pytest.mark.parametrize("key", [None, b"", b"{", b'"mine"', b'["mine"]', b'["mine",3]', b"[7,{}]", b"\xff"])
 def test_record_that_is_no_offset_is_skipped(key: bytes | None) -> None:
-    assert folded((key, b'{"offset":1}')).known == {}
+    with pytest.raises(MalformedRecord, match="offset of Connect"):
+        folded((key, b'{"offset":1}'))
 
 
-def test_value_that_is_not_json_changes_nothing() -> None:
+@pytest.mark.parametrize("value", [b"{", b'{"offset":9223372036854775808}', b"[" * 200_000, b'{"offset":NaN}'])
+def test_value_that_no_connector_writes_changes_nothing(value: bytes) -> None:
     key = b'["mine",{}]'
-    assert [one.offset for one in folded((key, b'{"offset":3}'), (key, b"{")).for_connector("mine").values()] == [3]
+    fold = folded((key, b'{"offset":3}'))
+    with pytest.raises(MalformedRecord, match="offset of Connect"):
+        fold.apply(key, value)
+    assert [one.offset for one in fold.for_connector("mine").values()] == [3]
 
 
 def test_source_partition_is_none_for_malformed_and_other_connectors() -> None:

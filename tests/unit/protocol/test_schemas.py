@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from lockstep_protocol.commands.command import Command, decode_command
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.rows.row import NewerVersion
 from lockstep_protocol.rows.state_rows import ROWS, Row, decode_row
 from lockstep_protocol.schemas import names, schema
+from tests.support.control_records import records_of
 from tests.support.json_schema import faults
-from tests.unit.protocol.test_control_rows import commands, events
 from tools.docs.schemas import FOLDER, LIMITS, generated, text_of
 
 OLD = Path(__file__).parent / "old"
@@ -61,14 +60,14 @@ def test_unknown_schema_is_refused_with_the_known_schemas() -> None:
 
 @pytest.mark.parametrize("kind", sorted(ROWS.keys() - LIMITS.keys()))
 def test_every_row_that_can_be_is_valid(kind: str) -> None:
-    @given(st.from_type(ROWS[kind]))
+    @given(records_of(ROWS[kind]))
     def check(row: Row) -> None:
         assert list(faults(json.loads(row.encode()[1]), schema(kind))) == []
 
     check()
 
 
-@given(events, commands)
+@given(records_of(Event), records_of(Command))
 def test_every_event_and_command_is_valid(event: Event, command: Command) -> None:
     assert list(faults(json.loads(event.encode()[1]), schema("event"))) == []
     assert list(faults(json.loads(command.encode()[1]), schema("command"))) == []

@@ -58,6 +58,10 @@ EMISSION = "checkpoint emission"
 GROUP_SYNC = "group sync"
 
 
+SYNC_ARGUMENTS: Mapping[str, type] = {"share": int, "source": bool, "rewind": bool}
+"""What the command `sync-groups` takes."""
+
+
 class CheckpointFlow:
     """One flow's checkpoints. See `FlowService`."""
 
@@ -77,10 +81,7 @@ class CheckpointFlow:
         self._rule = checkpoint_rule(settings)
         refresh_every = self._settings.refresh_groups_every if self._settings.refresh_groups else None
         self._groups = SourceGroups(ctx.source, self._protocols, settings.groups, self._rule, refresh_every, ctx.state)
-        self._memory = CheckpointStore(
-            ctx,
-            checkpoints_topic(settings),
-        )
+        self._memory = CheckpointStore(ctx, checkpoints_topic(settings))
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
@@ -116,6 +117,9 @@ class CheckpointFlow:
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         if command.verb == SYNC_GROUPS:
+            for name, value in command.arguments.items():
+                if type(value) is not SYNC_ARGUMENTS.get(name):
+                    raise ValueError(f"{SYNC_GROUPS} takes share, a number, and source and rewind, true or false")
             return await self._sync_now(**command.arguments)
         return await self._offsets.carry_out(command)
 

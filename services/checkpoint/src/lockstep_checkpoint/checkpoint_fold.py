@@ -30,13 +30,14 @@ class WrittenCheckpoints:
     def fold(self, at: int, key: bytes | None, value: bytes | None) -> None:
         """Take in the record at offset `at`; one that is known already changes nothing.
 
-        Raises UnsupportedRecordVersion for a checkpoint of a later version: what it means is not known here.
+        Raises MalformedRecord for a record that is no checkpoint, and changes nothing but the count of them. Raises
+        UnsupportedRecordVersion for a checkpoint of a later version: what it means is not known here.
         """
         try:
             checkpoint = decode_checkpoint(key, value)
         except MalformedRecord:
             self.malformed += 1
-            return
+            raise
         self.written(at, checkpoint)
 
     def written(self, at: int, checkpoint: Checkpoint) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_config.flow import client_settings
-from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.mm2_codec import Checkpoint, MalformedRecord
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.compacted_topic import PARTITION, CompactedTopic
 from lockstep_runtime.kafka.control_topics import ControlTopic
@@ -47,8 +47,14 @@ class CheckpointStore(CompactedTopic[WrittenCheckpoints]):
         written.all_written(offsets, checkpoints)
 
     def begin_fold(self) -> WrittenCheckpoints:
+        self._ctx.unreadable.begin(self.topic)
         return WrittenCheckpoints()
 
     def apply(self, fold: WrittenCheckpoints, records: Sequence[Record]) -> None:
         for record in records:
-            fold.fold(record.offset, record.key, record.value)
+            try:
+                fold.fold(record.offset, record.key, record.value)
+            except MalformedRecord as malformed:
+                self._ctx.unreadable.pass_over(record, malformed, stays=True)
+            else:
+                self._ctx.unreadable.was_read(record)

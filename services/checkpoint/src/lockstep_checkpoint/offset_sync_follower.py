@@ -31,9 +31,11 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
             create=topic in (one for _, one in service_topics(ctx.settings, ctx.service)),
         )
         self._keep_only_newest = keep_only_newest
+        self._unreadable = ctx.unreadable
         self.malformed = 0
 
     def begin_fold(self) -> OffsetSyncStore:
+        self._unreadable.begin(self.topic)
         return OffsetSyncStore(keep_only_newest=self._keep_only_newest())
 
     def apply(self, fold: OffsetSyncStore, records: Sequence[Record]) -> None:
@@ -43,8 +45,9 @@ class OffsetSyncFollower(CompactedTopic[OffsetSyncStore]):
             except MalformedRecord as malformed:
                 # MM2 stops translating for good here. One bad record says nothing about the others.
                 self.malformed += 1
-                self._log.warn("offset sync passed over", f"{self.topic} offset {record.offset}: {malformed}")
+                self._unreadable.pass_over(record, malformed, stays=True)
                 continue
+            self._unreadable.was_read(record)
             fold.fold(record.offset, sync)
 
     def finish_fold(self, fold: OffsetSyncStore) -> OffsetSyncStore:

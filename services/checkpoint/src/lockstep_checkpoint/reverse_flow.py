@@ -57,6 +57,7 @@ class ReverseFlow(CompactedTopic[_State]):
     def __init__(self, ctx: FlowContext, topic: str) -> None:
         self._rule = checkpoint_rule(ctx.settings)
         self._clock = ctx.clock
+        self._unreadable = ctx.unreadable
         super().__init__(
             ctx.source,
             lambda: client_settings.source_consumer(ctx.settings, "checkpoint-opposite"),
@@ -109,6 +110,7 @@ class ReverseFlow(CompactedTopic[_State]):
         return {"topic": self.topic, "read": self.fold is not None, "trouble": self.trouble}
 
     def begin_fold(self) -> _State:
+        self._unreadable.begin(self.topic)
         return _State()
 
     def finish_fold(self, fold: _State) -> _State:
@@ -121,4 +123,6 @@ class ReverseFlow(CompactedTopic[_State]):
             try:
                 fold.apply(record, at)
             except MalformedRow as exc:
-                self._log.warn("state row ignored", f"{self.topic} offset {record.offset}: {exc}")
+                self._unreadable.pass_over(record, exc, stays=True)
+            else:
+                self._unreadable.was_read(record)

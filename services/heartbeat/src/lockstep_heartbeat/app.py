@@ -18,6 +18,7 @@ from lockstep_protocol.rows.state_rows import FlowPulse, Row
 from lockstep_runtime.flow.connect_offsets import ConnectOffsets
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
+from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.telemetry.metrics import Sample
 from lockstep_runtime.util.errors import ClusterError
 
@@ -43,10 +44,13 @@ class Heartbeats:
         self._beats = ctx.metrics.series(metrics.BEATS, str(ctx.flow))
         ctx.metrics.ask(self._samples)
 
+    def _pass_over(self, record: Record, why: ValueError) -> None:
+        self._ctx.unreadable.pass_over(record, why, stays=False)
+
     async def run(self) -> None:
         ctx = self._ctx
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        self._listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms)
+        self._listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -13,7 +13,7 @@ from lockstep_heartbeat.upstream_clusters import UpstreamHeartbeat, with_heartbe
 from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
-from lockstep_runtime.kafka.topic_reader import bounds
+from lockstep_runtime.kafka.topic_reader import Record, bounds
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,16 @@ LISTENING = {
 class UpstreamMonitor:
     """`heard` and `troubles` are current to within a fetch, by topic. `wall_ms` is the clock arrivals are timed by."""
 
-    def __init__(self, alias: str, conf: Mapping[str, str], wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        alias: str,
+        conf: Mapping[str, str],
+        wall_ms: Callable[[], int],
+        on_unreadable: Callable[[Record, ValueError], None] = lambda record, why: None,
+    ) -> None:
+        """`on_unreadable` is called in the thread for each record that is no heartbeat."""
         self._alias = alias
+        self._on_unreadable = on_unreadable
         # The group id is obligatory and unused: assign() and no commit.
         self._conf = {"group.id": "lockstep-heartbeat-listen", **conf, **LISTENING}
         self._wall_ms = wall_ms
@@ -153,6 +161,8 @@ class UpstreamMonitor:
             beat = decode_heartbeat(message.key(), message.value())
         except (UnsupportedRecordVersion, MalformedRecord) as exc:
             self.troubles[topic] = f"{topic} holds what is no heartbeat: {exc}"
+            record = Record(topic, message.partition() or 0, offset, message.key(), message.value(), -1)
+            self._on_unreadable(record, exc)
             return
         self.troubles.pop(topic, None)
         new = offset >= self._ends.get(topic, 0)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from lockstep_config.flow import client_settings
 from lockstep_config.resolve.precedence import Side
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.names import commands_topic, events_topic
+from lockstep_protocol.rows.row import MalformedRow
 from lockstep_runtime.kafka.admin import PROBE
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.replicas import count_replicas
@@ -46,8 +47,10 @@ async def _ask(settings: FlowSettings, question: CommandRequest, reply: CommandR
     def hear(records: Sequence[Record]) -> None:
         wanted = question.command.id.encode()
         for record in records:
-            if record.value is not None and wanted in record.value:
-                reply.add_event(decode_event(record.value))  # services write nothing else there
+            if record.value is None or wanted not in record.value:
+                continue
+            with suppress(MalformedRow):  # no service wrote it, so it is no answer
+                reply.add_event(decode_event(record.value))
         if not reply.missing:
             answered.set()
 

@@ -14,6 +14,7 @@ from lockstep_protocol.connect_offsets import OffsetChange
 from lockstep_protocol.events import decode_event
 from lockstep_protocol.mm2_codec import decode_checkpoint, decode_heartbeat, decode_offset_sync
 from lockstep_protocol.rows.state_rows import decode_row
+from lockstep_protocol.strict_json import parse_json, parse_object
 
 UNDECODED = "undecoded"
 """The kind of a record that is not what its topic should hold."""
@@ -116,8 +117,8 @@ def _heartbeat(key: bytes | None, value: bytes | None) -> DecodedRecord:
 
 
 def _progress(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    connector, partition = json.loads(_present(key))
-    body = None if value is None else json.loads(value)
+    connector, partition = parse_json(_present(key))
+    body = None if value is None else parse_json(value)
     offset = None if body is None else body.get("offset")
     if not (offset is None or type(offset) is int):
         raise ValueError(f"an offset is a number, not {_short(offset)}")
@@ -165,10 +166,7 @@ def _present(data: bytes | None) -> bytes:
 
 
 def _object(value: bytes) -> dict[str, Any]:
-    body = json.loads(value)
-    if not isinstance(body, dict):
-        raise ValueError("its value is no JSON object")
-    return body
+    return parse_object(value)
 
 
 def _hex(data: bytes | None) -> str | None:

@@ -6,6 +6,7 @@ Everything here may be done twice, and again after it ended half-way: what is th
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from lockstep_cli.takeover import TakeoverPlan, TakeoverState
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, Connector, Scope
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, listing
-from lockstep_protocol.mm2_codec import decode_checkpoint, encode_source_progress
+from lockstep_protocol.mm2_codec import MalformedRecord, decode_checkpoint, encode_source_progress
 from lockstep_protocol.names import state_topic
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Handover, Row
@@ -181,7 +182,8 @@ async def read_offsets(settings: FlowSettings, topic: str) -> Offsets | None:
 
     def fold_in(records: Sequence[Record]) -> None:
         for record in records:
-            fold.apply(record.key, record.value)
+            with suppress(MalformedRecord):  # every user of a shared topic writes what they like
+                fold.apply(record.key, record.value)
 
     try:
         async with asyncio.timeout(READ_WITHIN_S):

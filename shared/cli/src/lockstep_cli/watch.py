@@ -232,7 +232,9 @@ class _Screen:
             self.closed.set()
 
     def _as_text(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
-        at = datetime.fromtimestamp(max(0, record.timestamp_ms) / 1000).astimezone()
+        from lockstep_protocol.mm2_codec import LATEST_MS
+
+        at = datetime.fromtimestamp(min(max(0, record.timestamp_ms), LATEST_MS) / 1000).astimezone()
         colour = "red" if seen.kind == "undecoded" else "cyan"
         columns = [
             click.style(at.strftime("%H:%M:%S.%f")[:-3], dim=True),

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_protocol.commands.command_vocabulary import Connector
-from lockstep_protocol.mm2_codec import connect_json
+from lockstep_protocol.mm2_codec import MalformedRecord, connect_json
+from lockstep_protocol.strict_json import parse_json
 
 INTEGER = range(-(2**31), 2**31)
 LONG = range(-(2**63), 2**63)
@@ -64,19 +65,28 @@ class OffsetFold:
         """What is not reset, by the connector's name and the key as in the topic."""
 
     def apply(self, key: bytes | None, value: bytes | None) -> None:
-        """Fold a record. A value without an offset is a reset; what is no record of Connect's changes nothing."""
+        """Fold a record. A value without an offset, or with a negative one, is a reset.
+
+        Raises:
+            MalformedRecord: It is no record of Connect's, and has changed nothing.
+        """
         try:
-            found = json.loads(key or b"")
-            body = None if value is None else json.loads(value)
-        except (ValueError, RecursionError):
-            return  # every user of a shared topic writes what they like
+            found = parse_json(key or b"")
+            body = None if value is None else parse_json(value)
+        except ValueError as exc:
+            raise MalformedRecord(f"offset of Connect: {exc}") from exc
         match found:
             case [str(connector), partition] if key is not None and (partition is None or isinstance(partition, dict)):
                 offset = body.get("offset") if isinstance(body, dict) else None
+                number = int(offset) if isinstance(offset, int) and not isinstance(offset, bool) else -1
+                if number not in LONG:
+                    raise MalformedRecord("offset of Connect: the offset has more than 64 bits")
                 known = self.known.setdefault(connector, {})
                 known.pop(key, None)
-                if _is_integer(offset):
-                    known[key] = OffsetChange(partition, offset)
+                if number >= 0:
+                    known[key] = OffsetChange(partition, number)
+            case _:
+                raise MalformedRecord("offset of Connect: its key is no [connector, partition]")
 
     def for_connector(self, connector: str) -> Mapping[bytes, OffsetChange]:
         """What is known of the connector of that name."""

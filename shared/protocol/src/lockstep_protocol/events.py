@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep_protocol.rows.row import ControlRecord
+from lockstep_protocol.rows.value_types import Count, UnixMs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +16,8 @@ class Event(ControlRecord):
     service: str
     flow: str
     subject: str = ""
-    at_ms: int = 0
-    term: int = 0
+    at_ms: UnixMs = 0
+    term: Count = 0
     instance: str = ""
     answers: str = ""
     """The id of the command this event answers; empty for what happened unasked."""
@@ -34,5 +35,5 @@ def event_words(kind: str) -> str:
 
 
 def decode_event(value: bytes) -> Event:
-    """Read an event. Raises as `ControlRecord.decode_value`."""
-    return Event.decode_value(value, "an event", "kind", "service", "flow")
+    """Return the event in a value. Raises as `ControlRecord.decode_value`."""
+    return Event.decode_value(value, "event", "kind")

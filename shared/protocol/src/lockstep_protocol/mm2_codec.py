@@ -1,8 +1,9 @@
 """MM2's records as bytes, byte for byte as MM2 4.3 writes them (`mm2-behaviour.md` §1.2 to 1.7).
 
 Every decoder raises MalformedRecord, with what was wrong, for bytes that are no such record, and ignores trailing
-bytes. That includes a tombstone: MM2 writes none into these topics. Every encoder raises ValueError for what the format
-cannot hold.
+bytes. That includes a tombstone: MM2 writes none into these topics. It includes numbers that no broker and no clock
+gives: a negative partition or offset, a time before 1970 or after the year 9999. Every encoder raises ValueError for
+what the format cannot hold.
 """
 
 import json
@@ -56,6 +57,13 @@ SOURCE_CONNECTOR = "MirrorSourceConnector"
 """The connector's name in MM2's dedicated mode; under Kafka Connect it is the connector's `name`."""
 
 RECORD_VERSION = 0
+
+NEWEST_VERSION = 255
+"""A version that is greater, or negative, is none of any release, but garbage: a text has 8,000 and more there."""
+
+LATEST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 LONGEST_STRING = 32767
 
 ESCAPED_OTHERWISE_BY_JACKSON = re.compile(r"\\(?:u(?P<hex>[0-9a-f]{4})|.)|(?P<astral>[\U00010000-\U0010ffff])")
@@ -89,8 +97,8 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
     return OffsetSync(
         topic=topic,
         partition=partition,
-        upstream=UpstreamOffset(in_value.number(INT64, "upstream offset")),
-        downstream=DownstreamOffset(in_value.number(INT64, "downstream offset")),
+        upstream=UpstreamOffset(in_value.natural(INT64, "upstream offset")),
+        downstream=DownstreamOffset(in_value.natural(INT64, "downstream offset")),
     )
 
 
@@ -98,7 +106,7 @@ def decode_offset_sync(key: bytes | None, value: bytes | None) -> OffsetSync:
 def _sync_key(key: bytes | None) -> tuple[str, int]:
     """Each partition has many syncs with one key."""
     reader = _Reader("offset sync key", key)
-    return reader.string("topic"), reader.number(INT32, "partition")
+    return reader.string("topic"), reader.natural(INT32, "partition")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
@@ -115,15 +123,18 @@ def encode_checkpoint(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
 
 
 def decode_checkpoint(key: bytes | None, value: bytes | None) -> Checkpoint:
-    """Read a checkpoint. Raises UnsupportedRecordVersion before looking at what a later version may have changed."""
+    """Read a checkpoint. Raises UnsupportedRecordVersion before looking at what a later version may have changed: the
+    value. The key has no version."""
     in_key, in_value = _Reader("checkpoint key", key), _Reader("checkpoint value", value)
+    group, topic = in_key.string("group"), in_key.string("topic")
+    partition = in_key.natural(INT32, "partition")
     in_value.version()
     return Checkpoint(
-        group=in_key.string("group"),
-        topic=in_key.string("topic"),
-        partition=in_key.number(INT32, "partition"),
-        upstream=UpstreamOffset(in_value.number(INT64, "upstream offset")),
-        downstream=DownstreamOffset(in_value.number(INT64, "downstream offset")),
+        group=group,
+        topic=topic,
+        partition=partition,
+        upstream=UpstreamOffset(in_value.natural(INT64, "upstream offset")),
+        downstream=DownstreamOffset(in_value.natural(INT64, "downstream offset")),
         metadata=in_value.string("metadata"),
     )
 
@@ -137,14 +148,11 @@ def encode_heartbeat(heartbeat: Heartbeat) -> tuple[bytes, bytes]:
 
 
 def decode_heartbeat(key: bytes | None, value: bytes | None) -> Heartbeat:
-    """Read a heartbeat. Raises UnsupportedRecordVersion before looking at what a later version may have changed."""
+    """Read a heartbeat. Raises UnsupportedRecordVersion as `decode_checkpoint`."""
     in_key, in_value = _Reader("heartbeat key", key), _Reader("heartbeat value", value)
+    source, target = in_key.string("source alias"), in_key.string("target alias")
     in_value.version()
-    return Heartbeat(
-        source=in_key.string("source alias"),
-        target=in_key.string("target alias"),
-        timestamp_ms=in_value.number(INT64, "timestamp"),
-    )
+    return Heartbeat(source=source, target=target, timestamp_ms=in_value.natural(INT64, "timestamp", LATEST_MS))
 
 
 def encode_source_progress(
@@ -213,6 +221,13 @@ class _Reader:
     def number(self, form: struct.Struct, field: str) -> int:
         return int(form.unpack(self._read_bytes(form.size, field))[0])
 
+    def natural(self, form: struct.Struct, field: str, most: int = 2**63 - 1) -> int:
+        """Read a number that is not negative, and at most `most`."""
+        number = self.number(form, field)
+        if not 0 <= number <= most:
+            self._fail(f"{field} is {number}, which it cannot be")
+        return number
+
     def string(self, field: str) -> str:
         length = self.number(INT16, f"length of {field}")
         if length < 0:
@@ -225,6 +240,8 @@ class _Reader:
 
     def version(self) -> None:
         version = self.number(INT16, "version")
+        if not 0 <= version <= NEWEST_VERSION:
+            self._fail(f"there is no version {version}")
         if version != RECORD_VERSION:
             raise UnsupportedRecordVersion(
                 f"{self.what}: version {version}, this release reads version {RECORD_VERSION}"

@@ -119,7 +119,7 @@ class Rate:
 def stats(summary: tuple[int, ...], now_ms: int) -> tuple[float, float, float, float]:
     """Last, least, most and mean as Kafka shows them at `now_ms`: of an empty window only the last is known, the rest
     is NaN."""
-    if not summary:
+    if len(summary) != len(Summary._fields):
         return (NAN,) * 4
     known = Summary(*summary)
     if now_ms - known.at_ms >= WINDOW_MS:

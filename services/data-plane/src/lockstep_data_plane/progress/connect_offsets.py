@@ -3,8 +3,9 @@
 The reader goes past the last stable offset and follows the markers. So an open transaction of another client delays no
 partition: the progress of a partition is known once its own transactional id is fenced."""
 
+import logging
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from lockstep_data_plane.common.single_flight import SingleFlight
@@ -14,9 +15,11 @@ from lockstep_data_plane.wire.cluster import ClusterClient, KafkaProtocolError
 from lockstep_data_plane.wire.log_reader import LogCursor
 from lockstep_protocol.connect_offsets import OffsetFold
 from lockstep_protocol.kafka_errors import KafkaErrorCode
-from lockstep_protocol.mm2_codec import encode_source_progress_reset
+from lockstep_protocol.mm2_codec import MalformedRecord, encode_source_progress_reset
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
 
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
@@ -27,7 +30,9 @@ KeyValue: TypeAlias = tuple[bytes | None, bytes | None]
 class CommittedProgress:
     """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_malformed: Callable[[MalformedRecord], None] = lambda why: None) -> None:
+        """`on_malformed` is called for each record that is passed over because it is none of Connect's."""
+        self._on_malformed = on_malformed
         self.reset()
 
     def reset(self) -> None:
@@ -53,7 +58,10 @@ class CommittedProgress:
 
     def _apply(self, records: Iterable[KeyValue]) -> None:
         for key, value in records:
-            self.offsets.apply(key, value)
+            try:
+                self.offsets.apply(key, value)
+            except MalformedRecord as why:
+                self._on_malformed(why)
 
 
 class CommittedProgressReader:
@@ -107,8 +115,12 @@ class _PartitionLog:
         self._target = target
         self._place = place
         self._cursor = LogCursor(target, place)
-        self.fold = CommittedProgress()
+        self.fold = CommittedProgress(self._pass_over)
         self.reading = SingleFlight(self._read_on)
+
+    def _pass_over(self, why: MalformedRecord) -> None:
+        about = {"text": f"{self._place[0]} partition {self._place[1]}: {why}", "cluster": self._target.alias}
+        log.warning("unreadable record passed over", extra=about)
 
     async def _read_on(self) -> None:
         async with self._target.led(self._place):

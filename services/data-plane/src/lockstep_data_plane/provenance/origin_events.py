@@ -56,6 +56,8 @@ def _origins_in(records: Iterable[Record], flow: Flow, target_cluster_id: str) -
             )
         except (NewerVersion, ValueError, TypeError, KeyError):
             continue  # it names no id that can be used
+        if not 0 <= row.producer_id < 2**63:
+            continue
         if event.kind == RECORDED and event.flow == str(flow) and row.target_cluster_id == target_cluster_id:
             rows[row] = detail.get("counts") is True
     return rows

@@ -5,6 +5,7 @@ read to their ends. Other partitions continue. Short-lived producers bring new i
 are looked up together, and not too often."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from lockstep_config import FlowSettings
@@ -25,6 +26,8 @@ from lockstep_protocol.names import is_state_topic, state_topic
 from lockstep_protocol.rows.state_rows import MalformedRow, Origin, decode_row
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.backoff import AWAY_AT_MOST_S, Backoff
+
+log = logging.getLogger(__name__)
 
 ORIGIN = f"{Origin.kind}/".encode()
 
@@ -66,7 +69,8 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
                 continue
             try:
                 row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
-            except MalformedRow:
+            except MalformedRow as why:
+                log.warning("unreadable record passed over", extra={"text": f"offset {record.offset}: {why}"})
                 continue
             if isinstance(row, Origin):
                 found.append(row)

@@ -1,13 +1,14 @@
 """The progress of every partition of a flow, as its state topic says it (no I/O, no clock).
 
 All slots write theirs there each second, and each slot reads all of it. So with many slots nearly every row is of a
-partition that this one does not copy. Such a row is kept as bytes, and decoded if somebody asks for it.
+partition that this one does not copy. Such a row is kept as bytes, and decoded if somebody asks for it. If it cannot
+be read then, the one before it counts, as in every fold.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import PartitionProgress, decode_row
+from lockstep_protocol.rows.state_rows import MalformedRow, PartitionProgress, Row, decode_row
 from lockstep_runtime.state.state_fold import READ_BY_ALL
 
 PREFIX = f"{PartitionProgress.kind}/".encode()
@@ -18,10 +19,13 @@ EPOCH = b'"producer_epoch":'
 class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
     """The newest row of each partition that no row of a later epoch has made outdated."""
 
-    def __init__(self) -> None:
-        self._values: dict[bytes, bytes] = {}
-        """By key, as they are in the log."""
-        self._decoded: dict[bytes, PartitionProgress] = {}
+    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda why: None) -> None:
+        """`on_malformed` is called for a row that was kept as bytes and cannot be read."""
+        self._on_malformed = on_malformed
+        self._values: dict[bytes, tuple[bytes, ...]] = {}
+        """By key, as they are in the log: the last one, and before it one that may be needed in its place."""
+        self._decoded: dict[bytes, tuple[bytes, PartitionProgress]] = {}
+        """The last one that was decoded, with its bytes."""
 
     def fold(self, key: bytes, value: bytes | None) -> bool:
         """Fold one record. Returns whether it is such a row; a removed one is ignored. Raises MalformedRow and
@@ -31,17 +35,21 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
         if value is None:
             return True
         known = self._values.get(key)
-        if value.startswith(READ_BY_ALL) and (known is None or _epoch(known) == _epoch(value) != b""):
-            self._values[key] = value
-            self._decoded.pop(key, None)
+        if known is None and not _names_partition(key):
+            raise MalformedRow(f"state row {key!r}: its key names no partition")
+        if value.startswith(READ_BY_ALL) and (known is None or _epoch(known[0]) == _epoch(value) != b""):
+            self._values[key] = (value,) if known is None else (value, known[0])
             return True
         row = _decode(key, value)
-        if known is None or not row.is_outdated_by(self._read(key)):
-            self._values[key], self._decoded[key] = value, row
+        if not ((before := self._find(key)) and row.is_outdated_by(before)):
+            self._values[key], self._decoded[key] = (value,), (value, row)
         return True
 
     def __getitem__(self, tp: TopicPartition) -> PartitionProgress:
-        return self._read(b"%b%b/%d" % (PREFIX, tp[0].encode(), tp[1]))
+        row = self._find(b"%b%b/%d" % (PREFIX, tp[0].encode(), tp[1]))
+        if row is None:
+            raise KeyError(tp)
+        return row
 
     def __iter__(self) -> Iterator[TopicPartition]:
         for key in self._values:
@@ -51,17 +59,43 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def _read(self, key: bytes) -> PartitionProgress:
-        """Raises KeyError where there is none."""
-        if (row := self._decoded.get(key)) is None:
-            row = self._decoded[key] = _decode(key, self._values[key])
-        return row
+    def _find(self, key: bytes) -> PartitionProgress | None:
+        """Return the newest row that can be read, and forget those after it."""
+        decoded, known = self._decoded.get(key), self._values.get(key, ())
+        for at, value in enumerate(known):
+            if decoded is not None and decoded[0] is value:
+                self._values[key] = known[at:]
+                return decoded[1]
+            row = readable_row(key, value, self._on_malformed)
+            if not isinstance(row, PartitionProgress):
+                continue
+            self._values[key], self._decoded[key] = known[at:], (value, row)
+            return row
+        if decoded is None:
+            self._values.pop(key, None)
+            return None
+        self._values[key] = (decoded[0],)
+        return decoded[1]
+
+
+def readable_row(key: bytes, value: bytes, on_malformed: Callable[[MalformedRow], None]) -> Row | None:
+    """Return a row that was kept as bytes. None: it cannot be read, and `on_malformed` got why. Raises NewerVersion."""
+    try:
+        return decode_row(key, value)
+    except MalformedRow as why:
+        on_malformed(why)
+        return None
 
 
 def _decode(key: bytes, value: bytes) -> PartitionProgress:
     row = decode_row(key, value)
     assert isinstance(row, PartitionProgress), "the key says so"
     return row
+
+
+def _names_partition(key: bytes) -> bool:
+    topic, _, number = key.removeprefix(PREFIX).rpartition(b"/")
+    return bool(topic) and number.isdigit()
 
 
 def _epoch(value: bytes) -> bytes:

@@ -1,9 +1,10 @@
 """The offset runs of every partition of a flow, as its state topic has them (no I/O)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from lockstep_data_plane.slot.progress_rows import readable_row
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.rows.state_rows import OffsetRuns, decode_row
+from lockstep_protocol.rows.state_rows import MalformedRow, OffsetRuns
 
 RUNS = f"{OffsetRuns.kind}/".encode()
 
@@ -11,7 +12,9 @@ RUNS = f"{OffsetRuns.kind}/".encode()
 class RunRows:
     """Rows by partition and key, as they are in the log: most are never read here."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda why: None) -> None:
+        """`on_malformed` is called for a row that cannot be read. Positions that it would place are placed earlier."""
+        self._on_malformed = on_malformed
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}
 
     def fold(self, key: bytes, value: bytes | None) -> bool:
@@ -28,5 +31,5 @@ class RunRows:
     def find(self, tp: TopicPartition) -> Sequence[OffsetRuns]:
         """Return those of a partition."""
         chunks = self._chunks.get(b"%b%b/%d" % (RUNS, tp[0].encode(), tp[1]), {})
-        rows = (decode_row(key, value) for key, value in chunks.items())
+        rows = (readable_row(key, value, self._on_malformed) for key, value in chunks.items())
         return [row for row in rows if isinstance(row, OffsetRuns)]

@@ -24,6 +24,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     Assignment,
     Leader,
+    MalformedRow,
     MirroredTopic,
     SlotStatus,
     Wanted,
@@ -31,6 +32,7 @@ from lockstep_protocol.rows.state_rows import (
 )
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
@@ -72,8 +74,9 @@ class Slot:
         self._say = FlowLog("data-plane", spec.settings.flow)
         self._troubles = FailureTracker(self._say, spec.driver_clusters)
         self._topics: dict[str, MirroredTopic] = {}
-        self._rows = ProgressRows()
-        self._run_rows = RunRows()
+        self._unreadable = UnreadableRecords(self._say)
+        self._rows = ProgressRows(self._unreadable.pass_over_later)
+        self._run_rows = RunRows(self._unreadable.pass_over_later)
         self._assignment = Assignment(slot=spec.slot)
         self._wanted: dict[str, Wanted] = {}
         self._orders: Mapping[TopicPartition, DesiredPartition] = {}
@@ -269,11 +272,15 @@ class Slot:
 
     def _fold(self, records: Sequence[Record]) -> None:
         for record in records:
-            if record.key is not None and (
-                self._run_rows.fold(record.key, record.value) or self._rows.fold(record.key, record.value)
-            ):
-                continue  # written several times a second, by us and by the other slots: nothing to reconcile
-            row = decode_row(record.key or b"", record.value)
+            try:
+                if record.key is not None and (
+                    self._run_rows.fold(record.key, record.value) or self._rows.fold(record.key, record.value)
+                ):
+                    continue  # written several times a second, by us and by the other slots: nothing to reconcile
+                row = decode_row(record.key or b"", record.value)
+            except MalformedRow as exc:
+                self._unreadable.pass_over(record, exc, stays=True)
+                continue
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
                 self._engine.topic_changed(row)

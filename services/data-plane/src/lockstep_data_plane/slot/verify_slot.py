@@ -41,6 +41,7 @@ from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     Leader,
+    MalformedRow,
     MirroredTopic,
     OffsetRuns,
     Origin,
@@ -52,6 +53,7 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.clock import now_ms
@@ -77,6 +79,7 @@ class VerifySlot:
         self._settings = spec.settings
         self._verify = spec.settings.data_plane.verify
         self._log = FlowLog("data-plane", spec.settings.flow)
+        self._unreadable = UnreadableRecords(self._log)
         self._topics: dict[str, MirroredTopic] = {}
         self._progress = ProgressRows()
         self._runs: dict[TopicPartition, dict[str, OffsetRuns]] = {}
@@ -294,9 +297,13 @@ class VerifySlot:
 
     def _fold(self, records: Sequence[Record]) -> None:
         for record in records:
-            if record.key is not None and self._progress.fold(record.key, record.value):
+            try:
+                if record.key is not None and self._progress.fold(record.key, record.value):
+                    continue
+                row = decode_row(record.key or b"", record.value)
+            except MalformedRow as exc:
+                self._unreadable.pass_over(record, exc, stays=True)
                 continue
-            row = decode_row(record.key or b"", record.value)
             if isinstance(row, MirroredTopic):
                 self._topics[row.source_topic] = row
             elif isinstance(row, OffsetRuns):

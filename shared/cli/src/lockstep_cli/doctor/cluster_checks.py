@@ -14,7 +14,7 @@ from lockstep_cli.command_client import producing, wait_for_answer
 from lockstep_cli.permission_reader import hidden_topics, missing_rights
 from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import Grant, source_grants
-from lockstep_protocol.mm2_codec import MalformedRecord, decode_heartbeat
+from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.kafka.admin import PROBE, Admin
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
@@ -79,7 +79,7 @@ async def await_heartbeat(settings: FlowSettings, within: float) -> str:
     def ours(record: Record) -> bool:
         try:
             beat = decode_heartbeat(record.key, record.value)
-        except MalformedRecord:
+        except (MalformedRecord, UnsupportedRecordVersion):
             return False
         return (beat.source, beat.target) == (aliases.source, aliases.target)
 

@@ -9,6 +9,17 @@ from dataclasses import dataclass, field
 from lockstep_protocol.metric import counted, counter, gauge
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.row import Row, row_kind
+from lockstep_protocol.rows.value_types import (
+    BatchSequence,
+    Count,
+    Epoch,
+    LeaderEpoch,
+    Offset,
+    PartitionNumber,
+    ProducerId,
+    SlotNumber,
+    UnixMs,
+)
 
 PARTITION, SLOT = ("flow", "topic", "partition"), ("flow", "slot")
 """The labels of metrics about one partition, and about one slot."""
@@ -29,7 +40,7 @@ class PartitionProgress(Row):
     """
 
     topic: str
-    partition: int
+    partition: PartitionNumber
     phase: str = "copying"
     """`copying` | `halted` | `paused` | `stopped`. Halted: reason says why, and nothing moves until an operator
     decides. Paused and stopped: an operator wants it so. Batches in flight have been acknowledged, and nothing moves
@@ -38,61 +49,61 @@ class PartitionProgress(Row):
     case: str = ""
     """Why it halted, as a word: `records-gone` | `source-truncated` | `source-recreated` | `target-truncated` |
     `target-recreated` | `in-doubt` | `refused`; "" while it copies."""
-    upstream: int = field(
+    upstream: Offset = field(
         default=-1,
         metadata=gauge(
             "lockstep_upstream_offset", PARTITION, "Last source offset that the target has acknowledged; -1: none"
         ),
     )
     """Last upstream offset that is durable downstream, or decided to be passed over (control batches); -1: none."""
-    upstream_epoch: int = -1
+    upstream_epoch: LeaderEpoch = -1
     """Leader epoch the source's log gave the batch at `upstream`."""
-    downstream: int = -1
+    downstream: Offset = -1
     """Downstream offset of the last record appended; before the first one, the target's log end minus 1 then."""
-    producer_id: int = -1
-    producer_epoch: int = 0
+    producer_id: ProducerId = -1
+    producer_epoch: Epoch = 0
     transactional: bool = False
     """The records go in transactions: progress counts that is committed with them in MM2's progress topic, and
     `upstream` is what is known to be committed."""
-    left_epoch: int = -1
+    left_epoch: Epoch = -1
     """The epoch of the flow's own producer id that was used here last, while another id than that is used. This is so
     for transactions, and for releases that knew `lockstep.fence=marker`. A sequence that goes back to the own id begins
     behind."""
-    sequence: int = -1
+    sequence: BatchSequence = -1
     """Sequence of the last record appended in this epoch; -1: none yet, the next is 0."""
-    others: tuple[tuple[int, int], ...] = ()
+    others: tuple[tuple[ProducerId, BatchSequence], ...] = ()
     """(producer id, sequence of its last record) of records that came from elsewhere, sorted. They are passed on under
     an id of their origin's, in the same epoch. See `Origin`."""
     source_topic_id: str = ""
     target_topic_id: str = ""
-    open_run: tuple[int, ...] = ()
+    open_run: tuple[Offset, ...] = ()
     """(first upstream, first downstream, records) of the run of the last record appended; () when nothing was appended
     in this epoch. See `OffsetRuns`."""
-    source_end: int = -1
+    source_end: Offset = -1
     """The source's high watermark when last fetched."""
     lag_records: int = 0
     lag_ms: int = 0
     """How long the oldest record that is not on the target has been in the source's log, as far as it was observed. It
     counts from when an end beyond the record was first seen. Timestamps have no part in it. 0 without lag."""
-    records: int = field(
+    records: Count = field(
         default=0,
         metadata=counter("lockstep_records", PARTITION, "Records appended to the target", since="counts_since"),
     )
     """Records appended since `counts_since`, with the bytes of their batches as stored in the log."""
-    bytes: int = field(
+    bytes: Count = field(
         default=0,
         metadata=counter(
             "lockstep_bytes", PARTITION, "Bytes of the batches appended to the target", since="counts_since"
         ),
     )
-    read_bytes: int = field(default=0, metadata=counted("counts_since"))
+    read_bytes: Count = field(default=0, metadata=counted("counts_since"))
     """Bytes of batches fetched from the source since `counts_since`."""
-    counts_since: int = 0
+    counts_since: UnixMs = 0
     """When (Unix milliseconds) the slot took the partition up and counted from 0. Each time has one of its own: a row
     with another one counts anew. 0: by no release that says it."""
-    skips: tuple[tuple[int, int], ...] = ()
+    skips: tuple[tuple[Offset, Offset], ...] = ()
     """Upstream offsets (first, last) beyond `upstream` that are quarantined and passed over in this epoch."""
-    given_up: int = field(
+    given_up: Count = field(
         default=0,
         metadata=counter(
             "lockstep_given_up_offsets",
@@ -100,7 +111,7 @@ class PartitionProgress(Row):
             "Source offsets that a policy skipped, since the first copy of the partition",
         ),
     )
-    target_lost: int = field(
+    target_lost: Count = field(
         default=0,
         metadata=counter(
             "lockstep_target_lost_offsets",
@@ -109,7 +120,7 @@ class PartitionProgress(Row):
             " partition",
         ),
     )
-    quarantined: int = field(
+    quarantined: Count = field(
         default=0,
         metadata=counter(
             "lockstep_quarantined",
@@ -117,7 +128,7 @@ class PartitionProgress(Row):
             "Records, or unreadable batches, written to the quarantine topic, since the first copy of the partition",
         ),
     )
-    gaps: tuple[tuple[str, int], ...] = ()
+    gaps: tuple[tuple[str, Count], ...] = ()
     """How often a policy led the partition on past a case, in its life, as (case, times)."""
     latency_ms: int = field(
         default=0,
@@ -133,7 +144,7 @@ class PartitionProgress(Row):
     least, most, mean); () before the first."""
     latency_window: tuple[int, ...] = ()
     """The same from record timestamp to acknowledgement."""
-    slot: int = -1
+    slot: SlotNumber = -1
     located: bool = False
     """Whether `upstream` is where the copy ends in the target's log. Then the partition is at rest, and the log was
     read, or every append was acknowledged. False while it is copied, after a kill, and by releases that do not say
@@ -184,20 +195,20 @@ class OffsetRuns(Row):
     """
 
     topic: str
-    partition: int
-    chunk: int
+    partition: PartitionNumber
+    chunk: Count
     """Place in the ring of the partition's chunks, from 0."""
-    edition: int = 0
+    edition: Count = 0
     """How often the place was given other runs. Within an edition runs are only added, behind."""
-    generation: int = 0
+    generation: Epoch = 0
     """Epoch of our chain in which the runs hold."""
-    producer_id: int = -1
+    producer_id: ProducerId = -1
     source_topic_id: str = ""
     target_topic_id: str = ""
-    upstream: int = 0
+    upstream: Count = 0
     """First upstream offset of the first run; `downstream` is its offset on the target."""
-    downstream: int = 0
-    runs: tuple[tuple[int, int, int], ...] = ()
+    downstream: Count = 0
+    runs: tuple[tuple[Count, Count, Count], ...] = ()
     """Each as (upstream offsets passed over since the run before, downstream offsets since it, records)."""
 
 
@@ -209,9 +220,9 @@ class Assignment(Row):
     Owner: data plane (the driver). A slot drains what is no longer in its newest assignment.
     """
 
-    slot: int
-    generation: int = 0
-    partitions: tuple[tuple[str, int], ...] = ()
+    slot: SlotNumber
+    generation: Count = 0
+    partitions: tuple[tuple[str, PartitionNumber], ...] = ()
     ending: bool = False
     """The slot drains everything, says so in its status and ends."""
 
@@ -221,24 +232,24 @@ class Assignment(Row):
 class SlotStatus(Row):
     """A slot as it sees itself. Owner: data plane (the slot). phase: `started` | `released`."""
 
-    slot: int
+    slot: SlotNumber
     phase: str
     run: str = ""
     """Which run of the slot speaks; the driver ignores the words of earlier ones."""
-    generation: int = 0
-    partitions: int = 0
+    generation: Count = 0
+    partitions: Count = 0
     """Those it tends."""
-    resting: int = 0
+    resting: Count = 0
     """Those of its assignment that an operator wants to rest."""
-    held_bytes: int = field(
+    held_bytes: Count = field(
         default=0, metadata=gauge("lockstep_held_bytes", SLOT, "Bytes of batches fetched and not yet acknowledged")
     )
-    held_records: int = field(
+    held_records: Count = field(
         default=0, metadata=gauge("lockstep_held_records", SLOT, "Records fetched and not yet acknowledged")
     )
     commit_window: tuple[int, ...] = ()
     """How long it took to write progress down, as `PartitionProgress.age_window`."""
-    syncs: int = field(
+    syncs: Count = field(
         default=0, metadata=counter("lockstep_offset_syncs", SLOT, "Offset syncs acknowledged", since="run")
     )
     """Offset syncs acknowledged in this run."""
@@ -257,7 +268,7 @@ class Origin(Row):
     present one.
     """
 
-    producer_id: int
+    producer_id: ProducerId
     source: str
     target: str
     origin_cluster_id: str
@@ -277,9 +288,9 @@ class LegacyGroup(Row):
     reason: str = ""
     members: tuple[str, ...] = ()
     """Client ids and hosts of the group's members, some of them."""
-    partitions: int = 0
+    partitions: Count = 0
     """Those whose positions are committed."""
-    committed_ms: int = 0
+    committed_ms: UnixMs = 0
     """When a position was committed last, Unix milliseconds; 0: not yet."""
 
     def identity(self) -> tuple[str, ...]:
@@ -295,15 +306,15 @@ class SourceEnds(Row):
     this row says what else it had.
     """
 
-    asked_ms: int = 0
+    asked_ms: UnixMs = 0
     """When, Unix milliseconds. Of records that the source accepted later, slots alone can know."""
-    ends: tuple[tuple[str, int, int], ...] = ()
+    ends: tuple[tuple[str, PartitionNumber, Offset], ...] = ()
     """As (topic, partition, next offset), of those partitions whose progress said less then; the furthest behind
     first."""
-    since_ms: tuple[int, ...] = ()
+    since_ms: tuple[UnixMs, ...] = ()
     """For each of `ends`, when an end beyond the first record that is missing was first seen, Unix milliseconds. ():
     by releases that do not say it."""
-    more: int = 0
+    more: Count = 0
     """So many more are left out, to keep the row small."""
 
     def identity(self) -> tuple[str, ...]:

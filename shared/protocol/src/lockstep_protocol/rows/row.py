@@ -9,19 +9,21 @@ earlier release would misread it. What each kind holds, for other programs: `sch
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
-from lockstep_protocol.reason import Reason
+from lockstep_protocol.rows.value_types import Count, UnixMs, field_readers
+from lockstep_protocol.strict_json import parse_object
 
 
 class MalformedRow(ValueError):
-    """A record of a control topic that is not what its key says; the message names the key."""
+    """A record of a control topic that is not what its topic or its key says. The message has the reason."""
 
 
 class NewerVersion(ValueError):
-    """A row, event or command written by a newer release; going on could misread it, so the reader stops with this
-    sentence. `key`: the record's, or what it is. `place`: the topic and its cluster, where the reader knows them."""
+    """A row, event or command of a newer release. To go on could misread it, so the reader stops with this sentence.
+
+    `key`: the record's, or what it is. `place`: the topic and its cluster, where the reader knows them."""
 
     def __init__(self, key: str, version: int, read: int, place: str = "") -> None:
         where = f" in {place}" if place else ""
@@ -34,18 +36,15 @@ class NewerVersion(ValueError):
         self.read = read
 
     def within(self, place: str) -> "NewerVersion":
-        """The same, with its place."""
+        """Return the same with its place."""
         return NewerVersion(self.key, self.version, self.read, place)
 
 
-_FIELD_NAMES: dict[type["ControlRecord"], Mapping[str, None]] = {}
+NEWEST_VERSION = 1_000
+"""A greater number in `version` is no version of any release, but garbage."""
 
-
-def _field_names(record: type["ControlRecord"]) -> Mapping[str, None]:
-    """In their order. Thousands of rows are read and written each second, so they are collected once."""
-    if (known := _FIELD_NAMES.get(record)) is None:
-        known = _FIELD_NAMES[record] = dict.fromkeys(one.name for one in fields(record))
-    return known
+LONGEST_SUBJECT = 100
+"""Characters of a value of the record in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,24 +54,55 @@ class ControlRecord:
     version: ClassVar[int] = 1
 
     def encode_value(self) -> bytes:
-        """The value as in the topic. The same record always gives the same bytes."""
-        body = {"version": self.version} | {name: getattr(self, name) for name in _field_names(type(self))}
-        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=_to_json).encode()
+        """Return the value as in the topic. The same record always gives the same bytes."""
+        body = {"version": self.version} | {name: getattr(self, name) for name in field_readers(type(self))}
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False, default=_as_json).encode()
 
     @classmethod
-    def decode_value(cls, value: bytes, name: str, *texts: str) -> Self:
-        """Read an event or a command, called `name` with its article: a JSON object that has these `texts`. Raises
-        ValueError when the bytes are none, NewerVersion when they are a newer release's."""
-        body = json.loads(value)
-        version = body.get("version", 0) if isinstance(body, dict) else 0
-        if not isinstance(version, int):
-            raise ValueError(f"not {name}: its version is {version!r}")
-        if version > cls.version:
-            raise NewerVersion(f"{name.split()[-1]} {body.get(texts[0])}", version, cls.version)
-        if not isinstance(body, dict) or not all(isinstance(body.get(text), str) for text in texts):
-            named = f"{', '.join(texts[:-1])} and {texts[-1]}"
-            raise ValueError(f"not {name}: a JSON object with the texts {named} is expected")
-        return cls(**{name: body[name] for name in _field_names(cls) if name in body})
+    def decode_value(cls, value: bytes, name: str, named_by: str = "") -> Self:
+        """Return the record in a value. `name` is what messages call it, `named_by` the field that
+        identifies it.
+
+        Every field has its declared type, and fits into it (`value_types`). Fields that the class does not have are
+        passed over.
+
+        Raises:
+            MalformedRow: The bytes are no such record.
+            NewerVersion: A newer release wrote them.
+        """
+        try:
+            body = parse_object(value)
+            version = body.get("version")
+            if type(version) is not int or not 0 < version <= NEWEST_VERSION:
+                raise MalformedRow(f"{name}: its version is {str(version)[:20]!r}")
+            if version > cls.version:
+                if not isinstance(body.get(named_by, ""), str):
+                    raise MalformedRow(f"{name}: its {named_by} is no text")
+                subject = body.get(named_by, "")[:LONGEST_SUBJECT]
+                raise NewerVersion(f"{name} {subject}".strip(), version, cls.version)
+            return cls(**_read_fields(cls, body))
+        except (MalformedRow, NewerVersion):
+            raise
+        except (ValueError, TypeError) as exc:
+            raise MalformedRow(f"{name}: {exc}") from exc
+
+
+def _read_fields(record: type[ControlRecord], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises ValueError with the field whose value has another type."""
+    readers, values = field_readers(record), {}
+    name = ""
+    try:
+        for name, value in body.items():
+            if (read := readers.get(name)) is not None:
+                values[name] = read(value)
+    except ValueError as exc:
+        raise ValueError(f"field {name!r}: {exc}") from exc
+    return values
+
+
+def _as_json(value: Any) -> Any:
+    """Return the members of a value that is none of JSON's, as its class writes it."""
+    return value.to_json() if hasattr(value, "to_json") else asdict(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +115,8 @@ class Row(ControlRecord):
     owned_by: ClassVar[str | None] = None
     """The service that owns the rows of the kind. They count only in the newest term of its leader. None: no leader
     writes them, or each row says whose it is."""
-    at_ms: int = 0
-    term: int = 0
+    at_ms: UnixMs = 0
+    term: Count = 0
 
     def identity(self) -> tuple[str, ...]:
         """The parts of the key behind the kind."""
@@ -101,28 +131,6 @@ class Row(ControlRecord):
     def encode(self) -> tuple[bytes, bytes]:
         """Key and value as they lie in the topic. The same row always gives the same bytes."""
         return self.key().encode(), self.encode_value()
-
-    @classmethod
-    def from_json(cls, body: dict[str, Any]) -> Self:
-        known = _field_names(cls)
-        values: dict[str, Any] = {name: _frozen(value) for name, value in body.items() if name in known}
-        return cls(**values)
-
-
-def _frozen(value: Any) -> Any:
-    """Return JSON's lists as tuples and its objects as reasons, at every depth: rows stay hashable and comparable.
-
-    Raises:
-        ValueError: An object is no reason. Rows have no other objects.
-    """
-    if isinstance(value, list | tuple):
-        return tuple(map(_frozen, value))
-    return Reason.from_json(value) if isinstance(value, dict) else value
-
-
-def _to_json(value: Any) -> Any:
-    """Return what `json` cannot write itself as what it can."""
-    return value.to_json() if isinstance(value, Reason) else asdict(value)
 
 
 ROWS: dict[str, type[Row]] = {}
@@ -142,25 +150,25 @@ def row_kind(kind: str, *identified_by: str, owner: str | None) -> Callable[[typ
 
 
 def decode_row(key: bytes, value: bytes | None) -> Row | None:
-    """The row behind a record of the state topic, or None for a kind this release does not know and for a tombstone.
+    """Return the row in a record of the state topic. None: a kind that this release does not know, or a tombstone.
 
-    Raises MalformedRow for bytes that are no such row and NewerVersion for one of a later version.
+    Raises:
+        MalformedRow: The bytes are no such row, or its fields do not have their types.
+        NewerVersion: A newer release wrote it.
     """
+    cls = ROWS.get(key.partition(b"/")[0].decode(errors="replace"))
+    if cls is None or value is None:
+        return None
     try:
         text = key.decode()
-        kind = text.partition("/")[0]
-        cls = ROWS.get(kind)
-        if cls is None or value is None:
-            return None
-        body = json.loads(value)
-        version = body["version"]
-        if version > cls.version:
-            raise NewerVersion(text, version, cls.version)
-        row = cls.from_json(body)
-    except NewerVersion:
-        raise
-    except (ValueError, KeyError, TypeError) as exc:
+    except UnicodeDecodeError as exc:
         raise MalformedRow(f"state row {key!r}: {exc}") from exc
+    try:
+        row = cls.decode_value(value, repr(text))
+    except MalformedRow as exc:
+        raise MalformedRow(f"state row {exc}") from exc
+    except NewerVersion as exc:
+        raise NewerVersion(text, exc.version, exc.read) from exc
     if row.key() != text:
-        raise MalformedRow(f"state row {key!r}: its value belongs to {row.key()!r}")
+        raise MalformedRow(f"state row {text!r}: its value belongs to {row.key()!r}")
     return row

@@ -23,6 +23,7 @@ from lockstep_protocol.rows.data_plane_rows import (
 )
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
+from lockstep_protocol.rows.value_types import Count, Offset, PartitionCount, PartitionNumber, UnixMs
 from lockstep_protocol.rows.verification_rows import Verification, VerifiedPartition
 
 __all__ = [
@@ -72,11 +73,11 @@ class MirroredTopic(Row):
     target_topic: str
     source_topic_id: str = ""
     target_topic_id: str = ""
-    partitions: int = 0
-    target_partitions: int = 0
+    partitions: PartitionCount = 0
+    target_partitions: PartitionCount = 0
     phase: str = "mirrored"
     reason: str = ""
-    missing: int = 0
+    missing: PartitionCount = 0
     """Partitions of the source that the target of a mirrored topic lacks, so that they are not copied: those from
     `partitions` on."""
     target_configs: tuple[tuple[str, str], ...] = ()
@@ -117,16 +118,16 @@ class AclStatus(Row):
 
     phase: str
     reason: str = ""
-    copied: int = 0
-    left_out: int = 0
+    copied: Count = 0
+    left_out: Count = 0
     """Source bindings that are not copied."""
-    left_out_for: tuple[tuple[str, int], ...] = ()
+    left_out_for: tuple[tuple[str, Count], ...] = ()
     """(why, how many) of them, where why is a word of `docs/guides/acls.md`."""
     left_out_named: tuple[tuple[str, str], ...] = ()
     """(binding, why), those first that one would least expect; at most 20."""
-    owned: int = 0
+    owned: Count = 0
     """Bindings on the target that are ours to take back: none of them was there before us."""
-    revoked: int = 0
+    revoked: Count = 0
     """Those of them that the source has no more, and that are still there."""
     notes: tuple[str, ...] = ()
     """What an operator should know though nothing fails, one sentence each: why something is not taken back, and where
@@ -154,7 +155,7 @@ class CopiedAcl(Row):
     operation: str
     permission: str
     source_name: str = ""
-    since_ms: int = 0
+    since_ms: UnixMs = 0
     """Unix milliseconds since when it is ours."""
     phase: str = "owned"
     reason: str = ""
@@ -177,32 +178,32 @@ class GroupStatus(Row):
     """The sentence of `cause`, for people."""
     synced: bool = False
     """Its offsets were written to the target's group of the same name."""
-    positions: tuple[tuple[str, int, int, int], ...] = ()
+    positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
     """(target topic, partition, upstream, downstream) as last emitted."""
-    exact: int = 0
+    exact: Count = 0
     """Number of partitions with an exact offset: consumers that move to the target read nothing again there."""
-    behind: tuple[tuple[str, int, int], ...] = ()
+    behind: tuple[tuple[str, PartitionNumber, Count], ...] = ()
     """(target topic, partition, records) of those where at most so many records are read again; the most first."""
-    waiting: tuple[tuple[str, int, str], ...] = ()
+    waiting: tuple[tuple[str, PartitionNumber, str], ...] = ()
     """(target topic, partition, why) of those whose place is not known, with sentences for people."""
-    more_behind: int = 0
+    more_behind: Count = 0
     """Partitions that are behind and not in the list, for it would be too long."""
-    more_waiting: int = 0
+    more_waiting: Count = 0
     """The same of those that wait."""
     held: str = ""
     """Why the target's group is not moved: `in-use` (members are there) | `refused` (the target does not take it)."""
     held_reason: str = ""
     """The same for people."""
-    ahead: tuple[tuple[str, int, int, int, str], ...] = ()
+    ahead: tuple[tuple[str, PartitionNumber, Offset, Offset, str], ...] = ()
     """(target topic, partition, offset of the target's group, its checkpoint, `ahead-on-target` | `rewound-on-source`)
     of those where consumers that move to the target skip records."""
-    more_ahead: int = 0
+    more_ahead: Count = 0
     """The same as `more_behind` of those that are ahead."""
-    rewound: tuple[tuple[str, int, int], ...] = ()
+    rewound: tuple[tuple[str, PartitionNumber, Offset], ...] = ()
     """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
     cause: Reason = NO_REASON
     """Why it waits or fails. `causes` has why single partitions wait."""
-    causes: tuple[tuple[str, int, Reason], ...] = ()
+    causes: tuple[tuple[str, PartitionNumber, Reason], ...] = ()
     """(target topic, partition, reason) of those in `waiting`. An earlier release wrote none of them."""
 
     @property
@@ -250,7 +251,7 @@ class SourceGroupsStatus(Row):
     changes nothing: what was read counts.
     """
 
-    share: int
+    share: Count
     """The commands partition to which the ids of its groups fall."""
     phase: str
     reason: str = ""
@@ -303,7 +304,7 @@ class Restarts(Row):
     """`Leader.service` of the service that starts it."""
     subject: str = "service"
     """`service`: its main loop; `slot:N`."""
-    count: int = 0
+    count: Count = 0
     phase: str = "running"
     reason: str = ""
     asked: tuple[str, ...] = ()
@@ -329,7 +330,7 @@ class Handover(Row):
     """The group of its Connect workers, on the target."""
     origin: str = "dedicated"
     """`dedicated` (MM2's own mode) | `strimzi` | `connect`."""
-    partitions: int = 0
+    partitions: Count = 0
     """Source partitions whose offset there counted."""
 
     def identity(self) -> tuple[str, ...]:

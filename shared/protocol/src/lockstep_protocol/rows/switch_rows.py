@@ -4,6 +4,7 @@ switchover`, `failover` and `failback` write them). Everybody takes them from `s
 from dataclasses import dataclass
 
 from lockstep_protocol.rows.row import Row, row_kind
+from lockstep_protocol.rows.value_types import Count, Offset, PartitionNumber, UnixMs
 
 
 @row_kind("switch", owner=None)
@@ -21,12 +22,12 @@ class Switch(Row):
     phase: str = "running"
     operator: str = ""
     """The run of the command that carries the switch out."""
-    began_ms: int = 0
-    ended_ms: int = 0
+    began_ms: UnixMs = 0
+    ended_ms: UnixMs = 0
     topics: tuple[str, ...] = ()
     """Source topics; (): all that are mirrored."""
     drill: bool = False
-    cutoff_ms: int = 0
+    cutoff_ms: UnixMs = 0
     """Records of this time and later are not waited for (Unix milliseconds); 0: all are that exist in step `ends`."""
     rewind_groups: bool = False
     diverged: str = ""
@@ -40,14 +41,14 @@ class Switch(Row):
     "": the file has no such flow."""
     opposite_paused: tuple[str, ...] = ()
     """Those of `topics` that were paused in the opposite direction when the switch began."""
-    steps: tuple[tuple[str, str, int, int, str], ...] = ()
+    steps: tuple[tuple[str, str, UnixMs, UnixMs, str], ...] = ()
     """Each as (step, state, began, ended, text), in order; times are Unix milliseconds. state: `waiting` | `running` |
     `done` | `failed` | `undone`."""
-    lost: int = 0
+    lost: Count = 0
     """Records that the source was known to have and that were not copied."""
-    late: int = 0
+    late: Count = 0
     """Records that came to the source after the fence and were not copied."""
-    last_done_ms: int = 0
+    last_done_ms: UnixMs = 0
     """When the last switch before this one ended that was no drill, Unix milliseconds; 0: there was none."""
 
     def identity(self) -> tuple[str, ...]:
@@ -62,15 +63,15 @@ class SwitchTopic(Row):
     topic: str
     target_topic: str
     switch: str
-    ends: tuple[int, ...] = ()
+    ends: tuple[Offset, ...] = ()
     """By partition, the source offset up to which is copied: the next one behind it; -1: not known."""
-    copied: tuple[int, ...] = ()
+    copied: tuple[Offset, ...] = ()
     """By partition, the last source offset that was copied when the flow stopped; -1: none."""
-    target_ends: tuple[int, ...] = ()
+    target_ends: tuple[Offset, ...] = ()
     """By partition, the end of the target's log then."""
-    missing: tuple[int, ...] = ()
+    missing: tuple[Offset, ...] = ()
     """By partition, records of the source that were known then and not copied; -1: not known."""
-    since_ms: tuple[int, ...] = ()
+    since_ms: tuple[UnixMs, ...] = ()
     """By partition, the time from which records are missing (Unix milliseconds); 0: none is."""
 
 
@@ -87,6 +88,6 @@ class SwitchGroup(Row):
     switch: str
     state: str
     text: str = ""
-    read_again: int = 0
-    positions: tuple[tuple[str, int, int, int], ...] = ()
+    read_again: Count = 0
+    positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
     """(target topic, partition, upstream, downstream) of its checkpoints then."""

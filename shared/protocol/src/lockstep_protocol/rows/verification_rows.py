@@ -6,6 +6,7 @@ Everybody takes them from `state_rows`.
 from dataclasses import dataclass
 
 from lockstep_protocol.rows.row import Row, row_kind
+from lockstep_protocol.rows.value_types import Count, Epoch, Offset, PartitionNumber, UnixMs
 
 
 @row_kind("verification", owner="data-plane")
@@ -23,11 +24,11 @@ class Verification(Row):
     depth: str = "bytes"
     topics: tuple[str, ...] = ()
     """Source topics; (): all that are mirrored."""
-    max_bytes_per_s: int = 0
+    max_bytes_per_s: Count = 0
     """Of each slot; 0: no limit."""
     again: bool = False
     """From the beginning, also what is verified."""
-    since_ms: int = 0
+    since_ms: UnixMs = 0
 
     def identity(self) -> tuple[str, ...]:
         return ("request",)
@@ -40,7 +41,7 @@ class VerifiedPartition(Row):
     compares). It goes on from here, after any end of the slot."""
 
     topic: str
-    partition: int
+    partition: PartitionNumber
     depth: str = "bytes"
     request: str = ""
     """The id of the request that was carried out last, or is."""
@@ -50,38 +51,38 @@ class VerifiedPartition(Row):
     """Why it does not go on; "" while it does."""
     source_topic_id: str = ""
     target_topic_id: str = ""
-    generation: int = 0
+    generation: Epoch = 0
     """Of the offset runs by which it was compared."""
-    decisions: int = 0
+    decisions: Count = 0
     """How many cases of the copy were decided by then (`PartitionProgress.gaps`)."""
-    first: int = -1
+    first: Offset = -1
     """The first source offset that was compared; -1: none."""
-    upstream: int = -1
+    upstream: Offset = -1
     """The last source offset up to which everything is compared; -1: none."""
-    downstream: int = -1
+    downstream: Offset = -1
     """The target offset that belongs to it."""
     shift: int = 0
     """How far the record there is from the place on the target that the offset runs name."""
-    upstream_end: int = -1
+    upstream_end: Offset = -1
     """The source offset up to which the copy was when the row was written."""
-    downstream_end: int = -1
-    source_end: int = 0
+    downstream_end: Offset = -1
+    source_end: Offset = 0
     """The source offset behind the last record that the request wants compared."""
-    verified_ms: int = 0
+    verified_ms: UnixMs = 0
     """When (Unix milliseconds) everything that was copied by then was verified; at first when the comparison began."""
-    records: int = 0
+    records: Count = 0
     """Records that both logs have."""
-    bytes: int = 0
+    bytes: Count = 0
     """Of the batches of the target that were compared."""
-    busy_ms: int = 0
+    busy_ms: Count = 0
     """How long that took."""
-    differences: tuple[tuple[str, int], ...] = ()
+    differences: tuple[tuple[str, Count], ...] = ()
     """How many of each kind: `missing` | `extra` | `foreign` | `order` | `offset` | `unreadable`, or what of a record
     differs, as `key+value`."""
-    found: tuple[tuple[str, int, int], ...] = ()
+    found: tuple[tuple[str, Offset, Offset], ...] = ()
     """The first ones, as (kind, source offset, target offset); -1 where a log has no such record."""
-    not_verified: tuple[tuple[str, int], ...] = ()
+    not_verified: tuple[tuple[str, Count], ...] = ()
     """Records that could not be compared, by reason: `before-the-offset-runs` | `removed-on-source` |
     `removed-on-target` | `passed-over` | `no-offset-run` | `target-timestamps` | `unreadable`."""
-    stretches: tuple[tuple[str, int, int, int], ...] = ()
+    stretches: tuple[tuple[str, Offset, Offset, Count], ...] = ()
     """The first of these, as (reason, first and last source offset, records); -1: only the target has them."""

@@ -23,12 +23,15 @@ from lockstep_protocol.commands.command_vocabulary import (
     ScopeKind,
 )
 from lockstep_protocol.events import decode_event
-from lockstep_protocol.rows.row import NewerVersion
+from lockstep_protocol.rows.row import MalformedRow, NewerVersion
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.flow.periodic import RoundInterrupted
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.desired_state import DesiredPhase, after, doubts
 from lockstep_runtime.util.errors import ClusterError
+
+LONGEST_REASON = 10_000
+"""Characters of a refusal. It may repeat what the command says, and an answer has to fit into a record."""
 
 
 class CommandHandler:
@@ -49,10 +52,8 @@ class CommandHandler:
                 continue
             try:
                 event = decode_event(record.value)
-            except NewerVersion:
-                raise
-            except (ValueError, TypeError) as exc:
-                self._ctx.log.debug("event ignored", f"offset {record.offset}: {exc}")
+            except MalformedRow as exc:
+                self._ctx.unreadable.pass_over(record, exc, stays=False)
                 continue
             if event.answers and event.service == self._ctx.service:
                 self._answered.add(event.answers)
@@ -68,8 +69,8 @@ class CommandHandler:
             except NewerVersion as newer:
                 self._inbox.put_nowait(newer)
                 continue
-            except (ValueError, TypeError) as exc:
-                self._ctx.log.warn("command ignored", f"partition {record.partition} offset {record.offset}: {exc}")
+            except MalformedRow as exc:
+                self._ctx.unreadable.pass_over(record, exc, stays=False)
                 continue
             if not self._ours(record.partition, command) or command.id in self._accepted:
                 continue
@@ -107,7 +108,7 @@ class CommandHandler:
         try:
             answer = await self._answer(command)
         except (ClusterError, ClassFailed, ValueError) as trouble:
-            answer, reason = Answer("CommandRefused"), str(trouble)
+            answer, reason = Answer("CommandRefused"), str(trouble)[:LONGEST_REASON]
         text = f"{command.verb} {command.subject}".strip() + (f": {reason}" if reason else "")
         extra: dict[str, Any] = {"reason": reason} if reason else {}
         await self._ctx.event(

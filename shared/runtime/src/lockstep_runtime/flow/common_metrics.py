@@ -21,6 +21,12 @@ READY = OF_ALL.gauge("lockstep_ready", STANDING, "1 when the flow's control topi
 ACTING = OF_ALL.gauge("lockstep_acting", STANDING, "1 while this replica is the leader of the flow and acts")
 DEGRADED = OF_ALL.gauge("lockstep_degraded", STANDING, "1 while something in the flow fails and is retried")
 
+UNREADABLE = OF_ALL.counter(
+    "lockstep_unreadable_records",
+    (*STANDING, "topic"),
+    "Records that are not what their topic should hold, and were passed over. The log names each with its offset",
+)
+
 ROUNDS = OF_ROUNDS.counter(
     "lockstep_rounds",
     (*STANDING, "round"),

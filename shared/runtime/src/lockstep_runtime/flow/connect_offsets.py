@@ -8,6 +8,7 @@ from typing import Any
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import OFFSETS_ALTER, OFFSETS_LIST, OFFSETS_RESET, VERBS, Connector
 from lockstep_protocol.connect_offsets import OffsetChange, OffsetFold, encode_change, listing, parse_changes
+from lockstep_protocol.mm2_codec import MalformedRecord
 from lockstep_runtime.flow.context import Answer, FlowContext
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, source_offsets_topic
 from lockstep_runtime.kafka.topic_follower import target_follower
@@ -51,7 +52,10 @@ class ConnectOffsets:
 
         def fold_in(records: Sequence[Record]) -> None:
             for record in records:
-                fold.apply(record.key, record.value)
+                try:
+                    fold.apply(record.key, record.value)
+                except MalformedRecord as exc:
+                    ctx.unreadable.pass_over(record, exc, stays=True)
 
         try:
             async with asyncio.timeout(READ_WITHIN_S):

@@ -16,10 +16,11 @@ from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.murmur2 import partition_for
 from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
 from lockstep_protocol.rows.state_rows import Row
-from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS
+from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.leadership import HEARD_WITHIN, Leadership, LeadPhase
 from lockstep_runtime.state.state_fold import owner_label
@@ -114,7 +115,9 @@ class FlowContext:
         self.clock = clock
         self.log = FlowLog(service, self.flow)
         self.leadership = leadership
-        self.state = StateLog(self.log, clock.wall_ms, self._find_term)
+        self.unreadable = UnreadableRecords(self.log, self._passed_over)
+        """What was passed over in every topic of the flow that we read."""
+        self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
         self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
         self._tracing = tracing
         self.heard_at: float | None = None
@@ -280,6 +283,9 @@ class FlowContext:
         labels = (str(self.flow), self.service, name)
         self.metrics.series(ROUNDS, *labels).increase()
         self.metrics.series(ROUND_FAILURES, *labels).increase(failed)
+
+    def _passed_over(self, topic: str) -> None:
+        self.metrics.series(UNREADABLE, str(self.flow), self.service, topic).increase()
 
     def _traced(self, name: str) -> AbstractContextManager[None]:
         """One name for all rounds of a kind, in all flows."""

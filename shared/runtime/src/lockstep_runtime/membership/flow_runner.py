@@ -143,6 +143,7 @@ class FlowRunner:
             "leader": ctx.leadership.leader(0),
             "partitions": sorted(ctx.leadership.held),
             "troubles": troubles,
+            "unreadable": {"counts": ctx.unreadable.counts, "present": list(ctx.unreadable.present)},
             "restarts": self._failures,
             "state_position": ctx.state.position,
         }

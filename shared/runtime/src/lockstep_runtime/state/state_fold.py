@@ -10,6 +10,7 @@ from lockstep_protocol.rows.state_rows import (
     ROWS,
     GroupStatus,
     Leader,
+    MalformedRow,
     PartitionProgress,
     Restarts,
     Row,
@@ -84,8 +85,8 @@ class StateFold:
     def fold(self, offset: int, key: bytes | None, value: bytes | None) -> Row | None:
         """Fold one record. Returns the row when it counts and changes what its key holds, else None.
 
-        Raises MalformedRow and NewerVersion (`lockstep_protocol.rows.state_rows`) without having changed anything but
-        the position.
+        Raises MalformedRow and NewerVersion (`lockstep_protocol.rows.state_rows`) without having changed any row. What
+        was malformed has overwritten its key.
         """
         if offset <= self.position or key is None:
             return None
@@ -93,7 +94,11 @@ class StateFold:
         if key.startswith(self._passed_over) and (value is None or value.startswith(READ_BY_ALL)):
             return None
         name = key.decode(errors="replace")
-        row = decode_row(key, value)
+        try:
+            row = decode_row(key, value)
+        except MalformedRow:
+            self.overwritten.add(name)
+            raise
         if row is None:
             if value is None:
                 self.rows.pop(name, None)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from lockstep_protocol.rows.state_rows import Leader, MalformedRow, Row
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.kafka.unreadable_records import UnreadableRecords
 from lockstep_runtime.state.state_fold import StateFold
-from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import LeadershipLost
 
 
@@ -18,9 +18,11 @@ class StateLog(StateFold):
     `rows` (not to be changed), `all` and `get` never wait. A write returns once the row is acknowledged and read back.
     """
 
-    def __init__(self, log: FlowLog, clock_ms: Callable[[], int], find_term: Callable[[Row], int]) -> None:
+    def __init__(
+        self, unreadable: UnreadableRecords, clock_ms: Callable[[], int], find_term: Callable[[Row], int]
+    ) -> None:
         super().__init__()
-        self._log = log
+        self._unreadable = unreadable
         self._clock_ms = clock_ms
         self._find_term = find_term
         self._facts: ControlTopicLog | None = None
@@ -102,6 +104,7 @@ class StateLog(StateFold):
         """Begin (again) from nothing: the topic is about to be replayed. `wants`: see `StateFold`."""
         self._facts = facts
         self._former |= self.rows
+        self._unreadable.begin(facts.topic)
         self.begin(on_leader, wants)
 
     def compare(self, *, replaced: bool) -> None:
@@ -125,8 +128,9 @@ class StateLog(StateFold):
             try:
                 row = self.fold(record.offset, record.key, record.value)
             except MalformedRow as exc:
-                self._log.warn("state row ignored", str(exc), offset=record.offset)
+                self._unreadable.pass_over(record, exc, stays=True)
                 continue
+            self._unreadable.was_read(record)
             if row is not None:
                 for call in self._listeners:
                     call(row)

@@ -1,0 +1,72 @@
+"""Records that are not what their topic should hold: passed over, said once, and counted."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.telemetry.log import FlowLog
+
+SAID_AT_MOST = 100
+"""Warnings for each topic. Further records are counted only."""
+
+REMEMBERED_AT_MOST = 10_000
+"""Records that are known to have been said: a topic is replayed in each life."""
+
+
+class UnreadableRecords:
+    """What a reader of some topics could not read. It goes on behind such a record, as if there were none."""
+
+    def __init__(self, log: FlowLog, on_new: Callable[[str], None] = lambda topic: None) -> None:
+        """`on_new` is called with the topic of each one that was not known."""
+        self._log = log
+        self._on_new = on_new
+        self._known: set[int] = set()
+        self._counts: Counter[str] = Counter()
+        self._present: dict[tuple[str, bytes | None], str] = {}
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many there were since the start, by topic."""
+        return dict(sorted(self._counts.items()))
+
+    @property
+    def present(self) -> Iterable[str]:
+        """A sentence for each key of a compacted topic whose last record cannot be read."""
+        return tuple(self._present.values())
+
+    def pass_over(self, record: Record, why: ValueError, *, stays: bool) -> None:
+        """Go on behind a record that cannot be read.
+
+        Args:
+            record: What was read.
+            why: What the codec raised.
+            stays: The topic is compacted, so the record stays until another one has its key.
+        """
+        place = f"{record.topic} partition {record.partition} offset {record.offset}"
+        if stays:
+            self._present[record.topic, record.key] = f"{place}: {why}"
+        identity = hash((record.topic, record.partition, record.offset, record.key, record.value))
+        if identity in self._known:
+            return
+        if len(self._known) < REMEMBERED_AT_MOST:
+            self._known.add(identity)
+        self._counts[record.topic] += 1
+        self._on_new(record.topic)
+        about = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+        if self._counts[record.topic] <= SAID_AT_MOST:
+            self._log.warn("unreadable record passed over", f"{place}: {why}", **about)
+        elif self._counts[record.topic] == SAID_AT_MOST + 1:
+            self._log.warn("unreadable records passed over", f"{record.topic}: further ones are counted, not logged")
+
+    def pass_over_later(self, why: ValueError) -> None:
+        """Go on without a record that was kept as bytes, and of which another reader has said where it is."""
+        self._log.warn("unreadable row passed over", str(why))
+
+    def was_read(self, record: Record) -> None:
+        """Note that a record can be read. An earlier one with its key is over. Cheap while there is none."""
+        if self._present:
+            self._present.pop((record.topic, record.key), None)
+
+    def begin(self, topic: str) -> None:
+        """Note that a topic is read from its beginning."""
+        self._present = {(name, key): why for (name, key), why in self._present.items() if name != topic}
