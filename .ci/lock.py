@@ -10,6 +10,7 @@ import hashlib
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -20,6 +21,8 @@ OLDEST_PYTHON = "3.11"
 HEADER = "# Written by `make lock` from the pyproject files. Install with `make setup`.\n# requirements: {digest}\n"
 # In no pyproject: what pyspark's source distribution is built with, so that it, too, has a pin and a hash.
 BUILD = ("setuptools",)
+# Asked for by a package, and never imported here. crc32c (LGPL) is what kio reads records with, and we do not use that.
+LEFT_OUT = ("crc32c",)
 
 
 def requirements() -> list[str]:
@@ -48,11 +51,19 @@ def check() -> str | None:
 
 def write(uv: str, *, upgrade: bool) -> None:
     """Resolves and writes the lock; without `upgrade` the pins of the present one are kept where they still fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = Path(folder, "overrides.txt")
+        overrides.write_text("".join(f"{name} ; python_version < '3'\n" for name in LEFT_OUT))
+        _resolve(uv, overrides, upgrade=upgrade)
+    LOCK.write_text(HEADER.format(digest=digest()) + LOCK.read_text())
+
+
+def _resolve(uv: str, overrides: Path, *, upgrade: bool) -> None:
     subprocess.run(
         [
             *(uv, "pip", "compile", "-", "--universal", "--generate-hashes", "--python-version", OLDEST_PYTHON),
             *("--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links", "--quiet"),
-            *("--output-file", str(LOCK)),
+            *("--output-file", str(LOCK), "--override", str(overrides)),
             *(["--upgrade"] if upgrade else []),
         ],
         input="\n".join(requirements()),
@@ -61,7 +72,6 @@ def write(uv: str, *, upgrade: bool) -> None:
         stdout=subprocess.DEVNULL,  # uv repeats there what it writes to the file
         cwd=REPOSITORY,
     )
-    LOCK.write_text(HEADER.format(digest=digest()) + LOCK.read_text())
 
 
 def _name(requirement: str) -> str:

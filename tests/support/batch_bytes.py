@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aiokafka import codec as codecs
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 
 from lockstep_data_plane.record_batch.layout import Batch, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -84,6 +84,14 @@ def batch(content: Sequence[PlainRecord], **more: Any) -> Batch:
     return found
 
 
+def with_head(good: bytes, at: int, field: str, value: int) -> Batch:
+    """The batch with another value in its header, where no CRC covers it."""
+    raw = bytearray(good)
+    struct.pack_into(field, raw, at, value)
+    (found,) = scan(bytes(raw))
+    return found
+
+
 def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]:
     """The records of one magic-2 batch, counted from `base_offset`, with the timestamps that are written in them."""
     raw = bytes(data)
@@ -99,6 +107,11 @@ def decoded(data: bytes | memoryview, base_offset: int = 0) -> list[PlainRecord]
 def crc_is_right(data: bytes | memoryview) -> bool:
     raw = bytes(data)
     return bool(struct.unpack_from(">I", raw, 17)[0] == crc32c(raw[21:]))
+
+
+def as_long(value: int) -> int:
+    """As Java's arithmetic of 64 bits has it."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def varint(value: int) -> bytes:
@@ -117,7 +130,7 @@ def _sized(value: bytes | None) -> bytes:
 
 
 def _record(r: PlainRecord, base_offset: int, base_timestamp: int) -> bytes:
-    body = b"\0" + varint(r.timestamp - base_timestamp) + varint(r.offset - base_offset) + _sized(r.key)
+    body = b"\0" + varint(as_long(r.timestamp - base_timestamp)) + varint(r.offset - base_offset) + _sized(r.key)
     body += _sized(r.value) + varint(len(r.headers))
     for name, value in r.headers:
         body += _sized(name.encode()) + _sized(value)
@@ -150,7 +163,7 @@ def _read(body: bytes, base_offset: int, base_timestamp: int) -> Iterator[PlainR
         length = number()
         end = at + length
         at += 1  # the record's own attributes, unused
-        timestamp, offset = base_timestamp + number(), base_offset + number()
+        timestamp, offset = as_long(base_timestamp + number()), base_offset + number()
         key, value = sized(), sized()
         headers = tuple(((sized() or b"").decode(), sized()) for _ in range(number()))
         assert at == end, "a record is as long as it says"

@@ -20,6 +20,7 @@ from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, TargetLimits
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
 ROW = PartitionProgress(topic="t", partition=3, producer_id=4000, producer_epoch=1)
@@ -71,3 +72,13 @@ def open_transaction(p: PartitionMachine, at_s: float = 0.0) -> None:
 def partition(upstream: int = -1, limits: TargetLimits | None = None) -> PartitionMachine:
     """One that copies, with nothing of ours in the target yet."""
     return resumed(replace(ROW, upstream=upstream), LastAppend(-1, -1), limits)
+
+
+def copied(p: PartitionMachine) -> list[OutgoingBatch]:
+    """What the partition appends, each batch acknowledged at once."""
+    found = []
+    while waits(p):
+        sent = launch(p)
+        found.append(sent.outgoing)
+        p.step(Acked(sent, len(found) * 1000, now_ms=0))
+    return found

@@ -1,7 +1,7 @@
 """A batch that passed is found to be equal by its bytes or by its CRC; anything else about it makes it another one."""
 
 import pytest
-from crc32c import crc32c
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 

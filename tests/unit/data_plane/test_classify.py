@@ -24,6 +24,7 @@ from tests.support.batch_bytes import (
     batch,
     batch_bytes,
     records,
+    with_head,
 )
 
 PLAIN = batch(records(10, 3))
@@ -217,6 +218,8 @@ class Everything(NamedTuple):
 ASKED = TargetLimits(100, LZ4, recompress=True)
 GAPS = [*records(10, 1), *records(12, 2)]
 DESCENDING = [
+    Everything(BatchCase.UNKNOWN_FORMAT, with_head(batch_bytes(GAPS, base_offset=-7), 16, ">b", 3), 10, ASKED, True),
+    Everything(BatchCase.IMPOSSIBLE_OFFSETS, old(1, -7), 10, ASKED, True),
     Everything(BatchCase.OLD_FORMAT, old(1, 5), 10, ASKED, True),
     Everything(BatchCase.BEFORE_THE_POSITION, damaged(batch_bytes(GAPS, attributes=CONTROL)), 20, ASKED, True),
     Everything(BatchCase.WRONG_CRC, damaged(batch_bytes(GAPS, attributes=CONTROL)), 12, ASKED, True),

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch import coalesce, copied_records
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, next_outgoing, scan_groups
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS
+from lockstep_data_plane.record_batch.coalesce import MERGED_BYTES, MERGED_UNPACKED, next_outgoing, scan_groups
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, UNPACKED_AT_MOST
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import join_batches
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, SMALL_BYTES, Batch, scan
@@ -275,7 +275,7 @@ def test_lz4_frames_of_any_kind_are_read(first: str, second: str, monkeypatch: p
     compiled = find_compiled()
     assert compiled is not None
     assert (compiled.join_frames([each.data for each in group]) is not None) == (first == second and first in JOINED)
-    joined = join_batches(group, LZ4, JAVAS_LEVELS)
+    joined = join_batches(group, LZ4, JAVAS_LEVELS, UNPACKED_AT_MOST)
     assert joined is not None
     assert [(r.offset, r.value) for r in decoded(joined.data)] == [(i, bytes(9) * 30_000) for i in range(4)]
 
@@ -303,7 +303,7 @@ def test_spoilt_groups_are_left_alone_or_equal_the_decoded_ones(
     if any(one.attributes & 7 != codec for one in batches):
         return  # such batches are never merged
     group = [as_outgoing(one) for one in batches]
-    joined = join_batches(group, codec, JAVAS_LEVELS)
+    joined = join_batches(group, codec, JAVAS_LEVELS, MERGED_UNPACKED)
     if joined is not None:
         contents = [r for one in group for r in decoded(one.data)]
         assert [r._replace(offset=0) for r in decoded(joined.data)] == [r._replace(offset=0) for r in contents]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch import copied_records
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.coalesce import next_outgoing
+from lockstep_data_plane.record_batch.coalesce import MERGED_UNPACKED, next_outgoing
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import copy_records, join_batches
 from lockstep_data_plane.record_batch.layout import HEADER_SIZE, Batch, scan
@@ -184,7 +184,7 @@ def test_joined_batches_equal_the_decoded_ones(
         patch.setattr(copied_records, "find_compiled", lambda: None)
         assert next_outgoing(deque(group), LIMITS) == (joined, size)
     assert not waiting
-    made = join_batches(group, codec, LIMITS.levels)
+    made = join_batches(group, codec, LIMITS.levels, MERGED_UNPACKED)
     assert made is not None
     assert (made.data, list(made.offsets)) == (joined.data, list(joined.offsets))
 
@@ -193,12 +193,12 @@ def test_joined_batches_equal_the_decoded_ones(
 def test_a_group_with_a_spoilt_batch_is_not_joined() -> None:
     whole = batch_bytes([record(5)])
     group = [as_outgoing(batch([record(4)])), as_outgoing(with_body(whole, b"\x0c\2\0\0\1\1\0", 1))]
-    assert join_batches(group, 0, LIMITS.levels) is None
-    assert join_batches([group[0], as_outgoing(batch([record(5)]))], 0, LIMITS.levels) is not None
+    assert join_batches(group, 0, LIMITS.levels, MERGED_UNPACKED) is None
+    assert join_batches([group[0], as_outgoing(batch([record(5)]))], 0, LIMITS.levels, MERGED_UNPACKED) is not None
     unreadable = bytearray(whole)
     unreadable[22] = GZIP
     (found,) = scan(bytes(unreadable))
-    assert join_batches([group[0], as_outgoing(found)], GZIP, LIMITS.levels) is None
+    assert join_batches([group[0], as_outgoing(found)], GZIP, LIMITS.levels, MERGED_UNPACKED) is None
 
 
 PLAIN = b"\0\0\0\1\1\0"
@@ -289,4 +289,4 @@ def test_nothing_is_copied_without_the_compiled_module(monkeypatch: pytest.Monke
     assert copy_records(one, 0, LIMITS) is None
     (whole,) = rebuild(one, 0, LIMITS)
     assert list(whole.offsets) == [0, 2]
-    assert join_batches([whole, whole], LZ4, LIMITS.levels) is None
+    assert join_batches([whole, whole], LZ4, LIMITS.levels, MERGED_UNPACKED) is None

@@ -13,7 +13,8 @@ from lockstep_data_plane.core.content_match import AmbiguousMatch
 from lockstep_data_plane.core.quarantine_entry import BatchRejected
 from lockstep_data_plane.core.target_tail import LogContradiction, NotReplicated
 from lockstep_data_plane.produce.sender import NoProduceAnswer
-from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, RecordTooLarge
+from lockstep_data_plane.record_batch.layout import CorruptRecordError
+from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_data_plane.resume.gap_resolver import HaltPartition
 from lockstep_data_plane.wire.cluster import KafkaProtocolError
 from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedError

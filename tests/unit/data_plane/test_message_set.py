@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, scan
+from lockstep_data_plane.record_batch.layout import CODEC_MASK, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.record_batch.rebuild import CorruptRecordError, read_records, rebuild
+from lockstep_data_plane.record_batch.rebuild import read_records, rebuild
 from tests.support.batch_bytes import GZIP, LZ4, SNAPPY, decoded
 from tests.support.message_sets import Message, message, message_set, sets, stored_lz4, with_the_wrong_checksum
 

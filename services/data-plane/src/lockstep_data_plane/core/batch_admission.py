@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lockstep_data_plane.core.acked_position import AckedPosition
-from lockstep_data_plane.core.appended_skipper import AppendedSkipper
+from lockstep_data_plane.core.appended_skipper import AppendedSkipper, RecordMismatch
 from lockstep_data_plane.core.provenance import Provenance, appended_since
 from lockstep_data_plane.core.quarantine_entry import (
     BatchRejected,
@@ -16,7 +16,7 @@ from lockstep_data_plane.core.routing import Routing
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.core.transaction_state import TransactionState
 from lockstep_data_plane.record_batch.classify import AbortedTransactions, BatchAction, TargetLimits, classify
-from lockstep_data_plane.record_batch.layout import Batch, scan
+from lockstep_data_plane.record_batch.layout import Batch, CorruptRecordError, scan
 from lockstep_data_plane.record_batch.rebuild import RecordTooLarge
 from lockstep_protocol.rows.state_rows import PartitionProgress
 
@@ -87,8 +87,7 @@ class BatchAdmission:
             elif batch.batches > 1:
                 self._admit_each(scan(batch.data), aborted, limits, sends=sends)
             elif action is BatchAction.REFUSE:
-                offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
-                raise BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
+                raise _rejected(batch, why)
             else:
                 self._admit_records(batch, limits, own, sends=sends)
 
@@ -104,8 +103,12 @@ class BatchAdmission:
             behind = self._routing.queue_records(batch, self.position, limits, self._skips, producer)
         except RecordTooLarge as exc:
             raise BatchRejected(str(exc), refused_record(exc.record, str(exc))) from exc
-        except ValueError as exc:
-            raise BatchRejected(f"offsets from {batch.base_offset}: {exc}", refused_batch(batch, str(exc))) from exc
+        except (BatchRejected, RecordMismatch):
+            raise
+        except CorruptRecordError as exc:
+            raise _rejected(batch, str(exc)) from exc
+        except Exception as exc:  # a batch that we cannot handle is one partition's trouble, and not the slot's end
+            raise _rejected(batch, repr(exc)) from exc
         if behind is None:
             self._pass_over(batch.last_offset, batch.leader_epoch)
         else:
@@ -134,3 +137,13 @@ class BatchAdmission:
         if self._transactions is not None and self._transactions.pass_over(offset, leader_epoch):
             return
         self._acked.reached(offset, leader_epoch)
+
+
+def _rejected(batch: Batch, why: str) -> BatchRejected:
+    """Of a whole batch. In the old formats a compressed one has the offset of its last record."""
+    offsets = (
+        f"offsets from {batch.base_offset}"
+        if batch.magic < 2
+        else (f"offsets {batch.base_offset} to {batch.last_offset}")
+    )
+    return BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))

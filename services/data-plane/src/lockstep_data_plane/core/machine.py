@@ -18,6 +18,7 @@ from lockstep_data_plane.core.phases import READS, RESETS_APPENDS, SENDS, TRANSI
 from lockstep_data_plane.core.quarantine_entry import BatchRejected, RefusedRecords
 from lockstep_data_plane.core.routing import IdentityRouting
 from lockstep_data_plane.core.transaction_state import TransactionStage
+from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET
 
 GATHERS = Ready(Phase.COPYING, gathers=True)
 """Of nearly every acknowledgement; making it anew costs as much as the rest of that step."""
@@ -62,7 +63,8 @@ class PartitionMachine(PartitionView):
     # -- of every batch ------------------------------------------------------------------------------------------------
 
     def _on_received(self, event: events.Received) -> Ready:
-        self._fetch_from = max(self._fetch_from, event.fetch_from)
+        if event.fetch_from <= LARGEST_OFFSET:  # what is beyond is refused when it is judged
+            self._fetch_from = max(self._fetch_from, event.fetch_from)
         self._fetched_epoch = event.leader_epoch
         return Ready(self._phase, self._fetch_from)
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lockstep_data_plane.record_batch.layout import Batch, scan
-from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch
+from lockstep_data_plane.record_batch.codecs import UNPACKED_AT_MOST
+from lockstep_data_plane.record_batch.layout import LARGEST_OFFSET, Batch, scan
+from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_protocol.errors import NeedsDecision
@@ -71,9 +72,11 @@ def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
 
 
 def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
-    """A batch that cannot be read, as its bytes; None in the old formats, whose offsets are unknown without reading
-    them."""
-    if batch.magic < 2:
+    """A batch that cannot be read, as its bytes; None where its header does not say which offsets it has. In the old
+    formats only its records do."""
+    if batch.magic < 2 or not 0 <= batch.base_offset <= batch.last_offset <= LARGEST_OFFSET:
+        return None
+    if batch.magic > 2 and expected_crc(batch.data) != batch.crc:  # the header may have other fields than ours
         return None
     entry = QuarantineEntry(
         batch.base_offset, batch.last_offset, None, bytes(batch.data), (), batch.max_timestamp, batch=True
@@ -95,9 +98,11 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) 
     return RefusedRecords(why, tuple(entries)) if entries else None
 
 
-def unread(batch: Batch, position: int, ranges: Sequence[tuple[int, int]]) -> list[PlainRecord]:
-    """The records of a batch from upstream offset `position` on that are not passed over. Raises what `read` does."""
-    return [r for r in read_records(batch) if r.offset >= position and not skipped(r.offset, ranges)]
+def unread(
+    batch: Batch, position: int, ranges: Sequence[tuple[int, int]], at_most: int = UNPACKED_AT_MOST
+) -> list[PlainRecord]:
+    """The records of a batch from upstream offset `position` on that are not passed over. Raises as `read_records`."""
+    return [r for r in read_records(batch, at_most) if r.offset >= position and not skipped(r.offset, ranges)]
 
 
 def wholly_skipped(batch: Batch, position: int, ranges: Iterable[tuple[int, int]]) -> bool:

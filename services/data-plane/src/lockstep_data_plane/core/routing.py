@@ -77,7 +77,7 @@ class IdentityRouting(AppendSequence):
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
         """Queue the records of a batch from upstream offset `position` on. Returns the offset behind them; None: there
-        are none. Raises BatchRejected, RecordTooLarge and ValueError."""
+        are none. Raises BatchRejected, RecordTooLarge and CorruptRecordError."""
         outgoing_batches = rebuild(batch, position, limits, skips)
         for outgoing in outgoing_batches:
             self.enqueue(outgoing, producer_id)
@@ -154,7 +154,7 @@ class KeyedRouting:
     def queue_records(
         self, batch: Batch, position: int, limits: TargetLimits, skips: Skips, producer_id: int
     ) -> int | None:
-        records = unread(batch, position, skips)
+        records = unread(batch, position, skips, limits.unpacked_at_most)
         if not records:
             return None
         gathering = self._gathering = self._gathering or KeyPartitioner(position - 1)
@@ -182,6 +182,8 @@ class KeyedRouting:
                 refused = BatchRejected(str(exc), refused_record(exc.record, str(exc)))
                 gathering.cut(exc.record.offset)
                 continue
+            except Exception as exc:
+                raise BatchRejected(f"records up to offset {gathering.covers}: {exc!r}") from exc
             if group.outgoing_batches:
                 self._later.append(group)
             break

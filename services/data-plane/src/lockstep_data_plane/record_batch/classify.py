@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from crc32c import crc32c
-
-from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, CompressionLevels
+from lockstep_data_plane.record_batch.checksum import crc32c
+from lockstep_data_plane.record_batch.codecs import JAVAS_LEVELS, NONE, UNPACKED_AT_MOST, CompressionLevels
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,
     CONTROL,
     CRC_FROM,
+    LARGEST_OFFSET,
     LOG_APPEND_TIME,
     TRANSACTIONAL,
     Batch,
@@ -32,6 +32,8 @@ class BatchAction(Enum):
 class BatchCase(Enum):
     """What a batch may be, the first that holds: its fate, and the words for it."""
 
+    UNKNOWN_FORMAT = BatchAction.REFUSE, "its format is not known"
+    IMPOSSIBLE_OFFSETS = BatchAction.REFUSE, "its offsets cannot be right"
     OLD_FORMAT = BatchAction.REBUILD, "old message format"
     BEFORE_THE_POSITION = BatchAction.SKIP, "before the position"
     WRONG_CRC = BatchAction.REFUSE, "its CRC does not match its bytes"
@@ -49,6 +51,10 @@ class BatchCase(Enum):
 
 
 NO_LIMIT = 2**31 - 1
+
+UNPACKED_TIMES, UNPACKED_AT_LEAST = 64, 16 * 1024 * 1024
+"""Records are unpacked to be built anew if they take at most so many times the target's `max.message.bytes`, or at most
+so many bytes. Above that a batch of a few kilobytes could take all memory of a slot."""
 
 ANY_OTHER, PASSED = BatchCase.ANY_OTHER, BatchCase.ANY_OTHER.value
 """Nearly every batch is this case; an enum's `value` costs more than the rest of its judgement."""
@@ -77,6 +83,11 @@ class TargetLimits:
     def largest_split(self) -> int:
         """How large a batch of several records may be."""
         return min(self.max_bytes, self.split_above)
+
+    @property
+    def unpacked_at_most(self) -> int:
+        """How many bytes the records of a batch may take, uncompressed, that is to be built anew."""
+        return min(max(UNPACKED_TIMES * self.max_bytes, UNPACKED_AT_LEAST), UNPACKED_AT_MOST)
 
     def choose_codec(self, had: int) -> int:
         """The codec of a batch that is built anew from one that had `had`."""
@@ -111,9 +122,15 @@ def classify(
 
     Depends on its arguments only, so a batch judged again after a restart meets the same fate: exact resume counts on
     it."""
-    if batch.magic < 2:
+    base_offset, magic = batch.base_offset, batch.magic
+    last_offset = base_offset + batch.last_offset_delta
+    if magic > 2:  # no CRC covers it
+        return BatchCase.UNKNOWN_FORMAT.value
+    if not 0 <= base_offset <= last_offset <= LARGEST_OFFSET:
+        return BatchCase.IMPOSSIBLE_OFFSETS.value
+    if magic < 2:
         return BatchCase.OLD_FORMAT.value
-    if batch.base_offset + batch.last_offset_delta < position:
+    if last_offset < position:
         return BatchCase.BEFORE_THE_POSITION.value
     if batch.batches == 1 and crc32c(batch.data[CRC_FROM:]) != batch.crc:  # a group's are right
         return BatchCase.WRONG_CRC.value

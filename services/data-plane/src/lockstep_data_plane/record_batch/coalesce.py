@@ -22,6 +22,9 @@ from lockstep_data_plane.record_batch.rebuild import build, read_records
 MERGED_BYTES = 64 * 1024
 """How large a group, or a merged outgoing batch, grows at most."""
 
+MERGED_UNPACKED = 1024 * 1024
+"""How large what is merged may be uncompressed. It costs more to unpack than the request that it saves."""
+
 
 def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[Batch]:
     """As `scan`. Batches of at most `SMALL_BYTES` come as one group if the CRC of each is right and no offset is
@@ -37,9 +40,9 @@ def scan_groups(records: bytes | memoryview, *, any_producer: bool) -> Iterator[
 def next_outgoing(waiting: deque[OutgoingBatch], limits: TargetLimits) -> tuple[OutgoingBatch, int]:
     """Remove the first batch from `waiting`, merged with the small ones right behind it. Returns it, and the sum of the
     sizes removed. Merged batches have one codec, one time type and one producer id of ours, and together at most
-    `MERGED_BYTES`, or what the target takes. Batches that cannot be decoded stay as they are; a group of which one
-    cannot is taken apart. Batches of transactions are merged as well: the stamp does not name the source's transaction,
-    and its end is known before a batch is queued."""
+    `MERGED_BYTES`, or what the target takes. What cannot be merged is sent as it is; a group is then taken apart.
+    Batches of transactions are merged as well: the stamp does not name the source's transaction, and its end is known
+    before a batch is queued."""
     first = waiting.popleft()
     size = len(first.data)
     if first.batches == 1 and (size > SMALL_BYTES or not waiting):
@@ -73,18 +76,27 @@ def _kind(outgoing: OutgoingBatch) -> int:
 
 
 def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch | None:
-    if (made := join_batches(group, kind & CODEC_MASK, levels)) is not None:
-        return made
-    records: list[PlainRecord] = []
     try:
-        for outgoing in group:
-            there = [record for batch in scan(outgoing.data) for record in read_records(batch)]
-            offsets = list(outgoing.offsets)
-            if [record.offset for record in there] != offsets:  # it was rebuilt
-                there = [record._replace(offset=offset) for record, offset in zip(there, offsets, strict=True)]
-            records += there
-    except ValueError:
+        made = join_batches(group, kind & CODEC_MASK, levels, MERGED_UNPACKED)
+        return _merge_decoded(group, kind, levels) if made is None else made
+    except Exception:  # noqa: BLE001  # each is right as it is, and passes without what only saves requests
         return None
+
+
+def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch:
+    """Raises CorruptRecordError, also where they take more than `MERGED_UNPACKED` bytes uncompressed."""
+    records: list[PlainRecord] = []
+    left = MERGED_UNPACKED
+    for outgoing in group:
+        there: list[PlainRecord] = []
+        for batch in scan(outgoing.data):
+            found = list(read_records(batch, left))
+            left -= sum(len(record.key or b"") + len(record.value or b"") for record in found)
+            there += found
+        offsets = list(outgoing.offsets)
+        if [record.offset for record in there] != offsets:  # it was rebuilt
+            there = [record._replace(offset=offset) for record, offset in zip(there, offsets, strict=True)]
+        records += there
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers, merged.to = group[-1].covers, group[-1].to
     return merged

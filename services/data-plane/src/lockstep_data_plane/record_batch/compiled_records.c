@@ -3,16 +3,19 @@
  * `stamp` makes the same header as record_batch/outgoing_batch.py, from a batch whose CRC is right. `gather` finds small
  * batches that follow each other, so that no object is made for each. `join_frames` makes one LZ4 frame of theirs.
  *
- * `renumber`, `join` and `translate` copy records without an object for each: the same bytes as record_batch/rebuild.py
- * makes from decoded records, or None.
+ * `read` makes an object for each record, as record_batch/pure_python_codec.py does. `renumber`, `join` and `translate`
+ * copy records without one: the same bytes as record_batch/rebuild.py makes from decoded records. Each may say None.
  *
  * None means: the records are not in the one form that an encoder gives them (a number with more bytes than it needs,
- * attributes of a record, offsets that do not ascend), or they are no records. Then rebuild.py decodes them, and copies
- * them or says what is wrong. So nothing is decided here. `renumber` reads the records of a batch of format 2, `join`
- * those of several, `translate` messages of formats 0 and 1. Each returns (records, offsets, newest, oldest, base):
+ * attributes of a record, offsets that do not ascend), or they are no records. Then plain Python decodes them, and
+ * copies them or says what is wrong. So nothing is decided here. `renumber` reads the records of a batch of format 2,
+ * `join` those of several, `translate` messages of formats 0 and 1. Each returns (records, offsets, newest, oldest,
+ * base):
  *   records  bytes: in format 2, with offsets from 0 on, uncompressed and without a header
  *   offsets  tuple of (first source offset, index of the first, count), for each stretch of consecutive ones
  *   newest, oldest, base: the largest, the smallest and the first timestamp
+ *
+ * `crc32c` continues a CRC-32C, by the processor's own instruction where it has one.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -33,6 +36,7 @@
 #define CODEC_MASK 0x07
 #define LOG_APPEND_TIME 0x08
 #define LEAST_RECORD 7          /* length, attributes, two deltas, key, value, headers: a byte each */
+#define LEAST_HEADER 2          /* name and value */
 #define MESSAGE_FRONT 12        /* offset and size */
 #define GROWTH 18               /* longer deltas of timestamp (9) and offset (4), their effect on the length (5) */
 #define FURTHEST (1LL << 60)    /* timestamps beyond it are left to the other path: their differences may overflow */
@@ -218,8 +222,8 @@ static void release(Copy *copy)
 }
 
 /* 1: all records are copied; 0: they are left to the other path; -1: an exception is set. */
-static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base_offset, int64_t base_timestamp,
-                        int has_append_time, int64_t append_time)
+static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base_offset, int64_t last_delta,
+                        int64_t base_timestamp, int has_append_time, int64_t append_time)
 {
     while (count--) {
         Reader record;
@@ -235,7 +239,7 @@ static int copy_records(Copy *copy, Reader *body, Py_ssize_t count, int64_t base
         if (!read_number(&record, &delta) || delta > FURTHEST || delta < -FURTHEST)
             return 0;
         timestamp = has_append_time ? append_time : base_timestamp + delta;
-        if (!read_number(&record, &delta) || delta < 0 || delta > INT32_MAX)
+        if (!read_number(&record, &delta) || delta < 0 || delta > last_delta)
             return 0;
         offset = base_offset + delta;
         if (offset <= copy->last)
@@ -357,23 +361,24 @@ static PyObject *renumber(PyObject *module, PyObject *arguments)
 {
     Py_buffer body;
     Py_ssize_t count;
-    long long base_offset, base_timestamp, position;
+    long long base_offset, last_delta, base_timestamp, position;
     int64_t append_time;
     int has_append_time, copied = 0;
     PyObject *given_time, *skips, *result = NULL;
     Copy copy;
-    if (!PyArg_ParseTuple(arguments, "y*nLLOLO", &body, &count, &base_offset, &base_timestamp, &given_time, &position,
-                          &skips))
+    if (!PyArg_ParseTuple(arguments, "y*nLLLOLO", &body, &count, &base_offset, &last_delta, &base_timestamp, &given_time,
+                          &position, &skips))
         return NULL;
     memset(&copy, 0, sizeof copy);
     if (read_time(given_time, &has_append_time, &append_time) < 0)
         goto done;
     if (count > 0 && count <= body.len / LEAST_RECORD && base_offset >= 0 && base_offset <= FURTHEST &&
-        !is_far(base_timestamp) && !is_far(append_time)) {
+        last_delta <= INT32_MAX && !is_far(base_timestamp) && !is_far(append_time)) {
         Reader records = {body.buf, (const unsigned char *)body.buf + body.len};
         if (begin(&copy, position, skips, body.len + GROWTH * count) < 0)
             goto done;
-        copied = copy_records(&copy, &records, count, base_offset, base_timestamp, has_append_time, append_time);
+        copied = copy_records(&copy, &records, count, base_offset, last_delta, base_timestamp, has_append_time,
+                              append_time);
         if (copied > 0 && records.at != records.end)
             copied = 0;
     }
@@ -478,8 +483,8 @@ static int join_groups(const Groups *groups, Copy *copy, Reader *rest)
             body.end = batch.end;
             if (is_far(batch.base_timestamp) || is_far(batch.max_timestamp))
                 return 0;
-            copied = copy_records(copy, rest == NULL ? &body : rest, batch.count, copy->count, batch.base_timestamp,
-                                  has_append_time, batch.max_timestamp);
+            copied = copy_records(copy, rest == NULL ? &body : rest, batch.count, copy->count, batch.last_offset_delta,
+                                  batch.base_timestamp, has_append_time, batch.max_timestamp);
             if (copied <= 0)
                 return copied;
             if (rest == NULL && body.at != body.end)
@@ -549,6 +554,137 @@ released:
     if (compressed != NULL)
         PyBuffer_Release(&records);
     return result;
+}
+
+/* As `a + b` of Java's long: beyond the largest number comes the smallest. */
+static int64_t wrapped_sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/* 1: the object is made; 0: it is left to the other path; -1: an exception is set. */
+static int read_bytes(Reader *from, PyObject **made)
+{
+    int64_t size;
+    if (!read_number(from, &size) || size < -1 || size > from->end - from->at)
+        return 0;
+    *made = size < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize((const char *)from->at, (Py_ssize_t)size);
+    if (size > 0)
+        from->at += size;
+    return *made == NULL ? -1 : 1;
+}
+
+static int read_header(Reader *from, PyObject **made)
+{
+    const char *name;
+    int64_t size;
+    PyObject *value = NULL;
+    int status;
+    if (!read_number(from, &size) || size < 0 || size > from->end - from->at)
+        return 0;
+    name = (const char *)from->at;
+    from->at += size;
+    status = read_bytes(from, &value);
+    if (status <= 0)
+        return status;
+    *made = Py_BuildValue("(NN)", PyUnicode_DecodeUTF8(name, (Py_ssize_t)size, "surrogateescape"), value);
+    return *made == NULL ? -1 : 1;
+}
+
+static int read_headers(Reader *from, PyObject **made)
+{
+    int64_t count, each;
+    if (!read_number(from, &count) || count < 0 || count > (from->end - from->at) / LEAST_HEADER)
+        return 0;
+    *made = PyTuple_New((Py_ssize_t)count);
+    if (*made == NULL)
+        return -1;
+    for (each = 0; each < count; each++) {
+        PyObject *header = NULL;
+        int status = read_header(from, &header);
+        if (status <= 0)
+            return status;
+        if (PyTuple_SetItem(*made, (Py_ssize_t)each, header) < 0)
+            return -1;
+    }
+    return 1;
+}
+
+/* What is behind a record's offset. */
+static int read_content(Reader *record, int64_t offset, int64_t timestamp, PyObject **made)
+{
+    PyObject *key = NULL, *value = NULL, *headers = NULL;
+    int status = read_bytes(record, &key);
+    if (status > 0)
+        status = read_bytes(record, &value);
+    if (status > 0)
+        status = read_headers(record, &headers);
+    if (status > 0 && record->at != record->end)
+        status = 0;
+    if (status > 0) {
+        *made = Py_BuildValue("(LLOOO)", (long long)offset, (long long)timestamp, key, value, headers);
+        status = *made == NULL ? -1 : 1;
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    Py_XDECREF(headers);
+    return status;
+}
+
+static int read_record(Reader *body, int64_t base_offset, int64_t *last, int64_t last_delta, int64_t base_timestamp,
+                       int has_append_time, int64_t append_time, PyObject **made)
+{
+    Reader record;
+    int64_t length, time_delta, delta;
+    if (!read_number(body, &length) || length < LEAST_RECORD - 1 || length > body->end - body->at)
+        return 0;
+    record.at = body->at;
+    record.end = body->at += length;
+    if (*record.at++ != NO_ATTRIBUTES || !read_number(&record, &time_delta) || !read_number(&record, &delta))
+        return 0;
+    if (delta <= *last || delta > last_delta)
+        return 0;
+    *last = delta;
+    return read_content(&record, base_offset + delta,
+                        has_append_time ? append_time : wrapped_sum(base_timestamp, time_delta), made);
+}
+
+static PyObject *read_records(PyObject *module, PyObject *arguments)
+{
+    Py_buffer body;
+    Py_ssize_t count;
+    long long base_offset, last_delta, base_timestamp;
+    int64_t append_time, last = -1;
+    int has_append_time, status = 0;
+    PyObject *given_time, *made = NULL;
+    Reader records;
+    if (!PyArg_ParseTuple(arguments, "y*nLLLO", &body, &count, &base_offset, &last_delta, &base_timestamp, &given_time))
+        return NULL;
+    if (read_time(given_time, &has_append_time, &append_time) < 0)
+        goto done;
+    records = reader_of(&body);
+    if (count >= 0 && count <= body.len / LEAST_RECORD && base_offset >= 0 && last_delta <= INT32_MAX &&
+        base_offset <= INT64_MAX - INT32_MAX) {
+        made = PyList_New(0);
+        status = made == NULL ? -1 : 1;
+        while (status > 0 && count--) {
+            PyObject *record = NULL;
+            status = read_record(&records, base_offset, &last, last_delta, base_timestamp, has_append_time, append_time,
+                                 &record);
+            if (status > 0 && PyList_Append(made, record) < 0)
+                status = -1;
+            Py_XDECREF(record);
+        }
+        if (status > 0 && records.at != records.end)
+            status = 0;
+    }
+    if (status <= 0)
+        Py_CLEAR(made);
+    if (status == 0)
+        made = Py_NewRef(Py_None);
+done:
+    PyBuffer_Release(&body);
+    return made;
 }
 
 /* An LZ4 frame: magic, flags, size of blocks, a checksum of these; blocks; four zero bytes. */
@@ -717,8 +853,17 @@ static void fill_tables(void)
     }
 }
 
+/* `crc` with so many zero bytes behind it. */
+static uint32_t with_zeros(uint32_t crc, Py_ssize_t zeros)
+{
+    int index = 0;
+    for (; zeros; zeros >>= 8, index++)
+        crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
+    return crc;
+}
+
 /* `crc` with these bytes behind it, eight at a time. */
-static uint32_t add_to_crc(uint32_t crc, const unsigned char *at, const unsigned char *end)
+static uint32_t add_by_table(uint32_t crc, const unsigned char *at, const unsigned char *end)
 {
     for (; end - at >= 8; at += 8) {
         uint32_t low = crc ^ little_endian_32(at), high = little_endian_32(at + 4);
@@ -731,14 +876,110 @@ static uint32_t add_to_crc(uint32_t crc, const unsigned char *at, const unsigned
     return crc;
 }
 
+/* By the processor's instruction: three lanes at a time, for each takes three cycles and one may begin in each cycle.
+ * `zeros_behind` multiplies by what a lane of zero bytes does. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAS_INSTRUCTION __builtin_cpu_supports("sse4.2")
+#define STEP(crc, word) __asm__("crc32q %1, %0" : "+r"(crc) : "rm"(word))
+#elif defined(__aarch64__) && defined(__GNUC__) && (defined(__linux__) || defined(__ARM_FEATURE_CRC32))
+#ifdef __ARM_FEATURE_CRC32
+#define HAS_INSTRUCTION 1
+#else
+#include <sys/auxv.h>
+#define HAS_INSTRUCTION (getauxval(AT_HWCAP) >> 7 & 1) /* HWCAP_CRC32 */
+#endif
+#define STEP(crc, word) __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word))
+#endif
+
+#ifdef STEP
+#define LANE 1024
+#define SHORT_LANE 128
+
+typedef uint32_t Shift[4][256]; /* what a byte of a CRC, at each of its four places, becomes */
+
+static Shift behind_lane, behind_short_lane;
+static int has_instruction;
+
+static void fill_shift(Shift shift, uint32_t factor)
+{
+    uint32_t byte, place;
+    for (place = 0; place < 4; place++)
+        for (byte = 0; byte < 256; byte++)
+            shift[place][byte] = multiply(byte << 8 * place, factor);
+}
+
+static uint64_t shifted(Shift shift, uint64_t crc)
+{
+    return shift[0][crc & 0xff] ^ shift[1][crc >> 8 & 0xff] ^ shift[2][crc >> 16 & 0xff] ^ shift[3][crc >> 24 & 0xff];
+}
+
+static uint64_t word_at(const unsigned char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+static const unsigned char *add_lanes(uint64_t *crc, const unsigned char *at, const unsigned char *end, Shift shift,
+                                      Py_ssize_t lane)
+{
+    for (; end - at >= 3 * lane; at += 3 * lane) {
+        uint64_t first = *crc, second = 0, third = 0;
+        Py_ssize_t place;
+        for (place = 0; place < lane; place += 8) {
+            STEP(first, word_at(at + place));
+            STEP(second, word_at(at + lane + place));
+            STEP(third, word_at(at + 2 * lane + place));
+        }
+        *crc = shifted(shift, shifted(shift, first) ^ second) ^ third;
+    }
+    return at;
+}
+
+static uint32_t add_by_instruction(uint32_t before, const unsigned char *at, const unsigned char *end)
+{
+    uint64_t crc = before;
+    at = add_lanes(&crc, at, end, behind_lane, LANE);
+    at = add_lanes(&crc, at, end, behind_short_lane, SHORT_LANE);
+    for (; end - at >= 8; at += 8)
+        STEP(crc, word_at(at));
+    return add_by_table((uint32_t)crc, at, end);
+}
+#endif
+
+static uint32_t add_to_crc(uint32_t crc, const unsigned char *at, const unsigned char *end)
+{
+#ifdef STEP
+    if (has_instruction)
+        return add_by_instruction(crc, at, end);
+#endif
+    return add_by_table(crc, at, end);
+}
+
 /* What the CRC of bytes is changed by, if some are changed by `changes` and `zeros` bytes are behind them. */
 static uint32_t change_of_crc(const unsigned char *changes, Py_ssize_t size, Py_ssize_t zeros)
 {
-    uint32_t crc = add_to_crc(0, changes, changes + size);
-    int index = 0;
-    for (; zeros; zeros >>= 8, index++)
-        crc = multiply(of_zeros[index & 3][zeros & 0xff], crc);
-    return crc;
+    return with_zeros(add_to_crc(0, changes, changes + size), zeros);
+}
+
+static PyObject *crc32c(PyObject *module, PyObject *const *given, Py_ssize_t count)
+{
+    Py_buffer bytes;
+    unsigned long before = 0, crc;
+    if (count < 1 || count > 2) {
+        PyErr_SetString(PyExc_TypeError, "crc32c: bytes, and the CRC of those before them");
+        return NULL;
+    }
+    if (count == 2) {
+        before = PyLong_AsUnsignedLong(given[1]);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    if (PyObject_GetBuffer(given[0], &bytes, PyBUF_SIMPLE) < 0)
+        return NULL;
+    crc = ~add_to_crc(~(uint32_t)before, bytes.buf, (const unsigned char *)bytes.buf + bytes.len);
+    PyBuffer_Release(&bytes);
+    return PyLong_FromUnsignedLong(crc & 0xffffffffu);
 }
 
 /* Whether the batch can go with those before it: nothing of it needs another treatment than its records. */
@@ -869,12 +1110,16 @@ done:
 static PyMethodDef methods[] = {
     {"stamp", (PyCFunction)(void (*)(void))stamp, METH_FASTCALL,
      "stamp(batch, producer_id, producer_epoch, base_sequence, transactional): the header of a batch with a right CRC."},
+    {"crc32c", (PyCFunction)(void (*)(void))crc32c, METH_FASTCALL,
+     "crc32c(bytes, before=0): the CRC-32C of bytes, behind those whose CRC is `before`."},
     {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL,
      "gather(bytes, at, largest, most, any_producer): the end and the header of small batches that follow each other."},
     {"join_frames", join_frames, METH_O, "join_frames(groups): one LZ4 frame with the blocks of all batches."},
     {"join", join, METH_VARARGS, "join(groups, records): records of format 2, of several batches."},
+    {"read", read_records, METH_VARARGS,
+     "read(records, count, base_offset, last_delta, base_timestamp, append_time): a tuple for each of format 2."},
     {"renumber", renumber, METH_VARARGS,
-     "renumber(records, count, base_offset, base_timestamp, append_time, position, skips): those of format 2."},
+     "renumber(records, count, base_offset, last_delta, base_timestamp, append_time, position, skips): those of format 2."},
     {"translate", translate, METH_VARARGS,
      "translate(messages, magic, last_offset, append_time, position, skips): messages of format 0 or 1."},
     {NULL, NULL, 0, NULL},
@@ -890,5 +1135,10 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit_compiled_records(void)
 {
     fill_tables();
+#ifdef STEP
+    has_instruction = HAS_INSTRUCTION;
+    fill_shift(behind_lane, with_zeros(ONE, LANE));
+    fill_shift(behind_short_lane, with_zeros(ONE, SHORT_LANE));
+#endif
     return PyModuleDef_Init(&definition);
 }

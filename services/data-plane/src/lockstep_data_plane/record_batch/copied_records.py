@@ -8,7 +8,7 @@ from types import ModuleType
 
 from lockstep_data_plane.record_batch import message_set
 from lockstep_data_plane.record_batch.classify import TargetLimits
-from lockstep_data_plane.record_batch.codecs import LZ4, NONE, UNREADABLE, CompressionLevels, compress, decompress
+from lockstep_data_plane.record_batch.codecs import LZ4, NONE, CompressionLevels, compress, decompress
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets, Stretch
 from lockstep_data_plane.record_batch.layout import (
@@ -18,6 +18,7 @@ from lockstep_data_plane.record_batch.layout import (
     LOG_APPEND_TIME,
     PREFIX,
     Batch,
+    CorruptRecordError,
     scan,
 )
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, header_with_crc
@@ -37,13 +38,23 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
     try:
         copied: Copied | None
         if batch.magic < 2:
-            copied = _translate(compiled, batch, had, position, skips)
+            found = message_set.unpack_set(batch, limits.unpacked_at_most)
+            append_time, last_offset = found.append_time, found.last_offset
+            copied = compiled.translate(found.messages, batch.magic, last_offset, append_time, position, skips)
         else:
-            records = decompress(batch.data[HEADER_SIZE:], had)
-            count, base, times = batch.record_count, batch.base_offset, batch.base_timestamp
+            unpacked = decompress(batch.data[HEADER_SIZE:], had, limits.unpacked_at_most)
             append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
-            copied = compiled.renumber(records, count, base, times, append_time, position, skips)
-    except (*UNREADABLE, KeyError, ValueError):
+            copied = compiled.renumber(
+                unpacked,
+                batch.record_count,
+                batch.base_offset,
+                batch.last_offset_delta,
+                batch.base_timestamp,
+                append_time,
+                position,
+                skips,
+            )
+    except CorruptRecordError:
         return None  # decoding them says what is wrong
     if copied is None:
         return None
@@ -58,15 +69,18 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
     return [OutgoingBatch(made, len(offsets), offsets, covers, oldest, newest, batch.leader_epoch)]
 
 
-def join_batches(group: Sequence[OutgoingBatch], codec: int, levels: CompressionLevels) -> OutgoingBatch | None:
-    """The records of several outgoing batches as one. None: as `copy_records`."""
+def join_batches(
+    group: Sequence[OutgoingBatch], codec: int, levels: CompressionLevels, at_most: int
+) -> OutgoingBatch | None:
+    """The records of several outgoing batches as one. None: as `copy_records`, or they take more than `at_most` bytes
+    uncompressed."""
     compiled = find_compiled()
     if compiled is None:
         return None
     groups = [outgoing.data for outgoing in group]
     try:
-        payload = None if codec == NONE else _joined_payload(compiled, groups, codec)
-    except (*UNREADABLE, KeyError, ValueError):
+        payload = None if codec == NONE else _joined_payload(compiled, groups, codec, at_most)
+    except CorruptRecordError:
         return None  # decoding them says what is wrong
     copied: Copied | None = compiled.join(groups, payload)
     if copied is None:
@@ -79,13 +93,18 @@ def join_batches(group: Sequence[OutgoingBatch], codec: int, levels: Compression
     return OutgoingBatch(made, count, offsets, last.covers, oldest, newest, last.leader_epoch, to=last.to)
 
 
-def _joined_payload(compiled: ModuleType, groups: Sequence[bytes | memoryview], codec: int) -> bytes | memoryview:
+def _joined_payload(
+    compiled: ModuleType, groups: Sequence[bytes | memoryview], codec: int, at_most: int
+) -> bytes | memoryview:
     """The records of all batches, one behind the other. A frame costs far more to begin than to read, so LZ4's become
     one."""
     if codec == LZ4 and (frame := compiled.join_frames(groups)) is not None:
-        return decompress(frame, codec)
-    bodies = (batch.data[HEADER_SIZE:] for group in groups for batch in scan(group))
-    return b"".join(decompress(body, codec) for body in bodies)
+        return decompress(frame, codec, at_most)
+    parts, left = [], at_most
+    for body in (batch.data[HEADER_SIZE:] for group in groups for batch in scan(group)):
+        parts.append(decompress(body, codec, left))
+        left -= len(parts[-1])
+    return b"".join(parts)
 
 
 def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, levels: CompressionLevels) -> bytes:
@@ -94,18 +113,3 @@ def _as_batch(records: bytes, count: int, base: int, newest: int, codec: int, le
     length = HEADER_SIZE + len(payload) - PREFIX.size
     covered = COVERED.pack(codec, count - 1, base, newest, -1, -1, -1, count)
     return header_with_crc(length, -1, covered, payload) + payload
-
-
-def _translate(compiled: ModuleType, batch: Batch, codec: int, position: int, skips: Skips) -> Copied | None:
-    if not message_set.is_intact(batch) or (codec != NONE and not message_set.has_whole_value(batch)):
-        return None
-    append_time, last_offset = None, -1
-    messages: bytes | memoryview = batch.data
-    if codec != NONE:
-        value = message_set.wrapped_value(batch)
-        is_old_lz4 = batch.magic == 0 and codec == LZ4
-        messages = message_set.decompress_old_lz4(value) if is_old_lz4 else decompress(value, codec)
-        append_time = message_set.wrapper_timestamp(batch) if batch.attributes & LOG_APPEND_TIME else None
-        last_offset = batch.base_offset if batch.magic else -1
-    copied: Copied | None = compiled.translate(messages, batch.magic, last_offset, append_time, position, skips)
-    return copied

@@ -5,6 +5,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from lockstep_protocol.errors import RetriableError
+
 PREFIX = struct.Struct(">qi")
 """baseOffset, batchLength: enough to know where the next batch begins."""
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -14,8 +16,8 @@ UNCOVERED = struct.Struct(">qiibI")
 """Its first part: baseOffset, batchLength, partitionLeaderEpoch, magic, crc."""
 COVERED = struct.Struct(">hiqqqhii")
 """The rest of it, which the CRC covers as it does the records."""
-_FIELDS = struct.Struct(">q4xibIhiqqqhii")
-"""The fields of `Batch` behind `data`: all of the header but the length."""
+_FIELDS = struct.Struct(">q4xiBIhiqqqhii")
+"""The fields of `Batch` behind `data`: all of the header but the length. A magic that is no format is above 2."""
 CRC, CRC_AT = struct.Struct(">I"), 17
 CRC_FROM = 21
 """The CRC covers everything from the attributes on."""
@@ -27,10 +29,17 @@ OLD_LEAST_SIZE = 26
 SMALL_BYTES = 4096
 """A batch of at most this size is worth merging; larger ones pay for their request."""
 
+LARGEST_OFFSET = 2**63 - 2
+"""The largest one a record can have: that of the next record has to be a number of 64 bits too."""
+
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+
+
+class CorruptRecordError(RetriableError, ValueError):
+    """The bytes of a batch are no records that could be read: a CRC, a length or an offset is wrong."""
 
 
 class Batch(NamedTuple):
@@ -70,25 +79,25 @@ GatherGroup = Callable[[memoryview, int], tuple[int, ...] | None]
 
 def scan(records: bytes | memoryview, gather: GatherGroup | None = None) -> Iterator[Batch]:
     """The whole batches in what a fetch returned, in order; with `gather`, groups of them as one. A batch cut off at
-    the end is left out: the broker sends it again (`architecture.md` §5). Raises ValueError when a length field cannot
-    be one, since nothing behind it can be trusted."""
+    the end is left out: the broker sends it again (`architecture.md` §5). Raises CorruptRecordError when a length field
+    cannot be one, since nothing behind it can be trusted."""
     view = memoryview(records)
     at, end = 0, len(view)
     while at + OLD_HEADER_SIZE <= end:
         base_offset, length = PREFIX.unpack_from(view, at)
         if length < OLD_HEADER_SIZE - PREFIX.size:
-            raise ValueError(f"a batch at byte {at} says it is {length} bytes long")
+            raise CorruptRecordError(f"a batch at byte {at} says it is {length} bytes long")
         nxt = at + PREFIX.size + length
         if nxt > end:
             return
         magic = view[at + 16]
         if magic < 2:
             if length + PREFIX.size < OLD_LEAST_SIZE:
-                raise ValueError(f"a message set at byte {at} is shorter than its own header")
+                raise CorruptRecordError(f"a message set at byte {at} is shorter than its own header")
             attributes = view[at + 17] & (CODEC_MASK | LOG_APPEND_TIME)
             yield Batch(view[at:nxt], base_offset, -1, magic, 0, attributes, 0, -1, -1, -1, -1, -1, 0)
         elif length + PREFIX.size < HEADER_SIZE:
-            raise ValueError(f"a batch at byte {at} is shorter than its own header")
+            raise CorruptRecordError(f"a batch at byte {at} is shorter than its own header")
         elif gather is not None and nxt - at <= SMALL_BYTES and nxt < end and (group := gather(view, at)) is not None:
             nxt, *fields = group
             yield _new(Batch, (view[at:nxt], *fields))

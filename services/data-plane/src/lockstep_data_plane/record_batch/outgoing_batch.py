@@ -4,8 +4,7 @@ id, epoch and sequence and a new CRC into its header (`architecture.md` §5: "St
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crc32c import crc32c
-
+from lockstep_data_plane.record_batch.checksum import crc32c
 from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.layout import (
     CODEC_MASK,

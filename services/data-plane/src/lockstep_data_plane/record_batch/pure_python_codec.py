@@ -1,17 +1,24 @@
-"""Records of format 2 in plain Python, for the few that aiokafka's compiled code does not take: header names that are
-not UTF-8. Brokers keep such names as they are; here they are texts with surrogates (PEP 383), and become the same bytes
-again. Reading is thirty times slower than compiled, so only these records use it."""
+"""Records of format 2 in plain Python: what compiled code leaves alone, and all of them where there is none.
+
+Reading is thirty times slower than compiled. It takes what Java's consumer takes, and refuses what that refuses.
+Header names that are not UTF-8 are texts with surrogates here (PEP 383), and become the same bytes again."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aiokafka.errors import CorruptRecordException
-
-from lockstep_data_plane.record_batch.codecs import decompress
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, HEADER, HEADER_SIZE, LOG_APPEND_TIME, PREFIX, Batch
+from lockstep_data_plane.record_batch.layout import (
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    PREFIX,
+    Batch,
+    CorruptRecordError,
+)
 from lockstep_data_plane.record_batch.varint import zigzag
 
 NAMES = ("utf-8", "surrogateescape")
+INT, LONG = 32, 64
+"""Bits of Java's numbers."""
 
 
 class PlainRecord(NamedTuple):
@@ -24,19 +31,35 @@ class PlainRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-def read_plain_records(batch: Batch) -> Iterator[PlainRecord]:
-    """The records of a batch that a CRC has vouched for. Raises CorruptRecordException, and what the codecs raise."""
-    body = _RecordReader(bytes(decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK)))
+def wrapped(number: int, bits: int = LONG) -> int:
+    """Return the number as Java's arithmetic has it: beyond the largest number of so many bits comes the smallest."""
+    half = 1 << bits - 1
+    return (number + half & (half << 1) - 1) - half
+
+
+def read_plain_records(batch: Batch, unpacked: bytes | memoryview) -> Iterator[PlainRecord]:
+    """Yield the records of a batch that a CRC has vouched for. `unpacked`: what its records are uncompressed. Raises
+    CorruptRecordError."""
+    body, before = _RecordReader(bytes(unpacked)), -1
+    if batch.record_count < 0:
+        raise CorruptRecordError(f"it says that it has {batch.record_count} records")
     for _ in range(batch.record_count):
-        body.number()  # the record's length
+        ends = body.number(INT) + body.at
         body.at += 1  # its attributes, which have no meaning yet
-        timestamp = batch.base_timestamp + body.number()
+        timestamp = wrapped(batch.base_timestamp + body.number(LONG))
         if batch.attributes & LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
-        offset = batch.base_offset + body.number()
+        delta = body.number(INT)
+        if not before < delta <= batch.last_offset_delta:
+            raise CorruptRecordError(f"the record {delta} behind its first offset comes behind {before}, or its last")
+        before = delta
         key, value = body.sized(), body.sized()
-        headers = tuple((body.name(), body.sized()) for _ in range(body.number()))
-        yield PlainRecord(offset, timestamp, key, value, headers)
+        headers = tuple((body.name(), body.sized()) for _ in range(body.count()))
+        if body.at != ends:
+            raise CorruptRecordError("a record is not as long as it says")
+        yield PlainRecord(batch.base_offset + delta, timestamp, key, value, headers)
+    if body.at != len(body.data):
+        raise CorruptRecordError(f"{len(body.data) - body.at} bytes are behind its last record")
 
 
 class _RecordReader:
@@ -46,29 +69,41 @@ class _RecordReader:
         self.data = data
         self.at = 0
 
-    def number(self) -> int:
+    def number(self, bits: int) -> int:
         shift = rest = 0
         while True:
-            if self.at >= len(self.data) or shift > 63:
-                raise CorruptRecordException("its records end in the middle")
+            if self.at >= len(self.data) or shift >= bits:
+                raise CorruptRecordError("its records end in the middle of a number, or a number does not end")
             byte = self.data[self.at]
             self.at += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
+                rest &= (1 << bits) - 1
                 return (rest >> 1) ^ -(rest & 1)
 
     def sized(self) -> bytes | None:
-        length = self.number()
-        if length < 0:
-            return None
-        if self.at + length > len(self.data):
-            raise CorruptRecordException("its records end in the middle")
-        self.at += length
-        return self.data[self.at - length : self.at]
+        length = self.number(INT)
+        return None if length < 0 else self._pass(length)
+
+    def count(self) -> int:
+        """How many headers there are."""
+        count = self.number(INT)
+        if not 0 <= count <= len(self.data) - self.at:
+            raise CorruptRecordError(f"a record says that it has {count} headers")
+        return count
 
     def name(self) -> str:
-        return (self.sized() or b"").decode(*NAMES)
+        length = self.number(INT)
+        if length < 0:
+            raise CorruptRecordError("a header has no name")
+        return self._pass(length).decode(*NAMES)
+
+    def _pass(self, length: int) -> bytes:
+        if self.at + length > len(self.data):
+            raise CorruptRecordError("its records end in the middle")
+        self.at += length
+        return self.data[self.at - length : self.at]
 
 
 def encode(records: Sequence[PlainRecord]) -> bytearray:
@@ -86,7 +121,8 @@ def _unstamped(body: bytes, count: int, base: int, newest: int) -> bytearray:
 
 
 def _encoded(delta: int, base: int, record: PlainRecord) -> bytes:
-    body = b"\0" + zigzag(record.timestamp - base) + zigzag(delta) + _sized(record.key) + _sized(record.value)
+    times = zigzag(wrapped(record.timestamp - base))
+    body = b"\0" + times + zigzag(delta) + _sized(record.key) + _sized(record.value)
     body += zigzag(len(record.headers))
     body += b"".join(_sized(name.encode(*NAMES)) + _sized(value) for name, value in record.headers)
     return zigzag(len(body)) + body

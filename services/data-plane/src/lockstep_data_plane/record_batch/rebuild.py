@@ -6,39 +6,45 @@ do not."""
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any
 
-from aiokafka.errors import CorruptRecordException
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from aiokafka.record.legacy_records import LegacyRecordBatch
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from lockstep_data_plane.record_batch import pure_python_codec
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, TargetLimits
 from lockstep_data_plane.record_batch.codecs import (
     HARD_LEVELS,
     JAVAS_LEVELS,
-    LZ4,
     NONE,
-    UNREADABLE,
+    UNPACKED_AT_MOST,
     CompressionLevels,
     compress,
+    decompress,
 )
+from lockstep_data_plane.record_batch.compiled_module import find_compiled
 from lockstep_data_plane.record_batch.copied_records import copy_records
 from lockstep_data_plane.record_batch.gapped_offsets import GappedOffsets
-from lockstep_data_plane.record_batch.layout import CODEC_MASK, CRC, CRC_AT, CRC_FROM, HEADER_SIZE, PREFIX, Batch, scan
-from lockstep_data_plane.record_batch.message_set import decompress_old_lz4, is_intact, wrapped_value
+from lockstep_data_plane.record_batch.layout import (
+    CODEC_MASK,
+    CRC,
+    CRC_AT,
+    CRC_FROM,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    PREFIX,
+    Batch,
+    CorruptRecordError,
+)
+from lockstep_data_plane.record_batch.message_set import read_messages
 from lockstep_data_plane.record_batch.outgoing_batch import OutgoingBatch, expected_crc
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_protocol.errors import NeedsDecision, RetriableError
+from lockstep_protocol.errors import NeedsDecision
 
 _LENGTH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMPS = struct.Struct(">qq")
 
-
-class CorruptRecordError(RetriableError, ValueError):
-    """The bytes of a batch are no records: a CRC or a length is wrong."""
+RECORD_BYTES = 128
+"""What the object of a record takes at least: a batch may have millions of them, of seven bytes each."""
 
 
 class RecordTooLarge(NeedsDecision):
@@ -52,28 +58,28 @@ class RecordTooLarge(NeedsDecision):
         self.record = record
 
 
-def read_records(batch: Batch) -> Iterator[PlainRecord]:
-    """The records of a batch of any magic and codec, in order, with the timestamps that consumers see. (KIP-32: under
-    log append time the batch's; -1: none.) Raises ValueError when the bytes are no records, CorruptRecordError where
-    Kafka's own checks find that."""
-    try:
-        yield from _read(batch)
-    except CorruptRecordException as exc:
-        raise CorruptRecordError(str(exc)) from exc
+def read_records(batch: Batch, at_most: int = UNPACKED_AT_MOST) -> Iterator[PlainRecord]:
+    """Return the records of a batch of any magic and codec, in order, with the timestamps that consumers see. (KIP-32:
+    under log append time the batch's; -1: none.) Raises CorruptRecordError where the bytes are no records that Java's
+    consumer would take, or where they take more than `at_most` bytes uncompressed."""
+    if batch.magic < 2:
+        return (PlainRecord(*message, ()) for message in read_messages(batch, at_most))
+    return _read(batch, at_most)
 
 
-def _read(batch: Batch) -> Iterator[PlainRecord]:
-    read_so_far = 0
-    try:
-        for r in _messages(batch) if batch.magic < 2 else DefaultRecordBatch(bytes(batch.data)):
-            yield PlainRecord(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, r.headers)
-            read_so_far += 1
-    except UnicodeDecodeError:
-        yield from islice(pure_python_codec.read_plain_records(batch), read_so_far, None)
-    except CorruptRecordException:
-        raise
-    except UNREADABLE as exc:
-        raise ValueError(f"its records cannot be decompressed ({exc})") from exc
+def _read(batch: Batch, at_most: int) -> Iterator[PlainRecord]:
+    if batch.magic > 2:
+        raise CorruptRecordError(f"its format, {batch.magic}, is not known")
+    if batch.record_count * RECORD_BYTES > at_most:
+        raise CorruptRecordError(f"it has {batch.record_count} records, more than {at_most // RECORD_BYTES}")
+    unpacked = decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK, at_most)
+    if (compiled := find_compiled()) is not None:
+        append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
+        count, base, last = batch.record_count, batch.base_offset, batch.last_offset_delta
+        found = compiled.read(unpacked, count, base, last, batch.base_timestamp, append_time)
+        if found is not None:
+            return map(PlainRecord._make, found)
+    return pure_python_codec.read_plain_records(batch, unpacked)
 
 
 def rebuild(
@@ -89,7 +95,7 @@ def rebuild(
         return copied
     records = [
         r
-        for r in read_records(batch)
+        for r in read_records(batch, limits.unpacked_at_most)
         if r.offset >= position and not any(first <= r.offset <= last for first, last in skips)
     ]
     if not records:
@@ -140,7 +146,7 @@ def build(
 def _encode(records: Sequence[PlainRecord], codec: int, levels: CompressionLevels) -> bytes:
     try:
         data = _uncompressed(records)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):  # names that are no UTF-8; the largest time there is
         data = pure_python_codec.encode(records)
     if codec != NONE:
         data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)
@@ -169,17 +175,3 @@ def _uncompressed(records: Sequence[PlainRecord]) -> bytearray:
         base, newest = _TIMESTAMPS.unpack_from(data, 27)
         _TIMESTAMPS.pack_into(data, 27, base - later, newest - later)
     return data
-
-
-def _messages(batch: Batch) -> Iterator[Any]:
-    """The messages of a set of format 0 or 1, which segments from before Kafka 0.11 still hold (KIP-31, KIP-32), as
-    aiokafka's records. Raises CorruptRecordException for a wrong CRC, ValueError and AssertionError for bytes that are
-    no messages, and what the codecs raise."""
-    if not is_intact(batch):
-        raise CorruptRecordException("its CRC does not match its bytes")
-    if batch.magic == 0 and batch.attributes & CODEC_MASK == LZ4:
-        # aiokafka does not read it; once out of its frame, each message is a set of its own.
-        for inner in scan(decompress_old_lz4(wrapped_value(batch))):
-            yield from LegacyRecordBatch(bytes(inner.data), 0)
-        return
-    yield from LegacyRecordBatch(bytes(batch.data), batch.magic)

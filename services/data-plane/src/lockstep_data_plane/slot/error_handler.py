@@ -23,7 +23,7 @@ class ErrorHandler:
     def on_fetch_error(self, partition: PartitionMachine, code: int) -> Failed | Refused:
         """The source answered a fetch with an error."""
         meaning, why = explain(code)
-        where = f"cluster {self._source.alias}: fetching {partition.name}: {why}"
+        where = f"cluster {self._source.alias}: fetching {partition.name} from offset {partition.fetch_from} on: {why}"
         if code in NO_TOPIC:  # deleted, re-created, or led elsewhere: resuming will say
             return Failed(source_failed=True)
         if code == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED:

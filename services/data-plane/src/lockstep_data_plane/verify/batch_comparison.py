@@ -5,8 +5,7 @@ epoch, some attributes, producer id, epoch and sequence, and the CRC."""
 
 from enum import Enum
 
-from crc32c import crc32c
-
+from lockstep_data_plane.record_batch.checksum import crc32c
 from lockstep_data_plane.record_batch.layout import CONTROL, CRC_FROM, LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import KEPT_ATTRIBUTES, expected_crc
 
