@@ -22,9 +22,13 @@ class _Work:
         self._thread = thread
         self._stopping = stopping or threading.Event()
 
+    def ask_to_end(self) -> None:
+        """Returns at once."""
+        self._stopping.set()
+
     def end(self) -> None:
         """Returns once it has ended."""
-        self._stopping.set()
+        self.ask_to_end()
         if self._thread is not None:
             self._thread.join(60)
             assert not self._thread.is_alive(), "the application does not stop"
@@ -82,6 +86,12 @@ class Application:
             what="the application goes on",
         )
         self.check()
+
+    def abandon(self) -> None:
+        """Let both end when they can: their cluster is gone, and a commit may wait for it for long."""
+        for work in (self._producing, self._consuming):
+            work.ask_to_end()
+        self._producing, self._consuming = _Work(), _Work()
 
     def stop(self) -> None:
         """End both. The producer has its acknowledgements, and the consumer has committed what it has read."""

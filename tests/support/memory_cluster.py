@@ -2,6 +2,7 @@
 
 Nothing of the code under test is replaced but the sockets. What brokers really answer, tests on brokers show."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -13,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.wire.cluster import ClusterClient
-from lockstep_data_plane.wire.connection import Connection, message
+from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
 from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_protocol.offsets import TopicPartition
@@ -168,7 +169,7 @@ class MemoryLog:
 
 
 class MemoryCluster(ClusterClient):
-    """A cluster of one broker, which never goes away."""
+    """A cluster of one broker, which is `away` or `silent` only if the test says so."""
 
     def __init__(self, alias: str) -> None:
         super().__init__(alias, [("broker", 9092)], {})
@@ -182,6 +183,17 @@ class MemoryCluster(ClusterClient):
         self.fencing_codes: list[int] = []
         """Error codes of the next answers to InitProducerId."""
         self._created = 0
+        self.away = False
+        """No connection can be opened."""
+        self.silent = False
+        """Connections are open, and nothing is answered."""
+
+    async def answer(self) -> None:
+        """Return once it answers. Raises BrokerUnreachable."""
+        if self.silent:
+            await asyncio.Event().wait()
+        if self.away:
+            raise BrokerUnreachable("broker:9092: connection refused", self.alias)
 
     def create(self, topic: str, *logs: MemoryLog) -> None:
         """Also anew, in the place of one that was deleted; clients see that once they ask for the metadata."""
@@ -191,6 +203,7 @@ class MemoryCluster(ClusterClient):
 
     async def refresh(self, topics: Iterable[str]) -> None:
         self.asked.append("Metadata")
+        await self.answer()
         found = [
             SimpleNamespace(
                 name=topic,
@@ -223,6 +236,7 @@ class _MemoryConnection(Connection):
         request = read_back(entity) if isinstance(entity, EncodedRequest) else entity
         name = type(request).__name__.removesuffix("Request")
         self._cluster.asked.append(name)
+        await self._cluster.answer()
         api = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
         return getattr(self, f"_{api}")(message(api, int(request.__version__), "response"), request)
 

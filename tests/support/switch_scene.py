@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import GroupStatus, Switch
+from lockstep_protocol.rows.state_rows import GroupStatus, SlotStatus, Switch
 from tests.support.application import Application
 from tests.support.broker import Broker
 from tests.support.clusters import committed_offset, create_topic, unique_name
@@ -153,6 +153,20 @@ class SwitchScene:
     def last(self, flow: MirroredFlow | None = None) -> Switch | None:
         """The row of the last switch by a flow."""
         return next(iter((flow or self.flow_there).rows(Switch)), None)
+
+    def copy_of(self, topic: str) -> str:
+        """What the copy of a topic of A is called on B."""
+        return topic if self.identity else f"{self.there.source}.{topic}"
+
+    def everybody_released(self) -> bool:
+        """Whether every slot of the flow there says that it has let go of what it had."""
+        rows = self.flow_there.rows(SlotStatus)
+        return bool(rows) and all(row.phase == "released" for row in rows)
+
+    def restart(self) -> None:
+        """Kill all of Lockstep, and start it again."""
+        self.run.kill()
+        self.run = LockstepRun(self.file)
 
     def hooks(self) -> Sequence[str]:
         """The hooks that were called, in order."""

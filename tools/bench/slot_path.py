@@ -28,6 +28,7 @@ from kio.serial import entity_reader, entity_writer
 
 from lockstep_config import load
 from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.progress.offset_sync_writer import OffsetSyncWriter
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
@@ -258,9 +259,8 @@ def scene(folder: Path, batch: bytes, records: int, batches: int) -> tuple[SlotE
         target_partitions=PARTITIONS,
     )
     with patch("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (source, target)):
-        engine = SlotEngine(
-            *(settings, 4000, cast(ControlTopicWriter, writer), FailureTracker(say), {"t": topic}, {}, lambda tp: ())
-        )
+        ids, topics, troubles = FlowIds(4000), {"t": topic}, FailureTracker(say)
+        engine = SlotEngine(settings, ids, cast(ControlTopicWriter, writer), troubles, topics, {}, lambda tp: ())
     return engine, topic, target
 
 

@@ -12,6 +12,7 @@ import pytest
 from lockstep_config import load
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
+from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.quarantine_entry import RefusedRecords
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.record_batch.layout import TRANSACTIONAL, scan
@@ -39,6 +40,8 @@ class EngineCluster(MemoryCluster):
         self.fetch_codes: deque[int] = deque()
         self.append_codes: deque[int] = deque()
         """Error codes of the next answers."""
+        self.holds_fetches = False
+        """Fetches are taken, and not answered."""
         self.holds_answers = False
         """Appends are taken, and not answered."""
         self.open_codes: deque[int] = deque()
@@ -89,7 +92,8 @@ class AskingConnection(_MemoryConnection):
         return future
 
     def _answer(self, request: Any, seen: Callable[[Any], None] | None, future: asyncio.Future[Any]) -> None:
-        if future.done():
+        fetches_held = self._engine_cluster.holds_fetches and type(request).__name__ == "FetchRequest"
+        if future.done() or fetches_held:
             return
         fetches = type(request).__name__ == "FetchRequest"
         m = message("fetch" if fetches else "produce", int(request.__version__), "response")
@@ -229,6 +233,7 @@ class EngineScene:
         self.target.create("mm2-offsets.A.internal", self.progress)
         monkeypatch.setattr("lockstep_data_plane.slot.engine.connect_clusters", lambda *_: (self.source, self.target))
         self.writer = Written()
+        self.rows: dict[tuple[str, int], PartitionProgress] = {}
         self.topic = MirroredTopic(
             source_topic="t",
             target_topic="A.t",
@@ -239,11 +244,11 @@ class EngineScene:
         )
         self.engine = SlotEngine(
             settings,
-            OURS,
+            FlowIds(OURS),
             cast(ControlTopicWriter, self.writer),
             FailureTracker(FlowLog("data-plane", settings.flow)),
             {"t": self.topic},
-            {},
+            self.rows,
             lambda tp: (),
         )
         self.task: asyncio.Task[None] | None = None

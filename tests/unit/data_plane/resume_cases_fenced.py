@@ -194,6 +194,14 @@ KEYED: Cases = {
     ),
 }
 
+
+def without_source(scene: Scene, *, silent: bool = False) -> Scene:
+    """The source's brokers are gone, or freeze with their connections open."""
+    source, _ = scene.clusters
+    source.away, source.silent = not silent, silent
+    return scene
+
+
 PAUSE_FACTOR: Cases = {
     "rests: no row": lambda: Scene(None, source_of(12), target_of(0), rests=True),
     "rests: altered": lambda: Scene(ALTERED, source_of(12), target_of(10), rests=True),
@@ -229,6 +237,25 @@ PAUSE_FACTOR: Cases = {
     "rests: what the slot knows is newer": lambda: Scene(
         row(), source_of(14), target_of(12), remembers=row(upstream=11, downstream=11, sequence=11), rests=True
     ),
+    "rests: the log goes on, the source is away": lambda: without_source(
+        Scene(row(), source_of(14), target_of(12), rests=True)
+    ),
+    "rests: the log goes on, the source is silent": lambda: without_source(
+        Scene(row(), source_of(14), target_of(12), rests=True), silent=True
+    ),
+    "rests: the log ends at the row, the source is away": lambda: without_source(
+        Scene(row(), source_of(14), target_of(10), rests=True)
+    ),
+    "rests: in doubt, the source is away": lambda: without_source(
+        Scene(row(), source_of(14), target_of(6), rests=True)
+    ),
+    "rests: unplaced before, the source is back": lambda: Scene(
+        row(beyond=2), source_of(14), target_of(12), rests=True
+    ),
+    "rests: in transactions, the source is away": lambda: without_source(
+        known(Scene(COMMITTED, source_of(14), committed_log(12), [TRANSACTIONS], committed=11, rests=True))
+    ),
+    "unplaced before, the source is back": lambda: Scene(row(beyond=2), source_of(14), target_of(12)),
     "rests: by key, kept partitions before": lambda: Scene(
         row(), source_of(14), target_of(12), [TRANSACTIONS], by_key=True, rests=True
     ),

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from lockstep_config import FlowSettings, load
-from lockstep_data_plane.core.events import Resumed
+from lockstep_data_plane.core.events import Resumed, Unplaced
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.provenance import OWN
+from lockstep_data_plane.core.provenance import OWN, FlowIds
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
@@ -189,7 +189,7 @@ class Scene:
         source, target = self.clusters
         writer = cast(ControlTopicWriter, _Written(self))
         transactions = TransactionRunner(settings, target, PartitionMachine.step)
-        resumer = Resumer(settings, OURS, source, target, writer, self.rows, lambda: [partition], transactions)
+        resumer = Resumer(settings, FlowIds(OURS), source, target, writer, self.rows, lambda: [partition], transactions)
         topic = MirroredTopic(
             source_topic="t",
             target_topic=self.target_topic,
@@ -223,7 +223,13 @@ class Scene:
         if self.quarantines:
             row_behind = await resumer.gap_resolver.passing_over(partition, self.quarantines)
             return None if row_behind is None else (row_behind, LastAppend(row_behind.sequence, row_behind.downstream))
-        return await (resumer.located(partition) if self.rests else resumer.resume(partition, topic))
+        if not self.rests:
+            return await resumer.resume(partition, topic)
+        located = await resumer.located(partition)
+        if isinstance(located, Unplaced):
+            self.trail.append(f"unplaced beyond={located.beyond}")
+            return None
+        return located
 
     def _came_out(self, found: tuple[PartitionProgress, LastAppend] | None) -> None:
         if found is None:

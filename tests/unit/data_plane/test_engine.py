@@ -1,5 +1,6 @@
 """The engine turns what the machine wants into requests, and responses into events of the machine."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.produce.sender import NoProduceAnswer
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_errors import KafkaErrorCode
+from lockstep_protocol.rows.state_rows import PartitionProgress
 from tests.support.batch_bytes import record
 from tests.support.eventually import eventually
 from tests.unit.data_plane.engine_scene import EngineScene
-from tests.unit.data_plane.resume_scene import TRANSACTIONS
+from tests.unit.data_plane.resume_scene import OURS, TRANSACTIONS
 
 INVALID_RECORD, NOT_ENOUGH_REPLICAS, TOO_LARGE = 87, 19, 10
 
@@ -168,3 +170,56 @@ async def test_engine_ends_a_transaction_that_is_cut_off_and_copies_again(
     scene.engine.leave(("t", 0), "stopped")
     await scene.end()
     assert (scene.writer.rows[-1].phase, scene.writer.rows[-1].located) == ("stopped", True)
+
+
+async def loses_source(scene: EngineScene, *, silent: bool) -> None:
+    """Its connections end, in the middle of a fetch. Others are refused, or open and bring no answer."""
+    asked = scene.source.connections.values()
+    await eventually(lambda: any(connection.unanswered for connection in asked), within=20, what="a fetch is out")
+    scene.source.silent, scene.source.away = silent, not silent
+    scene.source.cut()
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_engine_lets_a_partition_rest_whose_source_is_gone(scene: EngineScene, silent: bool) -> None:
+    partition = await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    await loses_source(scene, silent=silent)
+    await eventually(lambda: partition.phase is Phase.RESUMING, within=20, what="it resumes")
+    await asyncio.sleep(0.05)
+    scene.engine.leave(("t", 0), "stopped")
+    await scene.end()
+    row = scene.writer.rows[-1]
+    assert (row.phase, row.located, row.upstream) == ("stopped", True, 0)
+
+
+async def test_engine_lets_a_partition_go_whose_source_is_silent(scene: EngineScene) -> None:
+    partition = await scene.begin()
+    await loses_source(scene, silent=True)
+    await eventually(lambda: partition.phase is Phase.RESUMING, within=20, what="it resumes")
+    await asyncio.sleep(0.05)
+    scene.engine.leave(("t", 0), goes_on=True)
+    await scene.end()
+    assert partition.phase is Phase.RELEASED
+
+
+async def test_engine_gives_up_a_source_that_falls_silent_while_it_locates(
+    scene: EngineScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep_data_plane.slot.partition_task.LOCATES_WITHIN_S", 0.1)
+    monkeypatch.setattr("lockstep_data_plane.resume.evidence.SOURCE_WITHIN_S", 0.1)
+    scene.append(0, 1)
+    scene.copy.append(range(2), (OURS, 0))
+    scene.rows["t", 0] = PartitionProgress(
+        topic="t", partition=0, producer_id=OURS, sequence=0, upstream=0, downstream=0
+    )
+    scene.source.holds_fetches = True
+    scene.task = asyncio.create_task(scene.engine.tend(("t", 0), scene.topic, rests="stopped"))
+    await asyncio.sleep(0)
+    partition = scene.engine.partitions["t", 0]
+    await eventually(lambda: partition.phase is Phase.LOCATING, within=20, what="it counts past")
+    scene.source.silent = True
+    await scene.end()
+    row = scene.writer.rows[-1]
+    assert (row.phase, row.located, row.upstream, row.beyond) == ("stopped", False, 0, 1)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_data_plane.provenance.producer_ids import find_origin
+from lockstep_data_plane.provenance.producer_ids import find_origin, last_origin
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Origin, PartitionProgress
 
@@ -33,3 +33,19 @@ def test_a_row_about_something_else_does_not_count(other: Origin) -> None:
 
 def test_origin_without_rows_is_none() -> None:
     assert find_origin([], FLOW, "id-a", "id-b") is None
+
+
+def test_last_origin_is_the_one_that_partitions_were_copied_under() -> None:
+    first, rebuilt = replace(OURS, term=3), replace(OURS, producer_id=4001, origin_cluster_id="id-new", term=9)
+    passed_on = replace(OURS, producer_id=4002, origin_cluster_id="id-c")
+    partition = PartitionProgress(topic="t", partition=0, producer_id=4000, at_ms=5)
+    assert last_origin([first, rebuilt, passed_on, partition], FLOW, "id-b") == first
+    later = replace(partition, partition=1, producer_id=4001, at_ms=6)
+    assert last_origin([first, rebuilt, passed_on, partition, later], FLOW, "id-b") == rebuilt
+
+
+def test_last_origin_without_a_copy_is_the_last_of_a_driver() -> None:
+    first, rebuilt = replace(OURS, term=3, at_ms=1), replace(OURS, producer_id=4001, term=9, at_ms=2)
+    passed_on = replace(OURS, producer_id=4002, origin_cluster_id="id-c", at_ms=3)
+    assert last_origin([first, passed_on, rebuilt], FLOW, "id-b") == rebuilt
+    assert last_origin([first], FLOW, "another target") is None

@@ -16,6 +16,7 @@ from lockstep_data_plane.core.events import (
     Refused,
     Resumed,
     RowLoaded,
+    Unplaced,
 )
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
@@ -30,10 +31,10 @@ ROW = PartitionProgress(
 REST = Leave("stopped")
 
 
-def resuming() -> PartitionMachine:
+def resuming(row: PartitionProgress = ROW) -> PartitionMachine:
     """One that is to rest before it has resumed."""
     p = PartitionMachine("t", 3, "a.t", 100)
-    p.step(RowLoaded(ROW, at_rest=True))
+    p.step(RowLoaded(row, at_rest=True))
     assert p.step(REST).phase is Phase.RESUMING, "the target's log has not been looked at yet"
     assert not p.row().located
     return p
@@ -67,6 +68,15 @@ def test_rest_counts_records_of_the_target_beyond_the_row_first() -> None:
     assert p.records_held == 0, "what the target has not is not sent"
     row = p.row()
     assert (row.located, row.upstream, row.sequence) == (True, 14, 14)
+
+
+def test_rest_without_the_source_is_released_with_a_count() -> None:
+    p = resuming(replace(ROW, source_end=20, lag_records=10, at_ms=5_000, lag_ms=1_000))
+    assert p.step(Unplaced(4)).phase is Phase.RELEASED
+    row = p.row()
+    assert (row.phase, row.located, row.beyond, row.needs_source) == ("stopped", False, 4, True)
+    assert (row.upstream, row.sequence, row.case) == (9, 9, "")
+    assert (row.source_end, row.lag_records, p.lag_ms(6_000)) == (20, 10, 2_000), "what was known stays known"
 
 
 def test_rest_with_an_unknown_position_is_released_as_not_located() -> None:

@@ -30,6 +30,7 @@ def rows(*found: Row) -> dict[str, Row]:
         ((RELEASED, DOUBT), True),
         ((RELEASED, replace(UNKNOWN, begins="altered")), False),
         ((RELEASED, replace(UNKNOWN, partition=1)), False),
+        ((RELEASED, replace(UNKNOWN, beyond=3)), False),
     ],
 )
 def test_slot_ends_owes_a_locate_by_the_rows_of_a_partition(found: tuple[Row, ...], owed: bool) -> None:
@@ -71,3 +72,11 @@ def test_killed_slot_without_partitions_is_released_once_it_is_silent() -> None:
 def test_a_slot_that_has_some_or_runs_speaks_for_itself(found: tuple[Row, ...], running: tuple[int, ...]) -> None:
     ends = SlotEnds()
     assert [list(ends.orphaned_rows(rows(*found), running, now)) for now in (0.0, 8.0, 16.0)] == [[], [], []]
+
+
+def test_slot_ends_asks_once_more_when_the_source_is_back() -> None:
+    ends, found = SlotEnds(), rows(RELEASED, replace(UNKNOWN, beyond=3))
+    ends.source_is_back()
+    assert ends.owed(found, 0, [TP])
+    ends.ended(found, 0, [TP], only_locates=True)
+    assert not ends.owed(found, 0, [TP]), "it was away again"

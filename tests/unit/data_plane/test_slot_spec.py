@@ -45,3 +45,12 @@ def test_a_later_claim_of_another_driver_ends_a_slot(
     settings = load(file, {}).flow(Flow("A", "B"))
     spec = SlotSpec(settings=settings, slot=0, run="r", producer_id=1, instance="one", term=7)
     assert spec.is_succeeded_by(Leader(service=service, instance=instance), term) is succeeded
+
+
+@pytest.mark.parametrize(("cut_off_ms", "left_s"), [(0, 5.0), (10_000, 5.0), (8_000, 3.0), (1_000, 0.0), (11_000, 5.0)])
+def test_slot_spec_counts_the_appends_of_others_from_their_end(tmp_path: Path, cut_off_ms: int, left_s: float) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE)
+    settings = load(file, {}).flow(Flow("A", "B"))
+    spec = SlotSpec(settings=settings, slot=0, run="r", producer_id=1, cut_off_ms=cut_off_ms)
+    assert spec.appends_of_others_s(10_000) == left_s

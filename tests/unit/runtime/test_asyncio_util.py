@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lockstep_runtime.util.asyncio_util import cancelled, done_within, set_within, share_kept_s
+from lockstep_runtime.util.asyncio_util import cancelled, done_within, set_within, share_kept_s, uninterrupted
 
 
 async def test_an_event_that_comes_in_time_is_seen_at_once() -> None:
@@ -83,3 +83,22 @@ def test_share_kept_of_a_costly_task_is_its_share_of_a_core(cost_s: float) -> No
 
 def test_share_kept_of_any_task_is_at_most_the_longest_pause() -> None:
     assert share_kept_s(10.0, 0.001, soonest=10.0, latest=60.0) == 60.0
+
+
+async def test_uninterrupted_work_ends_before_a_request_to_end_counts() -> None:
+    may_end, has_ended = asyncio.Event(), False
+
+    async def write() -> None:
+        nonlocal has_ended
+        await may_end.wait()
+        has_ended = True
+
+    task = asyncio.create_task(uninterrupted(write()))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert has_ended

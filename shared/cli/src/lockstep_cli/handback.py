@@ -90,7 +90,7 @@ def _unread(
         phase = topic.phase if isinstance(topic, MirroredTopic) else "mirrored"
         if phase in ("excluded", "left-out"):
             left.append(tp)
-        elif row.phase == "halted" or phase != "mirrored":
+        elif row.phase == "halted" or row.needs_source or phase != "mirrored":
             unknown.append(row)
         else:
             awaited.append(tp)
@@ -147,6 +147,12 @@ def _moves(held: MigrationState, unread: _Unread) -> str:
         return ""
     first = unread.unknown[0]
     tps = [(row.topic, row.partition) for row in unread.unknown]
+    if first.needs_source and not first.reason:
+        return (
+            f"where the copy ends of {named(tps)} is not known: {held.flow.target} holds {first.beyond:,} records of "
+            f"{first.topic}-{first.partition} that are not written down, and {held.flow.source} did not answer, which "
+            f"alone knows their offsets. Bring {held.flow.source} back, or say where it ends: lockstep offsets alter"
+        )
     return (
         f"where the copy ends of {named(tps)} is not known ({first.reason or 'its topic is not mirrored now'}). Mend "
         "that and lockstep restart, or say where it ends: lockstep offsets alter"

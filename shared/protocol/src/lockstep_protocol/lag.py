@@ -61,12 +61,14 @@ def behind(
     if source is None or why_unknown(row, topic, source, target_end, silent=silent):
         return None
     upstream = copied_upstream(row, topic)
-    return max(0, source.end - source.start) if upstream is None else source.end - 1 - upstream
+    return max(0, source.end - (source.start if upstream is None else upstream + 1))
 
 
 def copied_upstream(row: PartitionProgress | None, topic: MirroredTopic | None) -> int | None:
-    """Return the last offset of the source's present log that is on the target; None: the copy has not begun."""
-    return None if row is None or is_of_another_log(row, topic) or row.begins == "reset" else row.upstream
+    """Return the last offset of the source's present log that is on the target, at least; None: the copy has not
+    begun. Of records beyond the row each has an offset of its own there."""
+    begun = not (row is None or is_of_another_log(row, topic) or row.begins == "reset")
+    return row.upstream + row.beyond if row is not None and begun else None
 
 
 def missing_since_ms(row: PartitionProgress | None, asked: tuple[int, int | None] | None) -> int | None:
@@ -111,4 +113,4 @@ def why_unknown(
 
 def _may_be_older(row: PartitionProgress) -> bool:
     """Whether more may have been copied than the row says, as by a slot that was killed."""
-    return row.phase != "halted" and not row.located
+    return row.phase != "halted" and not row.located and not row.needs_source

@@ -113,6 +113,7 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
         lag_records=max(0, row.source_end - 1 - upstream),
         lag_ms=0,
         located=False,
+        beyond=0,
         begins=begins,
     )
 

@@ -113,6 +113,13 @@ class NothingCopied(NamedTuple):
     """The partition is to rest, and nothing was ever copied, or an operator has said where the copy begins."""
 
 
+class Unplaced(NamedTuple):
+    """The partition is to rest. The target's log holds `beyond` records of ours behind the row that was loaded. The
+    source alone knows which records these are, and does not answer."""
+
+    beyond: int
+
+
 class TopicChanged(NamedTuple):
     """The topic's row came in: its limits, and the ids and the number of partitions that its topics have now."""
 
@@ -201,6 +208,7 @@ PartitionEvent = (
     | TargetSized
     | Resumed
     | NothingCopied
+    | Unplaced
     | TopicChanged
     | Leave
     | AllAnswered

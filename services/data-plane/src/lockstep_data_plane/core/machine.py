@@ -213,6 +213,11 @@ class PartitionMachine(PartitionView):
         self._move(PhaseEvent.LOCATED)
         return self._ready()
 
+    def _on_unplaced(self, event: events.Unplaced) -> Ready:
+        self._beyond = event.beyond
+        self._move(PhaseEvent.UNPLACED)
+        return self._ready()
+
     def _on_topic_changed(self, event: events.TopicChanged) -> Ready:
         self._limits, row = event.limits, self._acked.written
         report: tuple[Report, ...] = ()

@@ -51,6 +51,8 @@ class PartitionView:
         self._locates = False
         self._located = False
         """The target's log holds nothing of ours behind its row."""
+        self._beyond = 0
+        """Records of ours behind the row, of which only the source knows which they are."""
         self._rest_word = ""
         """Why an operator wants it to rest (`PartitionProgress.phase`), once it leaves for that."""
         self._sure = False
@@ -322,7 +324,8 @@ class PartitionView:
     @property
     def state(self) -> tuple[object, ...]:
         """Differs from what it was before whenever `row`, or what its offset runs have to say, would."""
-        return (self._phase, self._reason, self._case, self._located, self._incarnation, *self._acked.state)
+        ends = self._located, self._beyond
+        return (self._phase, self._reason, self._case, *ends, self._incarnation, *self._acked.state)
 
     def row(self) -> PartitionProgress:
         """Progress as it is to be written down: durable, and upstream, downstream and sequence belonging together."""
@@ -333,6 +336,7 @@ class PartitionView:
             reason=self._reason,
             case=self._case if self.halted else "",
             located=self._located,
+            beyond=self._beyond,
         )
 
     def lag_ms(self, now_ms: int) -> int:

@@ -51,6 +51,9 @@ class PhaseEvent(Enum):
     """The target's log says how far the copy of a partition at rest got."""
     LOCATED = "located"
     """And which record of the source that is."""
+    UNPLACED = "unplaced"
+    """The target's log says how far the copy of a partition at rest got. The source, which alone knows which record
+    that is, does not answer."""
 
 
 P, H = Phase, PhaseEvent
@@ -73,6 +76,7 @@ TRANSITIONS: dict[Phase, dict[PhaseEvent, Phase]] = {
         H.LEAVE: P.RELEASED,
         H.REST: P.RESUMING,
         H.FOUND: P.LOCATING,
+        H.UNPLACED: P.RELEASED,
     },
     P.COPYING: {
         H.FAILED: P.SETTLING,

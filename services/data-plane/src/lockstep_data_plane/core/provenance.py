@@ -5,7 +5,7 @@ stay the same on all clusters: what came from a cluster is never copied back to 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from lockstep_data_plane.record_batch.layout import CONTROL, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import SEQUENCES
@@ -13,6 +13,13 @@ from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 
 OWN = -1
 """In place of a producer id: the flow's own, which stands for records that originated on its source."""
+
+
+class FlowIds(NamedTuple):
+    """The flow's producer id, and the id of the cluster that it stands for; "": not known."""
+
+    producer_id: int
+    source_cluster_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

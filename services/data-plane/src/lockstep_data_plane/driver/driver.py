@@ -5,24 +5,26 @@ It moves no record. How far each partition is, it reads from the state topic lik
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from lockstep_data_plane.admin.legacy_group import LegacyGroupFollower
 from lockstep_data_plane.admin.offset_admin import OffsetAdmin
+from lockstep_data_plane.driver.flow_origin import FlowOrigin, create_topics
 from lockstep_data_plane.driver.leaderless_slots import LeaderlessSlots
 from lockstep_data_plane.driver.load_balancer import LoadBalancer, assign, mirrored_partitions
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector, SlotRun
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.slot_ends import SlotEnds
+from lockstep_data_plane.driver.slot_runs import SlotRuns
 from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
 from lockstep_data_plane.provenance.origin_events import OriginRecorder
-from lockstep_data_plane.provenance.producer_ids import flow_origin
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
-from lockstep_data_plane.slot.slot_spec import SlotSpec, slot_count
+from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.session import SparkSession
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
@@ -44,13 +46,13 @@ from lockstep_protocol.rows.state_rows import (
     Wanted,
 )
 from lockstep_runtime.flow.context import Answer, FlowContext
-from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
 from lockstep_runtime.state.desired_state import DesiredPhase
-from lockstep_runtime.util.asyncio_util import set_within, to_next_tick
+from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, ShutdownRequested
 
 DRAINS_WITHIN_S = 4.0
 TICK_S = 1.0
+SOURCE_ASKED_EVERY_S = 10.0
 WEIGH_EVERY_S = 10.0
 
 
@@ -66,9 +68,9 @@ class Driver:
         self.ctx = ctx
         self.spark = spark
         self._limit = slot_count(ctx.settings)
-        self._log = (log_level, log_format)
-        self._producer_id = -1
-        self._runs = 0
+        self._origin = FlowOrigin(ctx)
+        beside = spark.master.startswith("local")
+        self._runs = SlotRuns(ctx, self._origin, (log_level, log_format), beside_driver=beside)
         self._troubled_at = float("-inf")
         self._running: dict[int, SlotSupervisor] = {}
         self._changed = asyncio.Event()
@@ -77,7 +79,7 @@ class Driver:
         self._replicas = ReplicaMonitor(ctx)
         SwitchMetrics(ctx, self._collector, self._replicas)
         self._placing = OffsetAdmin(ctx)
-        self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._new_spec(slot), verifies=True))
+        self._verify = VerifySupervisor(ctx, spark, lambda slot: replace(self._runs.next(slot), verifies=True))
         self._leaderless = LeaderlessSlots(ctx, lambda: self._running, self._drain)
         self._ends = SlotEnds()
         self._origins = OriginRecorder(ctx)
@@ -92,10 +94,12 @@ class Driver:
     # -- what the runtime asks -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        self._runs.lead()
         async with self._verify.running(), self._placing.copying():
             await self._copy()
 
     async def run_while_stopped(self) -> None:
+        self._runs.lead()
         async with self._verify.running():
             await self._search_ends()
 
@@ -103,6 +107,11 @@ class Driver:
         """While it is stopped: slots that were killed find out where their copies end. Offsets may be altered then."""
         await self._leaderless.stop()
         await self._drain()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(without_end("awaiting the source", self._await_source()))
+            await self._keep_locating()
+
+    async def _keep_locating(self) -> None:
         while True:
             if self._ends.owing(self.ctx.state.rows):
                 async with self._placing.copying():
@@ -111,12 +120,22 @@ class Driver:
             self._changed.clear()
             await set_within(self._changed, to_next_tick(TICK_S))
 
+    async def _await_source(self) -> None:
+        """For ever: notice that the source is back, if it alone knows where copies end."""
+        while True:
+            await asyncio.sleep(SOURCE_ASKED_EVERY_S)
+            if any(row.needs_source for row in self.ctx.state.all(PartitionProgress)):
+                with suppress(ClusterError):
+                    await self.ctx.source.probe()
+                    self._ends.source_is_back()
+                    self._changed.set()
+
     async def _locate(self) -> None:
         """Until no stopped slot has anything left to find out, or offsets are to be changed. Such a change does not
         wait, because it may be the way out where nothing can be found out."""
         try:
             await self._restore_progress()
-            self._producer_id = (await flow_origin(self.ctx)).producer_id
+            await self._origin.take_last()
             await self._plan(begins=False)
             while self._running and not self._placing.awaited:
                 await self._watch()
@@ -132,20 +151,20 @@ class Driver:
         try:
             await self._leaderless.stop()
             self._troubled_at = ctx.clock.monotonic()  # of slots that went on nothing was heard meanwhile
-            await self._control_topics()
+            await create_topics(ctx, ctx.target)
             await self._restore_progress()
-            self._producer_id = (await flow_origin(self.ctx)).producer_id
             self._origins.begin()
             if ctx.settings.data_plane.tasks_max is None:
                 ctx.log.info("slots", f"tasks.max is not set: at most {self._limit} slots, one per core")
             ctx.log.info("spark ready", await self.spark.address() or "its pages are off")
             self._refused = None  # what a row said before our time is tried again
-            while True:
-                if self._group is not None:
-                    await self._group.until_free(self._producer_id)
-                self._changed.set()
-                await self._keep_slots()
-                await self._drain()
+            async with self._origin.confirmed():
+                while True:
+                    if self._group is not None:
+                        await self._group.until_free(self._origin.producer_id)
+                    self._changed.set()
+                    await self._keep_slots()
+                    await self._drain()
         finally:
             self._collector.reset()
             if not ctx.acting and self._group is None:
@@ -164,6 +183,7 @@ class Driver:
                 self._changed.clear()
                 await self._plan()
             await self._watch()
+            self._origin.check()
             await self._source_watch.observe_if_due()
             await self._replicas.observe_if_due()
             await self._even_out()
@@ -192,7 +212,7 @@ class Driver:
                 for r in self._running.values()
             },
             **({} if self._group is None else {"legacy": self._group.status()}),
-            "producer_id": self._producer_id,
+            "producer_id": self._origin.producer_id,
             "partitions": len(partitions),
             "lag_records": sum(known) if len(known) == len(lags) else None,
             "lag_unknown": len(lags) - len(known),
@@ -203,31 +223,10 @@ class Driver:
 
     # -- beginning -----------------------------------------------------------------------------------------------------
 
-    async def _control_topics(self) -> None:
-        clusters = {admin.alias: admin for admin in (self.ctx.source, self.ctx.target)}
-        for alias, topic in service_topics(self.ctx.settings, self.ctx.service):
-            for name in await ensure_control_topics(clusters[alias], [topic]):
-                self.ctx.log.info("control topic created", f"{name} on {alias}", topic=name)
-
     async def _restore_progress(self) -> None:
         """Slots write these rows. No slot runs now, and a row that is behind is as good as any."""
         if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
             self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
-
-    def _new_spec(self, slot: int) -> SlotSpec:
-        """What the next run of a slot is given."""
-        self._runs += 1
-        return SlotSpec(
-            settings=self.ctx.settings,
-            slot=slot,
-            run=f"{self.ctx.instance}-{self.ctx.term}-{self._runs}",
-            instance=self.ctx.instance,
-            term=self.ctx.term,
-            producer_id=self._producer_id,
-            log_level=self._log[0],
-            log_format=self._log[1],
-            beside_driver=self.spark.master.startswith("local"),
-        )
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 
@@ -277,7 +276,7 @@ class Driver:
                 starting.append((slot, owes))
         await ctx.state.write_all(due)  # together: one after the other takes seconds for many slots and a far target
         for slot, owes in starting:
-            started = SlotSupervisor(ctx, self.spark, slot, self._new_spec, only_locates=owes)
+            started = SlotSupervisor(ctx, self.spark, slot, self._runs.next, only_locates=owes)
             started.task.add_done_callback(lambda _: self._changed.set())
             self._running[slot] = started
 

@@ -17,6 +17,8 @@ class SlotEnds:
     def __init__(self) -> None:
         self._undecidable: dict[int, frozenset[PartitionProgress]] = {}
         """By slot, rows of which it has found out that they are in doubt: to look again changes nothing by itself."""
+        self._source_is_back = False
+        """The source answers again, which may say more of copies whose end it alone knows."""
         self._timers: defaultdict[int, LivenessTimer] = defaultdict(LivenessTimer)
 
     def owed(self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition]) -> bool:
@@ -25,7 +27,10 @@ class SlotEnds:
         status = rows.get(SlotStatus(slot=slot, phase="").key())
         if isinstance(status, SlotStatus) and status.phase != "released":
             return True
-        return not _unknown(rows, partitions) <= self._undecidable.get(slot, frozenset())
+        unknown = _unknown(rows, partitions)
+        if not self._source_is_back:
+            unknown = frozenset(row for row in unknown if not row.needs_source)
+        return not unknown <= self._undecidable.get(slot, frozenset())
 
     def owing(self, rows: Mapping[str, Row]) -> bool:
         """Whether one of the slots does, by what it was assigned last. Those that are assigned nothing owe nothing."""
@@ -35,10 +40,15 @@ class SlotEnds:
             if isinstance(row, Assignment) and row.partitions
         )
 
+    def source_is_back(self) -> None:
+        """The source answers: copies whose end it alone knows are worth another look."""
+        self._source_is_back = True
+
     def ended(
         self, rows: Mapping[str, Row], slot: int, partitions: Iterable[TopicPartition], *, only_locates: bool
     ) -> None:
         """A job of the slot is over. `only_locates`: it copied nothing."""
+        self._source_is_back = False
         unknown = _unknown(rows, partitions) if only_locates else frozenset()
         self._undecidable[slot] = frozenset(row for row in unknown if row.phase == "halted")
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.machine import PartitionMachine
-from lockstep_data_plane.core.provenance import OWN, ProvenanceRule, batches_with_records, origins_by_producer
+from lockstep_data_plane.core.provenance import OWN, FlowIds, ProvenanceRule, batches_with_records, origins_by_producer
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.provenance.producer_ids import find_origin, new_producer_id, origin_row
@@ -105,7 +105,7 @@ class OriginLookup:
     def __init__(
         self,
         settings: FlowSettings,
-        producer_id: int,
+        ids: FlowIds,
         source: ClusterClient,
         target: ClusterClient,
         control_writer: ControlTopicWriter,
@@ -118,7 +118,7 @@ class OriginLookup:
         error, and None when it is over."""
         self._settings = settings
         self._mode = settings.data_plane.provenance
-        self._own = producer_id
+        self._own, self._source_cluster_id = ids
         self._source = source
         self._target = target
         self._control_writer = control_writer
@@ -128,7 +128,7 @@ class OriginLookup:
         self._there = OriginRows(source, lambda: state_topics(source, settings.data_plane.feeding))
         self._here = OriginRows(target, self._own_state)
         self._known: dict[int, int | None] = {-1: OWN}
-        self._written_down = {producer_id}
+        self._written_down = {ids.producer_id}
         self._learning = asyncio.Lock()
         self._held: dict[PartitionMachine, list[Delivery]] = {}
         self._wanted: set[int] = set()
@@ -166,12 +166,11 @@ class OriginLookup:
                     self._known[producer_id] = OWN if origin == rule.source else await self._id_for(origin, rule)
 
     def _rule(self) -> ProvenanceRule:
-        for cluster in (self._source, self._target):
-            if not cluster.cluster_id:
+        source, target = self._source.cluster_id or self._source_cluster_id, self._target.cluster_id
+        for cluster, known in ((self._source, source), (self._target, target)):
+            if not known:
                 raise BrokerUnreachable("the cluster does not report its id", cluster.alias)
-        return ProvenanceRule(
-            mode=self._mode or "local", source=self._source.cluster_id, target=self._target.cluster_id
-        )
+        return ProvenanceRule(mode=self._mode or "local", source=source, target=target)
 
     async def _id_for(self, origin: str, rule: ProvenanceRule) -> int:
         """Our producer id for an origin, got and written down if there is none yet; of two that were written at once

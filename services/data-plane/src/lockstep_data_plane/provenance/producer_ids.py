@@ -11,7 +11,7 @@ from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.kafka_errors import KafkaErrorCode
 from lockstep_protocol.names import Flow
-from lockstep_protocol.rows.state_rows import Origin, Row
+from lockstep_protocol.rows.state_rows import Origin, PartitionProgress, Row
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ClusterUnreachable
 
@@ -28,6 +28,22 @@ def find_origin(rows: Iterable[Row], flow: Flow, origin_cluster_id: str, target_
         ):
             return row
     return None
+
+
+def last_origin(rows: Iterable[Row], flow: Flow, target_cluster_id: str) -> Origin | None:
+    """Return the origin of which the flow has copied last, for a source that cannot say which cluster it is. That is
+    the one whose producer id the newest row of a partition has, else the last one that a driver wrote down. Slots
+    write down other origins, without a term. None: nothing was ever copied to this target."""
+    rows = list(rows)
+    ours = [
+        row
+        for row in rows
+        if isinstance(row, Origin)
+        and (row.source, row.target, row.target_cluster_id) == (flow.source, flow.target, target_cluster_id)
+    ]
+    newest = max((row for row in rows if isinstance(row, PartitionProgress)), key=lambda row: row.at_ms, default=None)
+    used = [row for row in ours if row.term and newest is not None and row.producer_id == newest.producer_id]
+    return next(iter(used or sorted(ours, key=lambda row: (bool(row.term), row.at_ms), reverse=True)), None)
 
 
 def origin_row(producer_id: int, flow: Flow, origin_cluster_id: str, target_cluster_id: str) -> Origin:

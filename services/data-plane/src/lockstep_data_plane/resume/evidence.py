@@ -5,9 +5,11 @@ log is changed."""
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Set
+from contextlib import suppress
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.core.content_match import AmbiguousMatch, ContentMatch, MatchedPosition
+from lockstep_data_plane.core.events import Unplaced
 from lockstep_data_plane.core.fencing import fence_for_row
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound
 from lockstep_data_plane.core.locate import LogEnds, NeedsMore, Position, locate
@@ -18,7 +20,8 @@ from lockstep_data_plane.core.target_remnant import TargetRemnant
 from lockstep_data_plane.core.target_tail import LastAppend, LogContradiction, NotReplicated, TargetTail
 from lockstep_data_plane.record_batch.classify import NO_LIMIT, BatchAction, TargetLimits, classify
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
-from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient
+from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError
+from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.log_reader import log_between, next_offset
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress
@@ -30,6 +33,14 @@ SETTLE_S = 30.0
 
 ROW_WITHIN_S = 30.0
 """How long a row may take to reach us of whose appends the target's log already knows."""
+
+SOURCE_WITHIN_S = 2.0
+"""How long the source may take to answer about a partition at rest. What only it knows stays unknown then."""
+
+COMPARED_WITHIN_S = 10.0
+"""How long the records of both logs may take to be compared for a partition at rest."""
+
+AGAIN_AFTER_S = 0.25
 
 MOST = 200_000
 """Records of ours beyond the last progress that are compared at most: far more than a slot appends between two rows."""
@@ -47,29 +58,63 @@ class EvidenceReader:
         self._unaccounted: dict[PartitionMachine, float] = {}
         """Since when the copy waits for the row of the records that the target's log holds."""
 
+    async def end(
+        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True
+    ) -> Position | GapFound | Unplaced:
+        """Return where the copy of a partition at rest ends. `counts`: as for `locate`. The source is asked only if
+        the target holds more than the row says, and for a short time only. Raises RetriableError for the target."""
+        target = await self.target_tail(partition, row, rests=True)
+        found = locate(row, None, target, fence_for_row(row), self.policy(partition.topic), counts=counts)
+        if not isinstance(found, NeedsMore):
+            return self._accounted(partition, found)
+        if await self.source_answers(partition.tp):
+            try:
+                async with asyncio.timeout(COMPARED_WITHIN_S):
+                    return await self.position(partition, row, counts=counts)
+            except (BrokerUnreachable, KafkaProtocolError) as exc:
+                if exc.alias == self._target.alias:
+                    raise
+            except TimeoutError:
+                pass
+        return Unplaced(appended_since(row, found.end.sequence, found.end.others))
+
+    async def source_answers(self, tp: TopicPartition) -> bool:
+        """Return whether the leader of the partition on the source answers within `SOURCE_WITHIN_S`. A cluster that
+        elects a leader has that time, and one that is gone holds up nothing."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SOURCE_WITHIN_S):
+                while True:
+                    try:
+                        await self._source.refresh([tp[0]])
+                        await self._source.end_offset(tp)
+                    except (BrokerUnreachable, KafkaProtocolError):
+                        await asyncio.sleep(AGAIN_AFTER_S)
+                    else:
+                        return True
+        return False
+
     async def position(
-        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True, rests: bool = False
+        self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True
     ) -> Position | GapFound:
-        """Where the copy goes on. `counts`: as for `locate`. `rests`: the source is asked only where the target holds
-        more than the row says. Raises RetriableError."""
+        """Where the copy goes on. `counts`: as for `locate`. Raises RetriableError."""
         target, fence, policy = (
             await self.target_tail(partition, row),
             fence_for_row(row),
             self.policy(partition.topic),
         )
-        source = None if rests else await self.log_ends(partition.tp, row)
+        source = await self.log_ends(partition.tp, row)
         match: MatchedPosition | str | None = None
         counts = counts and not partition.misnumbered
         while isinstance(found := locate(row, source, target, fence, policy, counts=counts, match=match), NeedsMore):
-            if source is None:
-                await self._source.refresh([partition.topic])
-                source = await self.log_ends(partition.tp, row)
-                continue
             try:
                 isolation = self._settings.data_plane.isolation_level
                 match = await match_logs(self._source, self._target, partition, row, found.end, isolation=isolation)
             except (AmbiguousMatch, ValueError) as exc:  # or records cannot be read
                 match = str(exc)
+        return self._accounted(partition, found)
+
+    def _accounted(self, partition: PartitionMachine, found: Position | GapFound) -> Position | GapFound:
+        """Return what was found. Raises NotReplicated while the row may still come of records that the target holds."""
         if not isinstance(found, GapFound):
             self._unaccounted.pop(partition, None)
         elif found.epoch >= 0:
@@ -78,10 +123,12 @@ class EvidenceReader:
                 raise NotReplicated(f"{found.text}; waiting for the row that does")
         return found
 
-    async def target_tail(self, partition: PartitionMachine, row: PartitionProgress) -> TargetTail:
-        """What the target says of the row's chain; that a topic is another one now counts as a contradiction. Raises
-        what passes."""
-        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id)
+    async def target_tail(
+        self, partition: PartitionMachine, row: PartitionProgress, *, rests: bool = False
+    ) -> TargetTail:
+        """What the target says of the row's chain; that a topic is another one now counts as a contradiction. `rests`:
+        as for `recreated`. Raises what passes."""
+        differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id, rests=rests)
         if partition.in_one_log and not row.transactional and differs is None:
             return await read_tail(self._target, partition, row)
         end = await self.log_end(partition)
@@ -99,16 +146,19 @@ class EvidenceReader:
         return await self._target.end_offset(partition.target_tp) if partition.in_one_log else -1
 
     async def recreated(
-        self, partition: PartitionMachine, source_id: str, target_id: str
+        self, partition: PartitionMachine, source_id: str, target_id: str, *, rests: bool = False
     ) -> tuple[str, str, str] | None:
         """(side, id then, id now) where a topic is another one than it was. The clusters' own metadata decides: what
-        topic-sync wrote may be older than the log that would be read."""
+        topic-sync wrote may be older than the log that would be read. `rests`: nothing is copied, so a source that
+        does not answer says nothing."""
         for side, cluster, topic, then in (
             ("source", self._source, partition.topic, source_id),
             ("target", self._target, partition.target_topic, target_id),
         ):
             tp = (topic, partition.number)
             if then and cluster.topic_id(tp) not in ("", then):
+                if rests and side == "source" and not await self.source_answers(tp):
+                    continue
                 await cluster.refresh([topic])  # ours may be the older view
                 now = cluster.topic_id(tp)
                 if now not in ("", then):

@@ -7,11 +7,12 @@ from dataclasses import replace
 from lockstep_config import FlowSettings
 from lockstep_data_plane.admin.offset_admin import RESET
 from lockstep_data_plane.common.single_flight import SingleFlight
-from lockstep_data_plane.core.events import RowLoaded
+from lockstep_data_plane.core.events import RowLoaded, Unplaced
 from lockstep_data_plane.core.fencing import Fencing, SequenceFence, TransactionFence
 from lockstep_data_plane.core.gap_policy import GapCase, GapFound, decide_gap
 from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
+from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.core.target_tail import LastAppend
 from lockstep_data_plane.progress.control_topic_writer import ControlTopicWriter
 from lockstep_data_plane.resume.evidence import EvidenceReader, first_offset
@@ -19,9 +20,11 @@ from lockstep_data_plane.resume.gap_resolver import GapResolver, HaltPartition, 
 from lockstep_data_plane.resume.lost_row import LostRowFinder
 from lockstep_data_plane.resume.transaction_runner import TransactionRunner
 from lockstep_data_plane.wire.cluster import ClusterClient
+from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.data_plane_rows import LOST
 from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_runtime.util.asyncio_util import uninterrupted
 from lockstep_runtime.util.errors import ClusterError
 
 
@@ -32,7 +35,7 @@ class Resumer:
     def __init__(
         self,
         settings: FlowSettings,
-        producer_id: int,
+        ids: FlowIds,
         source: ClusterClient,
         target: ClusterClient,
         control_writer: ControlTopicWriter,
@@ -50,10 +53,12 @@ class Resumer:
         self._transaction_runner = transaction_runner
         self._refreshing = SingleFlight(self._refresh)
         self._refreshing_target = SingleFlight(self._refresh_target)
-        self._sequences = SequenceFence(producer_id)
+        self._source_cluster_id = ids.source_cluster_id
+        self._sequences = SequenceFence(ids.producer_id)
         self._fence: Fencing = TransactionFence() if transaction_runner.wanted else self._sequences
         self._evidence = EvidenceReader(settings, source, target)
-        self._lost_rows = LostRowFinder(settings, producer_id, source, target)
+        self._lost_rows = LostRowFinder(settings, ids.producer_id, source, target)
+        self.source_answers = self._evidence.source_answers
         self.gap_resolver = GapResolver(source, target, control_writer, self._evidence, transaction_runner)
 
     async def resume(self, partition: PartitionMachine, topic: MirroredTopic) -> Position:
@@ -70,10 +75,10 @@ class Resumer:
         | | lost, and the target holds records behind the row, the partition is in doubt |"""
         await self._metadata(partition)
         row = self._newest(partition)
-        if row is not None and row.located:
+        if row is not None and (row.located or row.beyond):
             # Acknowledged before the first append: a run that is killed behind that leaves no row that claims to know.
-            row = replace(row, located=False)
-            await self._control_writer.write(row)
+            row = replace(row, located=False, beyond=0)
+            await uninterrupted(self._control_writer.write(row))
         if row is None or row.begins or not self._fence.owns(row):
             return await self._begin(partition, topic, row or replace(partition.written, begins=RESET))
         if row.transactional:
@@ -86,15 +91,16 @@ class Resumer:
             row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
         return await self._go_on(partition, topic, row)
 
-    async def located(self, partition: PartitionMachine) -> Position | None:
-        """Where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever copied,
-        or an operator has set where it begins. No policy decides anything here, and nothing is begun. The source is
-        asked only if the target holds more than is written down. Raises HaltPartition if the end is unknown, and what
-        passes."""
+    async def located(self, partition: PartitionMachine) -> Position | Unplaced | None:
+        """Return where the copy of a partition ends that will not be copied now, as `resume`. None if nothing was ever
+        copied, or an operator has set where it begins. No policy decides anything here, and nothing is begun. The
+        source is asked only if the target holds more than is written down; a source that does not answer holds up
+        nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the target."""
         await self._refreshing_target.done()
         row = self._newest(partition)
         if row is None or row.begins:
             return None
+        row = replace(row, beyond=0)
         partition.step(RowLoaded(row, at_rest=True))
         if row.transactional:
             fence, committed = await self._take_over(partition)
@@ -102,7 +108,7 @@ class Resumer:
             return Position(row, LastAppend.from_row(row))
         there = partition.in_its_place()
         counts = there is partition  # a copy that spreads by keys counts nothing past
-        found = await self._evidence.position(there, row, counts=counts, rests=True)
+        found = await self._evidence.end(there, row, counts=counts)
         if isinstance(found, GapFound):
             raise HaltPartition(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
         return found
@@ -123,11 +129,11 @@ class Resumer:
                 partition.step(RowLoaded(row))
             found = await self._evidence.position(partition, row, counts=counts)
             if unwritten:
-                await self._write(partition, row)
+                await uninterrupted(self._write(partition, row))
                 unwritten = False
             if isinstance(found, Position):
                 return found
-            row = await self.gap_resolver.decided(partition, topic, row, found)
+            row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, found))
 
     async def _begin(self, partition: PartitionMachine, topic: MirroredTopic, former: PartitionProgress) -> Position:
         """As `_go_on`, in a new chain. Its row is acknowledged before its first append: from then on every append can
@@ -156,7 +162,7 @@ class Resumer:
             await self._control_writer.progress.write(partition.tp, row.upstream)
         elif former.producer_id < 0:
             return await self._go_on(partition, topic, row, unwritten=True)
-        await self._write(partition, row)
+        await uninterrupted(self._write(partition, row))
         return await self._go_on(partition, topic, await self._committed(partition, row, committed) if goes_on else row)
 
     async def _recover(
@@ -246,9 +252,12 @@ class Resumer:
     async def _metadata(self, partition: PartitionMachine) -> None:
         """Leaders of both sides, asked for again only if that was before this partition came to need them."""
         known = self._source.leader(partition.tp) is not None
-        if partition.incarnation == 0 and known and self._target.leader(partition.target_tp):
-            return
-        await self._refreshing.done()
+        if partition.incarnation or not known or not self._target.leader(partition.target_tp):
+            await self._refreshing.done()
+        wanted, present = self._source_cluster_id, self._source.cluster_id
+        if wanted and present and present != wanted:
+            text = f"cluster {self._source.alias} is another one: its id is {present}, and {wanted} was copied"
+            raise BrokerUnreachable(text, self._source.alias)
 
     async def _refresh(self) -> None:
         await self._source.refresh(p.topic for p in list(self._waiting()))

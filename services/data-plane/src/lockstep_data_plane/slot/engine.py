@@ -14,7 +14,7 @@ from lockstep_data_plane.core.append_sequence import Ack
 from lockstep_data_plane.core.events import Acked, AcksDue, Failed, Fetched, Leave, PartitionEvent, Ready, TopicChanged
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
-from lockstep_data_plane.core.provenance import NO_PROVENANCE
+from lockstep_data_plane.core.provenance import NO_PROVENANCE, FlowIds
 from lockstep_data_plane.core.routing import IdentityRouting, KeyedRouting
 from lockstep_data_plane.fetch.fetch_request import Delivery
 from lockstep_data_plane.fetch.fetcher import Fetcher
@@ -59,7 +59,7 @@ class SlotEngine:
     def __init__(
         self,
         settings: FlowSettings,
-        producer_id: int,
+        ids: FlowIds,
         control_writer: ControlTopicWriter,
         troubles: FailureTracker,
         topics: Mapping[str, MirroredTopic],
@@ -89,7 +89,7 @@ class SlotEngine:
         self._transaction_runner = TransactionRunner(settings, self._target, self._step_and_send)
         self._resumer = Resumer(
             settings,
-            producer_id,
+            ids,
             self._source,
             self._target,
             control_writer,
@@ -99,7 +99,7 @@ class SlotEngine:
         )
         self._origins = OriginLookup(
             settings,
-            producer_id,
+            ids,
             self._source,
             self._target,
             control_writer,

@@ -18,7 +18,9 @@ from lockstep_data_plane.core.events import (
     Refused,
     Resumed,
     TargetSized,
+    Unplaced,
 )
+from lockstep_data_plane.core.locate import Position
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.phases import Phase
 from lockstep_data_plane.fetch.fetcher import Fetcher
@@ -33,12 +35,15 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
-from lockstep_runtime.util.asyncio_util import set_within
+from lockstep_runtime.util.asyncio_util import cancelled, set_within
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError
 
 AT_MOST_S = 4.0
 """However long a broker has been away. Those who wait ask together for the metadata, so it costs little to look."""
+
+LOCATES_WITHIN_S = 3.0
+"""A source that brings nothing for so long, of a partition at rest, is asked whether it is there."""
 
 AT_LEAST_S = 0.5
 """Between two tries of one partition, however many others get through."""
@@ -139,6 +144,8 @@ class PartitionTasks:
             changed.clear()
             if partition.phase is Phase.RESUMING:
                 await self._try_to_resume(partition, pauses)
+            elif partition.phase is Phase.LOCATING:
+                await self._watch_locating(partition)
             elif partition.phase not in (Phase.SETTLING, Phase.DRAINING) or not partition.quiet:
                 await changed.wait()
             elif partition.ends_transaction_first and self.transaction_runner.busy(partition):
@@ -211,7 +218,10 @@ class PartitionTasks:
         if partition.locates:
             await self._locate(partition)
             return
-        row, end = await self.resumer.resume(partition, topic)
+        found = await self._resumed(partition, topic)
+        if found is None:
+            return
+        row, end = found
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
         there = self.target.partitions(partition.target_topic)
@@ -226,7 +236,33 @@ class PartitionTasks:
         transactions = self.transaction_runner.start(partition) if row.transactional else None
         self._go_on(partition, Resumed(row, end, self.find_runs(partition.tp), transactions))
 
-    def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied) -> None:
+    async def _resumed(self, partition: PartitionMachine, topic: MirroredTopic) -> Position | None:
+        """Return what `Resumer.resume` does; None as soon as the partition is to leave, also while the source is
+        waited for. It may be gone for good."""
+        changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
+        try:
+            while not resuming.done() and partition.phase is Phase.RESUMING and not partition.locates:
+                changed.clear()
+                news = asyncio.ensure_future(changed.wait())
+                try:
+                    await asyncio.wait({resuming, news}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    news.cancel()
+        finally:
+            if not resuming.done():
+                await cancelled([resuming])
+        return None if resuming.cancelled() else resuming.result()
+
+    async def _watch_locating(self, partition: PartitionMachine) -> None:
+        """Return once the phase may be another one. A source that falls silent meanwhile is given up."""
+        position = partition.position
+        if await set_within(self.changes[partition], LOCATES_WITHIN_S) or partition.position != position:
+            return
+        if not await self.resumer.source_answers(partition.tp) and partition.phase is Phase.LOCATING:
+            self._step(partition, Failed(source_failed=True))
+            self.fetcher.detach(partition)
+
+    def _go_on(self, partition: PartitionMachine, event: Resumed | NothingCopied | Unplaced) -> None:
         if self._step(partition, event).fetch_from is not None:
             try:
                 self.fetcher.attach(partition)
@@ -244,5 +280,7 @@ class PartitionTasks:
         found = await self.resumer.located(partition)
         if partition.phase is not Phase.RESUMING or not partition.locates:
             return
-        event = NothingCopied() if found is None else Resumed(*found, self.find_runs(partition.tp))
-        self._go_on(partition, event)
+        if isinstance(found, Position):
+            self._go_on(partition, Resumed(*found, self.find_runs(partition.tp)))
+        else:
+            self._go_on(partition, found or NothingCopied())

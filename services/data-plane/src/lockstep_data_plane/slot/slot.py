@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from lockstep_data_plane.core.provenance import FlowIds
 from lockstep_data_plane.progress.control_topic_writer import PROGRESS, ControlTopicWriter
 from lockstep_data_plane.progress.slot_spans import SlotSpans
 from lockstep_data_plane.slot.certificate_watch import CertificateWatch
@@ -37,6 +38,7 @@ from lockstep_runtime.telemetry.failure_tracker import FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.telemetry.tracing import NO_TRACING, Tracing
 from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError
 
 ALIVE_EVERY_S = 5.0
@@ -53,10 +55,6 @@ wanted of it, and whether all its progress is written down."""
 RENEWS_WITHIN_S = 10.0
 """How long a slot drains that is to begin anew with other certificates. The former ones may serve no more; then the
 target's log shows the outcome of what is in flight."""
-
-CUT_OFF_ENDS_S = 5.0
-"""How long a run may append that was cut off before this one began. Spark kills the worker of a cancelled task after
-two seconds, and the workers of a killed JVM end within two."""
 
 PROGRESS_WITHIN_S = 2.0
 """How long the end of a slot waits for MM2's progress. The row is written by then, and counts more."""
@@ -87,7 +85,7 @@ class Slot:
         self._row_deadline = RowDeadline()
         self._engine = SlotEngine(
             spec.settings,
-            spec.producer_id,
+            FlowIds(spec.producer_id, spec.source_cluster_id),
             self._control_writer,
             self._troubles,
             self._topics,
@@ -130,7 +128,8 @@ class Slot:
             async with follower:
                 await follower.caught_up()
                 if not self._ended_cleanly:
-                    self._engine.others_end_by = asyncio.get_running_loop().time() + CUT_OFF_ENDS_S
+                    left_s = self._spec.appends_of_others_s(now_ms())
+                    self._engine.others_end_by = asyncio.get_running_loop().time() + left_s
                 await self._copy_until_asked(asyncio.create_task(follower.failed()))
         finally:
             await self._engine.close()

@@ -78,6 +78,7 @@ class SwitchClusters:
     async def source_answers(self) -> str:
         """Why the source cannot be reached, as a sentence; "" if it answers."""
         try:
+            await self.source.require_open()
             await self.source.probe(timedelta(seconds=PROBED_WITHIN_S))
         except ClusterError as exc:
             return str(exc)

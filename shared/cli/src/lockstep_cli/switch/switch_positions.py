@@ -79,7 +79,8 @@ def _numbers(topic: MirroredTopic) -> range:
 def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list[PartitionLoss]:
     """What the source was known to have and the target has not, by the newest rows, the most first. The number is
     unknown of a partition that the target lacks, whose copy has not begun, or that halted without knowing what the
-    target holds."""
+    target holds. Records beyond the row are not lost. Each has an offset of its own on the source, so the number is
+    never less than what is lost."""
     found = []
     progress, ends, asked = progress_by_partition(rows.values()), known_source_ends(rows), _asked_ends(rows)
     begun: dict[str, set[int]] = defaultdict(set)
@@ -88,7 +89,7 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
     every = [(one, number) for one in topics for number in sorted({*_numbers(one), *begun[one.source_topic]})]
     for topic, number in every:
         row, end = progress.get((topic.source_topic, number)), ends.get((topic.source_topic, number), -1)
-        missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream)
+        missing = 0 if row is None else max(row.lag_records, end - 1 - row.upstream) - row.beyond
         if row is None or is_of_another_log(row, topic) or row.case in NOT_COUNTABLE:
             found.append(PartitionLoss((topic.source_topic, number), -1, 0))
         elif missing > 0:
@@ -145,7 +146,7 @@ def diverged_records(
     found = {}
     for where, end in sorted(ends.items()):
         row = _present_row(forth, where)
-        first = 0 if row is None else row.upstream + 1
+        first = 0 if row is None else row.upstream + 1 + row.beyond
         if end <= first:
             continue
         came = copies.get((sources.get(where[0], ""), where[1]), ())

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lockstep_cli.clusters import target_client
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.report import Report
 from lockstep_cli.report_builder import build_report
@@ -292,6 +293,7 @@ async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mappi
     if verb is not Verb.FAILOVER:
         return await flow_rows(opposite)
     try:
+        await target_client(opposite).require_open()
         async with asyncio.timeout(PROBED_WITHIN_S):
             return await flow_rows(opposite)
     except (ClusterUnreachable, TimeoutError):

@@ -149,6 +149,10 @@ class PartitionProgress(Row):
     """Whether `upstream` is where the copy ends in the target's log. Then the partition is at rest, and the log was
     read, or every append was acknowledged. False while it is copied, after a kill, and by releases that do not say
     it."""
+    beyond: int = 0
+    """Records of ours that the target's log holds behind `downstream`, of a partition at rest whose source did not
+    answer. The source alone knows which records they are, so `upstream` stays in front of them. 0: none, or not read,
+    or the partition is copied."""
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
     begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
@@ -176,6 +180,11 @@ class PartitionProgress(Row):
         """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
         operator has set where the copy begins."""
         return self.located or self.begins not in ("", LOST)
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether only the source can say more about where the copy ends: the target's log was read to its end."""
+        return self.beyond > 0
 
 
 def progress_by_partition(rows: Iterable[Row]) -> dict[TopicPartition, PartitionProgress]:

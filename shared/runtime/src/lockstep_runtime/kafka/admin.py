@@ -26,24 +26,37 @@ finding out.
 ANY_TOPIC = "__consumer_offsets"
 """Named in a question for metadata that is about no topic, for without a name all are listed."""
 
+OPENED = timedelta(seconds=1)
+"""How long a connection may take to be opened, or refused, where that is to be known at once."""
+
 
 async def connects(host: str, port: int, within: timedelta) -> str | None:
     """Why no connection can be opened there; None: one can."""
     try:
-        async with asyncio.timeout(within.total_seconds()):
-            _, writer = await asyncio.open_connection(host, port)
+        await _connect(host, port, within)
     except TimeoutError:
         return f"no connection within {within.total_seconds():g} s"
-    except socket.gaierror as exc:
-        return f"the name cannot be resolved: {exc.strerror}"
-    except UnicodeError as exc:
-        return f"the name cannot be resolved: {exc}"
-    except ConnectionRefusedError:
-        return "connection refused"
-    except OSError as exc:
-        return exc.strerror or str(exc)
-    writer.close()
+    except (OSError, UnicodeError) as exc:
+        return _refusal(exc)
     return None
+
+
+async def _connect(host: str, port: int, within: timedelta) -> None:
+    """Open a connection, and close it. Raises TimeoutError, OSError, and UnicodeError for what is no name."""
+    async with asyncio.timeout(within.total_seconds()):
+        _, writer = await asyncio.open_connection(host, port)
+    writer.close()
+
+
+def _refusal(exc: OSError | UnicodeError) -> str:
+    match exc:
+        case socket.gaierror():
+            return f"the name cannot be resolved: {exc.strerror}"
+        case UnicodeError():
+            return f"the name cannot be resolved: {exc}"
+        case ConnectionRefusedError():
+            return "connection refused"
+    return exc.strerror or str(exc)
 
 
 class Admin(TopicRequests, AclRequests, GroupRequests):
@@ -54,6 +67,18 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         of.
         """
         await self._metadata(within.total_seconds())
+
+    async def require_open(self, within: timedelta = OPENED) -> None:
+        """Return unless every bootstrap address refuses connections, or its name is unknown. librdkafka would try
+        again until its time is over. Raises ClusterUnreachable at once."""
+        addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
+        asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        refusals = [
+            one for one in found if isinstance(one, OSError | UnicodeError) and not isinstance(one, TimeoutError)
+        ]
+        if refusals and len(refusals) == len(found):
+            raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(map(_refusal, refusals))))
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:
         """Why brokers cannot be connected to where the cluster says they are, by `broker N at HOST:PORT`. Clients reach

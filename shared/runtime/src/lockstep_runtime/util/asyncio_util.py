@@ -58,6 +58,18 @@ async def unless_set(event: asyncio.Event, work: Awaitable[Any]) -> None:
         working.result()
 
 
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns, or raise what it raises. A request to end takes effect once the work has ended, so
+    that what it writes is known."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        error_retrieved(task)
+        raise
+
+
 def cancelled_from_within() -> bool:
     """Whether the CancelledError that the current task handles is no request to end: it waited for something else that
     was cancelled. A TaskGroup ignores a child that ends so."""

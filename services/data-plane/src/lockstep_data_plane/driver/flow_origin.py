@@ -1,0 +1,94 @@
+"""The producer id of a flow, and the cluster that it stands for, also while that cluster does not answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from lockstep_data_plane.driver.source_monitor import TROUBLE
+from lockstep_data_plane.provenance.producer_ids import flow_origin, last_origin
+from lockstep_protocol.rows.state_rows import Origin
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topics import ensure_control_topics, service_topics
+from lockstep_runtime.util.asyncio_util import cancelled
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+
+HEARD_WITHIN_S = 3.0
+"""A source that does not answer within this time is taken for the cluster that it was. Slots are placed then, which
+drain and find out where their copies end without it."""
+
+ASKED_EVERY_S = 2.0
+
+
+class FlowOrigin:
+    """Of one flow, in one run of its driver."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._origin: Origin | None = None
+        self._confirming: asyncio.Task[Origin] | None = None
+
+    @property
+    def producer_id(self) -> int:
+        """The id under which the flow appends; -1: none yet."""
+        return -1 if self._origin is None else self._origin.producer_id
+
+    @property
+    def source_cluster_id(self) -> str:
+        """The id of the source's cluster; "": nothing was copied of it yet."""
+        return "" if self._origin is None else self._origin.origin_cluster_id
+
+    async def take_last(self) -> None:
+        """Use what the rows say. The source is not asked. Raises ClusterError for the target."""
+        ctx = self._ctx
+        self._origin = last_origin(ctx.state.rows.values(), ctx.flow, await ctx.target.cluster_id())
+
+    @asynccontextmanager
+    async def confirmed(self) -> AsyncIterator[None]:
+        """Enter once the origin is known: as the source says, or as the rows say while it does not answer. A source
+        of which the rows know nothing is waited for. `check` is to be called meanwhile. Raises ClusterError."""
+        self._confirming = asyncio.create_task(self._confirm(), name=f"origin of {self._ctx.flow}")
+        try:
+            await asyncio.wait({self._confirming}, timeout=HEARD_WITHIN_S)
+            if not self._confirming.done():
+                await self.take_last()
+            self._origin = self._origin or await self._confirming
+            self.check()
+            yield
+        finally:
+            await cancelled([self._confirming])
+
+    def check(self) -> None:
+        """Raises ClusterError if the source is not the cluster that is copied, or refuses what the flow needs there."""
+        if self._confirming is None or not self._confirming.done():
+            return
+        present, known = self._confirming.result(), self._origin
+        if known is not None and present.producer_id != known.producer_id:
+            alias = self._ctx.flow.source
+            text = f"its id is {present.origin_cluster_id}, and {known.origin_cluster_id} was copied"
+            raise ClusterError(alias, f"cluster {alias} is another one: {text}")
+        self._origin = present
+
+    async def _confirm(self) -> Origin:
+        """Return the origin as the source says it, which has what we need there. Raises ClusterError."""
+        ctx, troubles = self._ctx, self._ctx.rounds.troubles
+        while True:
+            try:
+                await create_topics(ctx, ctx.source)
+                origin = await flow_origin(ctx)
+            except ClusterUnreachable as trouble:
+                if trouble.alias != ctx.flow.source:
+                    raise
+                troubles.began(TROUBLE, trouble)
+                await asyncio.sleep(ASKED_EVERY_S)
+            else:
+                troubles.over(TROUBLE)
+                return origin
+
+
+async def create_topics(ctx: FlowContext, cluster: Admin) -> None:
+    """Create those topics of the data plane that lie on this cluster, one after the other. Raises ClusterError."""
+    for alias, topic in service_topics(ctx.settings, ctx.service):
+        if alias == cluster.alias:
+            for name in await ensure_control_topics(cluster, [topic]):
+                ctx.log.info("control topic created", f"{name} on {alias}", topic=name)

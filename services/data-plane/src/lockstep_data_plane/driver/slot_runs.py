@@ -1,0 +1,46 @@
+"""The identity of the next run of each slot."""
+
+from lockstep_data_plane.driver.flow_origin import FlowOrigin
+from lockstep_data_plane.slot.slot_spec import SlotSpec
+from lockstep_runtime.flow.context import FlowContext
+
+
+class SlotRuns:
+    """Of one flow, as its driver starts them."""
+
+    def __init__(self, ctx: FlowContext, origin: FlowOrigin, log: tuple[str, str], *, beside_driver: bool) -> None:
+        """`log`: level and format of the slots' logs. `beside_driver`: slots run on this machine."""
+        self._ctx = ctx
+        self._origin = origin
+        self._log = log
+        self._beside_driver = beside_driver
+        self._count = 0
+        self._begun: set[int] = set()
+        """Slots that were started in the present term."""
+        self._term, self._led_ms = -1, 0
+
+    def lead(self) -> None:
+        """Note since when this driver leads. Runs that another one started end when they read that."""
+        if self._ctx.term != self._term:
+            self._term, self._led_ms = self._ctx.term, self._ctx.clock.wall_ms()
+            self._begun.clear()
+
+    def next(self, slot: int) -> SlotSpec:
+        """Return what the next run of a slot is given."""
+        ctx = self._ctx
+        self._count += 1
+        cut_off_ms = ctx.clock.wall_ms() if slot in self._begun else self._led_ms
+        self._begun.add(slot)
+        return SlotSpec(
+            settings=ctx.settings,
+            slot=slot,
+            run=f"{ctx.instance}-{ctx.term}-{self._count}",
+            instance=ctx.instance,
+            term=ctx.term,
+            producer_id=self._origin.producer_id,
+            source_cluster_id=self._origin.source_cluster_id,
+            cut_off_ms=cut_off_ms if self._beside_driver else 0,
+            log_level=self._log[0],
+            log_format=self._log[1],
+            beside_driver=self._beside_driver,
+        )
