@@ -14,6 +14,7 @@ from tests.support.broker import Broker
 from tests.support.clusters import Record, create_topic, produce, produce_transaction, unique_name
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.traffic import Traffic
 
 WITHIN = 90.0
 
@@ -82,6 +83,24 @@ def test_foreign_record_in_the_copy_is_found_and_shown(mirror: Mirror, flow: Mir
     ]
     code, pair = lockstep(mirror, "show", str(mirror.config), f"{topic}-0", "100")
     assert (code, pair["target_offset"], pair["equal"]) == (0, 101, True)
+
+
+def test_record_at_the_end_of_the_target_is_beyond_the_copy(mirror: Mirror, flow: MirroredFlow) -> None:
+    topic = copied(flow, 100)
+    assert lockstep(mirror, str(mirror.config), "--topic", topic)[0] == 0
+    produce(flow.target, flow.remote(topic), [Record(b"key-%d" % n, b"value-%d" % n) for n in range(97, 100)])
+    code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
+    assert (code, found["equal"], found["differences"]) == (1, False, [])
+    assert found["beyond"] == [{"topic": topic, "partition": 0, "records": 3, "target_offset": 100}]
+
+
+def test_verification_of_a_flow_that_runs_is_equal_to_its_ends(mirror: Mirror, flow: MirroredFlow) -> None:
+    topic = copied(flow, 1_000)
+    with Traffic(flow.source, topic, rate=200.0):
+        flow.wait_for_more(topic)
+        for _ in range(3):
+            code, found = lockstep(mirror, str(mirror.config), "--topic", topic)
+            assert (code, found["beyond"], found["topics"][0]["behind"]) == (0, [], 0), found
 
 
 def test_transactions_of_the_source_leave_nothing_unverified(mirror: Mirror, flow: MirroredFlow) -> None:

@@ -55,6 +55,25 @@ def test_partition_that_is_not_compared_to_its_end_is_not_verified() -> None:
     assert report.topics[0].behind == 50
 
 
+def test_request_that_is_carried_out_is_equal_though_the_copy_has_grown() -> None:
+    asked = replace(ROW, request="r", done=True, source_end=100)
+    every = rows(replace(PROGRESS, upstream=149), asked, replace(asked, partition=1))
+    report = build_verification(FLOW, every, request="r")
+    assert (report.exit_code, report.topics[0].behind) == (Exit.FINE, 0)
+    assert build_verification(FLOW, every).topics[0].behind == 50, "a report is about all that is copied"
+    assert build_verification(FLOW, every, request="other").topics[0].behind == 50
+    short = replace(asked, source_end=160)
+    assert build_verification(FLOW, rows(short), request="r").topics[0].behind == 60, "the copy is not there"
+
+
+def test_records_beyond_the_copy_are_trouble_and_named_with_their_count() -> None:
+    report = build_verification(FLOW, rows(replace(ROW, beyond=3, beyond_first=100)))
+    assert report.exit_code is Exit.TROUBLE
+    assert verdict(report) == "A->B: 3 differences in 200 records"
+    assert "orders-0  beyond the copy  3 records from target 100 on" in as_markdown(report)
+    assert report.as_json()["beyond"] == [{"topic": "orders", "partition": 0, "records": 3, "target_offset": 100}]
+
+
 def test_partition_never_compared_is_not_verified() -> None:
     every = rows()
     del every["verify/orders/1"]

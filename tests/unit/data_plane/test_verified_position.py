@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.verified_position import (
     ComparisonStretch,
@@ -12,15 +13,17 @@ from lockstep_data_plane.verify.verified_position import (
     compared,
     counted,
     finished,
+    is_enough,
     needs_comparison,
     next_stretch,
     row_to_compare,
     waits_for_copy,
+    with_beyond,
 )
 from lockstep_protocol.offset_runs import Run
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 from tests.support.batch_bytes import records
-from tests.unit.data_plane.verify_scene import as_copy, copied, in_batches, verified
+from tests.unit.data_plane.verify_scene import FOREIGN, as_copy, copied, in_batches, verified
 
 PROGRESS = PartitionProgress(
     topic="orders", partition=3, source_topic_id="S", target_topic_id="T", upstream=199, downstream=99
@@ -201,6 +204,42 @@ def test_request_is_carried_out_once_what_the_source_had_is_compared() -> None:
     assert not finished(replace(row, upstream=180), PROGRESS, 5000).done, "a part of it"
     assert not finished(replace(row, source_end=300), PROGRESS, 5000).done, "the copy is not there yet"
     assert finished(replace(row, source_end=300), replace(PROGRESS, phase="stopped"), 5000).done
+
+
+def test_request_ends_at_its_end_though_the_copy_goes_further() -> None:
+    row = replace(requested(ROW), upstream=170, source_end=171)
+    done = finished(row, PROGRESS, 5000)
+    assert (done.done, done.verified_ms) == (True, 0), "not all that is copied is verified"
+    assert not finished(replace(row, request=""), PROGRESS, 5000).done
+    assert is_enough(row, 171)
+    assert not is_enough(row, 170)
+    assert not is_enough(replace(row, request=""), 999)
+
+
+def tail(source: int, *there: Batch) -> VerifiedPartition:
+    """The row, where the source has so many records behind the copy and the target has these batches."""
+    verifier = verified(in_batches(records(100, source), 10), there, start=(100, 100))
+    return with_beyond(replace(ROW, beyond=9, beyond_first=9), verifier)
+
+
+def test_records_behind_the_copy_that_are_its_next_ones_are_no_difference() -> None:
+    for source, there in ((0, 0), (40, 0), (40, 20), (40, 40)):
+        row = tail(source, *as_copy(copied(records(100, there), 100), 7))
+        assert (row.beyond, row.beyond_first) == (0, -1)
+
+
+@pytest.mark.parametrize("doubled", [1, 20, 700])
+@pytest.mark.parametrize("source", [0, 20, 900])
+def test_doubled_batch_at_the_end_is_beyond_the_copy(source: int, doubled: int) -> None:
+    again = copied(records(1_000_000, doubled), 100)
+    row = tail(source, *as_copy(again, 50))
+    assert (row.beyond, row.beyond_first) == (doubled, 100)
+
+
+def test_foreign_record_behind_the_next_ones_is_beyond_the_copy() -> None:
+    next_ones, foreign = as_copy(copied(records(100, 20), 100), 7), as_copy(copied(records(7, 1), 120), 1, FOREIGN)
+    row = tail(40, *next_ones, *foreign)
+    assert (row.beyond, row.beyond_first) == (1, 120)
 
 
 def test_counts_compare_runs_and_the_end_of_the_target() -> None:

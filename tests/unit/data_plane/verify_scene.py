@@ -1,10 +1,12 @@
 """A partition and its copy as batches, for the tests of verification."""
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.verify.agreement_search import Agreement, AgreementSearch
 from lockstep_data_plane.verify.batch_comparison import Depth
 from lockstep_data_plane.verify.offset_map import OffsetMap
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
@@ -63,13 +65,35 @@ def verified(
     end = source[-1].last_offset + 1 if source else begin[0], target[-1].last_offset + 1 if target else begin[1]
     offsets = OffsetMap(runs, decided)
     verifier = PartitionVerifier(begin, end, depth, rules or TargetRules(), offsets, lambda producer: producer == OURS)
-    aborted = AbortedTransactions(aborted_on_target)
-    for at in range(0, max(len(source), len(target)), at_once):
-        verifier.add_source(source[at : at + at_once], AbortedTransactions())
-        verifier.add_target(target[at : at + at_once], aborted)
-        verifier.compare()
-    verifier.finish()
-    return verifier
+    while True:
+        aborted = AbortedTransactions(aborted_on_target)
+        for at in range(0, max(len(source), len(target)), at_once):
+            if not verifier.is_lost:
+                verifier.add_source(source[at : at + at_once], AbortedTransactions())
+                verifier.add_target(target[at : at + at_once], aborted)
+                verifier.compare()
+        if not verifier.is_lost:
+            verifier.finish()
+        if not verifier.is_lost:
+            return verifier
+        verifier.go_on(next_agreement(verifier, source, target, end))
+
+
+def next_agreement(
+    verifier: PartitionVerifier, source: Sequence[Batch], target: Sequence[Batch], end: tuple[int, int]
+) -> Agreement:
+    """Where both logs agree again, read batch by batch in turn."""
+    search, aborted = AgreementSearch(most=SEARCHED), AbortedTransactions()
+    for one, other in zip_longest(target, source):
+        found = verifier.search_target(search, [one], aborted) if one else None
+        found = found or (verifier.search_source(search, [other], aborted) if other else None)
+        if found is not None:
+            return found
+    return search.at_end() or Agreement(*end)
+
+
+SEARCHED = 500
+"""Few, so that places are thinned in tests too."""
 
 
 def found(verifier: PartitionVerifier) -> list[tuple[str, int, int]]:

@@ -173,7 +173,9 @@ VERIFIED_LAG = METRICS.gauge(
     " lockstep.verify.enabled",
 )
 VERIFY_DIFFERENCES = METRICS.gauge(
-    "lockstep_verify_differences", TOPIC, "Differences between the topic and its copy that verification has found"
+    "lockstep_verify_differences",
+    TOPIC,
+    "Differences between the topic and its copy that verification has found, records beyond the copy included",
 )
 NOT_VERIFIED = METRICS.gauge(
     "lockstep_not_verified_records",

@@ -174,7 +174,8 @@ class VerifySupervisor:
             if self._verify.enabled:
                 yield Sample(m.VERIFIED_LAG, labels, max(self._lag_s(*one) for one in partitions))
             if rows:
-                yield Sample(m.VERIFY_DIFFERENCES, labels, sum(n for row in rows for _, n in row.differences))
+                differences = sum(n for row in rows for _, n in row.differences) + sum(row.beyond for row in rows)
+                yield Sample(m.VERIFY_DIFFERENCES, labels, differences)
                 yield Sample(m.NOT_VERIFIED, labels, sum(n for row in rows for _, n in row.not_verified))
 
     def _present(self, progress: PartitionProgress, row: VerifiedPartition | None) -> VerifiedPartition | None:

@@ -29,10 +29,12 @@ from lockstep_data_plane.verify.verified_position import (
     compared,
     counted,
     finished,
+    is_enough,
     needs_comparison,
     next_stretch,
     row_to_compare,
     waits_for_copy,
+    with_beyond,
 )
 from lockstep_data_plane.wire.cluster import DEBUGGING, ClusterClient, KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable
@@ -227,6 +229,7 @@ class VerifySlot:
             await self._source.end_offset(tp, committed=committed),
             await self._source.end_offset(tp, replica_id=DEBUGGING),
             await self._target.end_offset(remote, replica_id=DEBUGGING),
+            await self._target.end_offset(remote, committed=progress.transactional),
         )
         known = RunMap.build(progress, self._runs.get(tp, {}).values())
         offsets = OffsetMap(known.runs, progress.upstream, known.generation)
@@ -245,10 +248,13 @@ class VerifySlot:
         ours = {progress.producer_id, *(producer for producer, _ in progress.others), *self._producers} - {-1}
         configs, traces = dict(self._topics[tp[0]].target_configs), copy.is_traced
         rules = TargetRules("compact" in configs.get("cleanup.policy", ""), has_foreign_writers=traces)
-        verifier = PartitionVerifier(
-            *(stretch.begin, stretch.end, Depth(row.depth), rules, copy.offsets, ours.__contains__, row.shift),
-            is_copied=self._origins.copies if traces else lambda batch: True,
-        )
+
+        def new_verifier(begin: tuple[int, int], end: tuple[int, int], shift: int) -> PartitionVerifier:
+            is_copied = self._origins.copies if traces else lambda batch: True
+            known = Depth(row.depth), rules, copy.offsets, ours.__contains__
+            return PartitionVerifier(begin, end, *known, shift, is_copied)
+
+        verifier = new_verifier(stretch.begin, stretch.end, row.shift)
         began = written = time.monotonic()
         writes: list[asyncio.Task[None]] = []
 
@@ -260,7 +266,7 @@ class VerifySlot:
             now = time.monotonic()
             if not verifier.is_settled:
                 return True
-            if self._leaves or now - began >= AT_ONCE_S:
+            if self._leaves or now - began >= AT_ONCE_S or is_enough(row, verifier.position[0]):
                 return False
             if now - written >= WRITTEN_EVERY_S and all(one.done() for one in writes):
                 written = now
@@ -276,12 +282,24 @@ class VerifySlot:
         # Of a copy in transactions the target also holds the appends that were aborted and then repeated.
         target_isolation = "read_committed" if progress.transactional else "read_uncommitted"
         target = LogStretch(self._target, remote, stretch.begin[1], ends[1], target_isolation)
+        learn = self._origins.learn if traces else None
         try:
-            learn = self._origins.learn if traces else None
             await compare_logs(verifier, source, target, self._limit, goes_on, learn)
         finally:
             await asyncio.gather(*writes)
-        return so_far()
+        found = so_far()
+        if found.upstream < found.upstream_end:
+            return found
+        # What was copied since the row was written is there too. So the source is asked for its end after the target.
+        end = await self._source.end_offset(tp, committed=isolation == "read_committed"), copy.logs.target_end
+        tail = new_verifier(stretch.end, (max(end[0], stretch.end[0]), max(end[1], stretch.end[1])), verifier.shift)
+        if end[1] > stretch.end[1]:
+            source, target = (
+                source._replace(begin=stretch.end[0], end=end[0]),
+                target._replace(begin=stretch.end[1], end=end[1]),
+            )
+            await compare_logs(tail, source, target, self._limit, lambda: True, learn)
+        return with_beyond(found, tail)
 
     # -- the state topic -----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lockstep_data_plane.fetch.fetch_schedule import TokenBucket
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import Batch
+from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.partition_verifier import PartitionVerifier
 from lockstep_data_plane.wire.cluster import ClusterClient
 from lockstep_data_plane.wire.connection import BrokerUnreachable
@@ -73,9 +74,28 @@ async def compare_logs(
     learn: Callable[[Sequence[Batch]], Awaitable[None]] | None = None,
 ) -> None:
     """Read both to their ends and have them compared. `goes_on` is asked whenever something was; it ends if not. Each
-    log is read only as far as the comparison needs it, so neither is far ahead in memory. `learn` gets the batches of
+    log is read only as far as the comparison needs it, so neither is far ahead in memory. If both differ for long, the
+    next place where they agree is searched, and they are read again from where they differ. `learn` gets the batches of
     the source before the verifier does. Raises KafkaProtocolError and BrokerUnreachable; what was compared until then
     is in the verifier."""
+    while True:
+        await _compare_until_lost(verifier, source, target, limit, goes_on, learn)
+        if not verifier.is_lost:
+            return
+        source, target = (
+            log._replace(begin=begin) for log, begin in zip((source, target), verifier.position, strict=True)
+        )
+        verifier.go_on(await _find_agreement(verifier, source, target, limit))
+
+
+async def _compare_until_lost(
+    verifier: PartitionVerifier,
+    source: LogStretch,
+    target: LogStretch,
+    limit: ReadLimit,
+    goes_on: Callable[[], bool],
+    learn: Callable[[Sequence[Batch]], Awaitable[None]] | None,
+) -> None:
     reading = {source: source.read(), target: target.read()}
     while reading:
         needed = [log for log in reading if (verifier.needs_source if log is source else verifier.needs_target)]
@@ -84,6 +104,10 @@ async def compare_logs(
         for log, answer in zip(asked, await asyncio.gather(*(anext(reading[log], None) for log in asked)), strict=True):
             if answer is None:
                 del reading[log]
+                if log is source:
+                    verifier.end_source()
+                else:
+                    verifier.end_target()
                 continue
             batches, aborted = answer
             size += sum(len(batch.data) for batch in batches)
@@ -96,7 +120,30 @@ async def compare_logs(
         verifier.compare()
         if (source not in reading and verifier.lacks_source) or (target not in reading and verifier.lacks_target):
             verifier.drain()
-        if not goes_on():
+        if verifier.is_lost or not goes_on():
             return
         await limit.count(size)
     verifier.finish()
+
+
+async def _find_agreement(
+    verifier: PartitionVerifier, source: LogStretch, target: LogStretch, limit: ReadLimit
+) -> Agreement:
+    """Return where both logs of a comparison that is lost agree again; their ends if they do not.
+
+    Both are read on from its position, the one of which fewer records were read first. Raises as `compare_logs`.
+    """
+    search, reading = AgreementSearch(), [source.read(), target.read()]
+    ended = [False, False]
+    while not all(ended):
+        behind = SOURCE if search.read[SOURCE] < search.read[TARGET] else TARGET
+        log = 1 - behind if ended[behind] else behind
+        answer = await anext(reading[log], None)
+        if answer is None:
+            ended[log] = True
+            continue
+        found = verifier.search_source(search, *answer) if log == SOURCE else verifier.search_target(search, *answer)
+        if found is not None:
+            return found
+        await limit.count(sum(len(batch.data) for batch in answer[0]))
+    return search.at_end() or Agreement(source.end, target.end)

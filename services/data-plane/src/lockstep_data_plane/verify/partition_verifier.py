@@ -2,12 +2,13 @@
 batch, else record by record."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from lockstep_data_plane.record_batch.classify import AbortedTransactions
 from lockstep_data_plane.record_batch.layout import LOG_APPEND_TIME, Batch
 from lockstep_data_plane.record_batch.outgoing_batch import expected_crc
 from lockstep_data_plane.record_batch.rebuild import read_records
+from lockstep_data_plane.verify.agreement_search import SOURCE, TARGET, Agreement, AgreementSearch
 from lockstep_data_plane.verify.batch_comparison import Depth, is_copy, is_empty
 from lockstep_data_plane.verify.difference import Difference, DifferenceKind, NotCompared, NotComparedReason
 from lockstep_data_plane.verify.offset_map import OffsetMap
@@ -39,17 +40,9 @@ class PartitionVerifier:
         self._rules = rules
         self._is_our_producer = is_our_producer
         self._is_copied = is_copied
-        findings = Findings(self._differs, self._not_compared, self._add_pair)
-        self._alignment = RecordAlignment(rules, offsets, findings, begin, shift)
+        self._offsets = offsets
         self._end = end
-        self._source: deque[Batch] = deque()
-        self._target: deque[Batch] = deque()
-        self._read_bytes: deque[tuple[int, int]] = deque()
-        """Last offset and size of each batch of the target whose records are being compared."""
-        self._read_to = list(begin)
-        """Offsets behind what has been compared or waits in the alignment."""
-        self._unreadable_to = list(begin)
-        """Offsets behind the last batch that could not be read."""
+        self._begin(begin, shift, None)
         self.position = begin
         """Up to here both logs are compared, and all that was found is reported."""
         self.is_settled = True
@@ -63,6 +56,20 @@ class PartitionVerifier:
         """The first differences, at most `LISTED`."""
         self.not_compared: Counter[NotComparedReason] = Counter()
         self.stretches: list[NotCompared] = []
+
+    def _begin(self, begin: tuple[int, int], shift: int, agreement: Agreement | None) -> None:
+        findings = Findings(self._differs, self._not_compared, self._add_pair)
+        self._alignment = RecordAlignment(self._rules, self._offsets, findings, begin, shift, agreement)
+        self._source: deque[Batch] = deque()
+        self._target: deque[Batch] = deque()
+        self._read_bytes: deque[tuple[int, int]] = deque()
+        """Last offset and size of each batch of the target whose records are being compared."""
+        self._read_to = list(begin)
+        """Offsets behind what has been compared or waits in the alignment."""
+        self._ended = [False, False]
+        """Whether the source, and the target, were fetched to their ends."""
+        self._unreadable_to = list(begin)
+        """Offsets behind the last batch that could not be read."""
 
     @property
     def shift(self) -> int:
@@ -91,56 +98,99 @@ class PartitionVerifier:
         """Whether neither a batch nor a record of the target waits."""
         return not (self._target or self._alignment.target)
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether both logs differ from `position` on, for so long that the next agreement has to be searched."""
+        return self._alignment.is_lost
+
     def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
         """More of the source's log. Control batches, aborted transactions and what the flow leaves out have no copy."""
-        for batch in batches:
-            is_aborted = aborted.holds(batch)
-            is_old = batch.magic < 2  # its header does not say where it ends
-            wanted = is_old or batch.last_offset >= self._read_to[0]
-            has_copy = not (is_aborted or is_empty(batch)) and self._is_copied(batch)
-            if wanted and batch.base_offset < self._end[0] and has_copy:
-                self._source.append(batch)
+        self._source.extend(self._of_source(batches, aborted, self._read_to[0]))
 
     def add_target(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
         """More of the target's log. Aborted transactions are no copies: the flow has appended their records again.
         Batches of other clients are left out where they are expected."""
+        self._target.extend(self._of_target(batches, aborted, self._read_to[1]))
+
+    def end_source(self) -> None:
+        """Note that no more batch of the source comes."""
+        self._ended[0] = True
+
+    def end_target(self) -> None:
+        """Note that no more batch of the target comes."""
+        self._ended[1] = True
+
+    def _of_source(self, batches: Iterable[Batch], aborted: AbortedTransactions, begin: int) -> Iterator[Batch]:
+        for batch in batches:
+            is_aborted = aborted.holds(batch)
+            is_old = batch.magic < 2  # its header does not say where it ends
+            wanted = is_old or batch.last_offset >= begin
+            has_copy = not (is_aborted or is_empty(batch)) and self._is_copied(batch)
+            if wanted and batch.base_offset < self._end[0] and has_copy:
+                yield batch
+
+    def _of_target(self, batches: Iterable[Batch], aborted: AbortedTransactions, begin: int) -> Iterator[Batch]:
         for batch in batches:
             is_aborted = aborted.holds(batch)
             expected = self._rules.has_foreign_writers and not self._is_our_producer(batch.producer_id)
-            wanted = batch.last_offset >= self._read_to[1] and batch.base_offset < self._end[1]
+            wanted = batch.last_offset >= begin and batch.base_offset < self._end[1]
             if wanted and not (is_aborted or is_empty(batch) or expected):
-                self._target.append(batch)
+                yield batch
+
+    # -- the next agreement --------------------------------------------------------------------------------------------
+
+    def go_on(self, agreement: Agreement) -> None:
+        """Compare anew from `position` on, where the comparison is lost. Both logs are to be fetched from there.
+        `agreement`: where they agree again."""
+        self._begin(self.position, self.shift, agreement)
+
+    def search_source(
+        self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
+    ) -> Agreement | None:
+        """Add what is read of the source from `position` on to a search. Return where both logs agree, once known."""
+        wanted = self._of_source(batches, aborted, self.position[0])
+        return _search(search, SOURCE, wanted, self.position[0], self._end[0])
+
+    def search_target(
+        self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
+    ) -> Agreement | None:
+        """As `search_source`, of the target."""
+        wanted = self._of_target(batches, aborted, self.position[1])
+        return _search(search, TARGET, wanted, self.position[1], self._end[1])
 
     # -- comparison ----------------------------------------------------------------------------------------------------
 
     def compare(self) -> None:
         """Compare what was fetched, as far as both logs have it."""
-        while self._compare_batches() or self._read_records():
+        while not self.is_lost and (self._compare_batches() or self._read_records()):
             pass
         source, target = self._alignment.source, self._alignment.target
         place = (source[0].offset if source else self._read_to[0], target[0].offset if target else self._read_to[1])
         known = place[0] >= self._unreadable_to[0] and place[1] >= self._unreadable_to[1]
-        self.is_settled = known and self._alignment.is_settled
+        self.is_settled = (known and self._alignment.is_settled) or self.is_lost
         if self.is_settled:
             self.position = place
         self._count_read_bytes(place[1])
 
     def drain(self) -> None:
         """One of the logs has ended and nothing of it waits. So what waits of the other one has no counterpart."""
-        while self._compare_batches() or self._read_records():
+        while not self.is_lost and (self._compare_batches() or self._read_records()):
             pass
-        while self._source:
+        while self._source and not self.is_lost:
             self._read_source()
-        while self._target:
+        while self._target and not self.is_lost:
             self._read_target()
-        self._alignment.align(at_end=True)
+        self._align(at_end=True)
         self.compare()
 
     def finish(self) -> None:
         """Both logs were fetched up to their ends."""
+        self.end_source()
+        self.end_target()
         self.drain()
-        self.position = self._end
-        self._count_read_bytes(self._read_to[1] + 1)
+        if not self.is_lost:
+            self.position = self._end
+            self._count_read_bytes(self._read_to[1] + 1)
 
     def _compare_batches(self) -> bool:
         """Whether the next batch of the target is the next one of the source."""
@@ -172,8 +222,17 @@ class PartitionVerifier:
             self._read_target()
             read = True
         if read:
-            self._alignment.align(at_end=False)
+            self._align(at_end=False)
         return read
+
+    def _align(self, *, at_end: bool) -> None:
+        alignment = self._alignment
+        if alignment.is_lost:
+            return
+        alignment.ended[:] = self._ended[0] and not self._source, self._ended[1] and not self._target
+        waiting = zip((alignment.source, alignment.target), self._read_to, self._unreadable_to, strict=True)
+        alignment.may_be_lost = all((log[0].offset if log else end) >= to for log, end, to in waiting)
+        alignment.align(at_end=at_end)
 
     def _read_source(self) -> None:
         batch = self._source.popleft()
@@ -233,6 +292,20 @@ class PartitionVerifier:
             self.stretches[-1] = NotCompared(reason, last.first, source + records - 1, last.records + records)
         elif len(self.stretches) < LISTED:
             self.stretches.append(NotCompared(reason, source, source + records - 1 if source >= 0 else -1, records))
+
+
+def _search(search: AgreementSearch, log: int, batches: Iterable[Batch], begin: int, end: int) -> Agreement | None:
+    for batch in batches:
+        has_own_time = log == SOURCE or not batch.attributes & LOG_APPEND_TIME
+        try:
+            records = [as_aligned(record) for record in read_records(batch) if begin <= record.offset < end]
+        except ValueError:
+            continue  # the comparison reports it
+        for record in records:
+            found = search.add_record(log, record.offset, record.content, has_own_time=has_own_time)
+            if found is not None:
+                return found
+    return None
 
 
 def _check_crc(batch: Batch) -> None:

@@ -2,7 +2,8 @@
 
 Two records are a pair if their contents are equal and so are those of all before them. Where contents differ, both logs
 are searched a little ahead for the next place from which they agree again. What is before it is the difference. The
-offset runs then say what became of a record that only one log has."""
+offset runs then say what became of a record that only one log has. If no such place is near, the alignment is lost, and
+both logs are searched as far as they go (`agreement_search.py`)."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -10,15 +11,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
+from lockstep_data_plane.verify.agreement_search import CONFIRMED, Agreement
 from lockstep_data_plane.verify.difference import Content, Difference, DifferenceKind, NotComparedReason, changed_parts
 from lockstep_data_plane.verify.offset_map import OffsetMap
 
 AHEAD = 256
 """Records of each log that are searched for the next place where both agree. So far apart may be what one log has in
 another place than the other."""
-
-CONFIRMED = 2
-"""So many pairs behind a place have to agree too, as far as records are there: equal records may follow each other."""
 
 
 class AlignedRecord(NamedTuple):
@@ -70,9 +69,16 @@ class RecordAlignment:
     """The records of both logs that are not paired yet. Feed `source` and `target`, then `align`."""
 
     def __init__(
-        self, rules: TargetRules, offsets: OffsetMap, findings: Findings, begin: tuple[int, int], shift: int = 0
+        self,
+        rules: TargetRules,
+        offsets: OffsetMap,
+        findings: Findings,
+        begin: tuple[int, int],
+        shift: int = 0,
+        agreement: Agreement | None = None,
     ) -> None:
-        """`begin`: the offsets of the first records to compare. `shift`: as it was in front of them."""
+        """`begin`: the offsets of the first records to compare. `shift`: as it was in front of them. `agreement`: both
+        logs differ from there up to this place."""
         self._rules = rules
         self._offsets = offsets
         self._findings = findings
@@ -84,6 +90,16 @@ class RecordAlignment:
         """Of each log, the offset of the last record that was paired or passed."""
         self.shift = shift
         """How far the last record is from the place on the target that the offset runs name."""
+        self._agreement = agreement
+        if agreement is not None:  # as many records of each log, so that both are as far from where they agree
+            slack = min(agreement.slack, agreement.source - begin[0], agreement.target - begin[1])
+            self._agreement = agreement._replace(slack=max(0, slack))
+        self.is_lost = False
+        """Both logs differ for longer than `AHEAD`. Where they agree again has to be searched."""
+        self.may_be_lost = True
+        """False: such records are passed instead, because more was reported than is behind the position."""
+        self.ended = [False, False]
+        """Whether no record comes of the source, and of the target, behind those that wait."""
         self.unreadable: list[tuple[int, int]] = []
         """Batches of the target, by first and last offset, whose records could not be read. That is said already."""
 
@@ -109,18 +125,56 @@ class RecordAlignment:
         """Pair as much as can be paired. `at_end`: no more records come of either log before the place up to which both
         are compared, so that each record that waits is decided."""
         self._pass_first()
-        while self.source and self.target:
+        while self._pass_to_agreement(at_end=at_end) and self.source and self.target and not self.is_lost:
             if self._pass_removed(self.source[0], self.target[0]):
                 continue
             if _are_equal(self.source[0], self.target[0]):
                 self._pair(self.source.popleft(), self.target.popleft())
-            elif not at_end and min(len(self.source), len(self.target)) <= AHEAD:
+            elif not at_end and not self._sees_enough():
                 return
             else:
-                self._differ(*self._find_agreement())
-        if at_end:
+                self._differ_or_lose(at_end=at_end)
+        if at_end and not self.is_lost:
             self._differ(len(self.source), len(self.target))
-        self._report_lone(at_end=at_end)
+        self._report_lone(at_end=at_end or self.is_lost)
+
+    def _sees_enough(self) -> bool:
+        """Whether each log has as many records here as are searched, or no more come of it."""
+        logs = zip((self.source, self.target), self.ended, strict=True)
+        return all(ended or len(log) > AHEAD for log, ended in logs)
+
+    def _differ_or_lose(self, *, at_end: bool) -> None:
+        """Pass what differs up to the next agreement, if one is near."""
+        sources, targets = self._find_agreement()
+        near = (sources, targets) != (min(len(self.source), AHEAD), min(len(self.target), AHEAD))
+        is_all = (at_end or all(self.ended)) and max(len(self.source), len(self.target)) <= AHEAD
+        if near or is_all:
+            self._differ(sources, targets)
+        elif self._agreement is not None or not self.may_be_lost:
+            self._differ(min(sources, targets), min(sources, targets))
+        else:
+            self.is_lost = True
+
+    def _pass_to_agreement(self, *, at_end: bool) -> bool:
+        """Pass what is in front of the place from which both logs agree. False: more has to be read first."""
+        if self._agreement is None:
+            return True
+        place, logs = self._agreement[:2], (self.source, self.target)
+        limits = [offset - self._agreement.slack for offset in place]
+        while True:
+            counts = [_count_before(log, limit) for log, limit in zip(logs, limits, strict=True)]
+            reached = [
+                at_end or ended or len(log) > count for log, count, ended in zip(logs, counts, self.ended, strict=True)
+            ]
+            if all(counts):
+                self._differ(min(counts), min(counts))
+            elif (counts[0] and reached[1]) or (counts[1] and reached[0]):
+                self._differ(*counts)
+            else:
+                break
+        if all(reached) and any(log and log[0].offset >= offset for log, offset in zip(logs, place, strict=True)):
+            self._agreement = None
+        return all(reached)
 
     def _pass_first(self) -> None:
         """Pass the records of the source in front of the first offset run: their places are not known."""
@@ -270,15 +324,23 @@ class RecordAlignment:
                 self._findings.difference(Difference(DifferenceKind.ORDER.value, source.offset, target.offset))
                 return
         self._lone.append(_Lone(record, is_source, self._pairs))
+        if len(self._lone) > 2 * AHEAD:
+            self._report(self._lone.pop(0))
 
     def _report_lone(self, *, at_end: bool) -> None:
         """Those that are in no other place of the other log either, as far as it is searched."""
         while self._lone and (at_end or self._pairs - self._lone[0].since > AHEAD):
-            record, is_source, _ = self._lone.pop(0)
-            if is_source:
-                self._findings.difference(Difference(DifferenceKind.MISSING.value, record.offset))
-            else:
-                self._findings.difference(Difference(DifferenceKind.EXTRA.value, -1, record.offset))
+            self._report(self._lone.pop(0))
+
+    def _report(self, lone: _Lone) -> None:
+        missing, extra = DifferenceKind.MISSING.value, DifferenceKind.EXTRA.value
+        offset = lone.record.offset
+        self._findings.difference(Difference(missing, offset) if lone.is_source else Difference(extra, -1, offset))
+
+
+def _count_before(log: deque[AlignedRecord], limit: int) -> int:
+    """How many of the first records are before the offset."""
+    return next((number for number, record in enumerate(log) if record.offset >= limit), len(log))
 
 
 def _are_equal(source: AlignedRecord, target: AlignedRecord) -> bool:

@@ -12,6 +12,8 @@ from lockstep_data_plane.verify.partition_verifier import LISTED, PartitionVerif
 from lockstep_protocol.rows.state_rows import PartitionProgress, Verification, VerifiedPartition
 from lockstep_protocol.verified_copy import count_decisions, is_about_copy
 
+OFFSET = DifferenceKind.OFFSET.value
+
 _CLOSER = {Depth.COUNT.value: 0, Depth.CRC.value: 1, Depth.BYTES.value: 2, Depth.RECORD.value: 2}
 """Equal bytes are equal records."""
 
@@ -25,6 +27,8 @@ class LogRanges(NamedTuple):
     source_end: int
     source_log_end: int
     target_log_end: int
+    target_end: int = -1
+    """Where the target ends for a reader of the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +209,25 @@ def _is_reached(row: VerifiedPartition) -> bool:
 def finished(row: VerifiedPartition, progress: PartitionProgress, at_ms: int) -> VerifiedPartition:
     """The row after a comparison that began at `at_ms`. A request is carried out once the copy is compared up to where
     the source ended. If nothing more is copied, it is carried out at the end of the copy."""
+    is_asked = bool(row.request) and row.upstream + 1 >= row.source_end
     if not _is_reached(row):
-        return replace(row, reason="")
-    whole = row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
+        return replace(row, reason="", done=row.done or is_asked)
+    whole = is_asked or row.upstream_end + 1 >= row.source_end or progress.phase != "copying"
     return replace(row, reason="", done=whole, verified_ms=at_ms)
+
+
+def is_enough(row: VerifiedPartition, position: int) -> bool:
+    """Return whether everything that a request wants is compared up to a source offset, though more is copied."""
+    return bool(row.request) and not row.done and position >= row.source_end
+
+
+def with_beyond(row: VerifiedPartition, tail: PartitionVerifier) -> VerifiedPartition:
+    """Return the row with what is beyond the copy: what the target alone has behind the copy's end. `tail` compared
+    that with what the source has there. A record of the source that is not on the target yet is no difference."""
+    kinds = tail.differences
+    beyond = sum(count for kind, count in kinds.items() if kind not in (DifferenceKind.MISSING.value, OFFSET))
+    first = min((one.target_offset for one in tail.listed if one.kind != OFFSET and one.target_offset >= 0), default=-1)
+    return replace(row, beyond=beyond, beyond_first=first)
 
 
 def _with_not_compared(

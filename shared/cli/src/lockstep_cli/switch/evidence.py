@@ -103,7 +103,7 @@ class Evidence:
     def _verified_words(self) -> str:
         every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
         rows = [row for where in every if (row := self._verified(*where)) is not None]
-        found = sum(count for row in rows for _, count in row.differences)
+        found = sum(count for row in rows for _, count in row.differences) + sum(row.beyond for row in rows)
         not_verified = sum(count for row in rows for _, count in row.not_verified)
         return (
             f"{len(rows)} of {len(every)} partitions were compared with their source, {found:,} differences, "
@@ -115,7 +115,7 @@ class Evidence:
         row = self._verified(topic, number)
         if row is None:
             return None
-        found, not_verified = sum(dict(row.differences).values()), sum(dict(row.not_verified).values())
+        found, not_verified = sum(dict(row.differences).values()) + row.beyond, sum(dict(row.not_verified).values())
         return {"verified_to": row.upstream, "depth": row.depth, "differences": found, "not_verified": not_verified}
 
     def _topic(self, row: SwitchTopic) -> dict[str, Any]:

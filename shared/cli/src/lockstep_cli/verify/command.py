@@ -21,7 +21,7 @@ DEPTHS = ("count", "crc", "bytes", "record")
 """`Depth`, which is the data plane's."""
 
 POLL_S = 1.0
-STALLED_S = 60.0
+WAIT_S = 60.0
 """If nothing is compared for so long, the command ends and says so. The comparison itself goes on."""
 
 EXIT_CODES = """\b
@@ -40,7 +40,8 @@ Exit codes:
   3  a cluster did not answer"""
 
 RUN_HELP = """\
-Compare every copy of a flow with its source now, up to where the source ends, and show what was found.
+Compare every copy of a flow with its source now, and show what was found. It compares up to where the source ended
+when it began. What comes later is no part of it. If a copy is behind that end, the command waits for it.
 
 The data plane does it, in slots of its own beside those that copy: it must run. It goes on from what is verified
 already, also after a kill. With lockstep.verify.enabled=true it compares all the time; then this adds nothing but the
@@ -110,6 +111,13 @@ topic_option = click.option(
     "--rate", type=click.IntRange(min=0), default=0, help="Bytes a second each slot may read. Default: no limit."
 )
 @click.option("--again", is_flag=True, help="From the beginning, also what is verified already.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=WAIT_S,
+    show_default=True,
+    help="Seconds to wait while nothing is compared, as for a copy that is behind.",
+)
 @click.option("--follow", is_flag=True, help="Do not end: show what is found as copies grow. Ctrl-C ends it.")
 @answer_timeout_option
 @report_output
@@ -121,6 +129,7 @@ async def run(
     depth: str | None,
     rate: int,
     again: bool,
+    wait: float,
     follow: bool,
     timeout: float,
     output: str,
@@ -140,7 +149,7 @@ async def run(
         if isinstance(reply, Exit):
             return reply
         request, names = reply
-        found = await _wait(settings, request, names)
+        found = await _wait(settings, request, names, wait)
     else:
         found = await _follow(settings, topics, output)
     _show(found, output)
@@ -224,8 +233,8 @@ async def _request(
     return reply.question.command.id, tuple(answer.detail.get("topics", ()))
 
 
-async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str]) -> "VerificationReport":
-    """The report once the request is carried out, or nothing has been compared for long."""
+async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], wait_s: float) -> "VerificationReport":
+    """Return the report once the request is carried out, or nothing has been compared for `wait_s`."""
     from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_cli.verify.verification_progress import compared_share
     from lockstep_cli.work_progress import WorkProgress
@@ -236,7 +245,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str]) -
     with ProgressDisplay(lambda: progress):
         while True:
             rows = await _rows(settings)
-            found = _report(settings, rows, topics)
+            found = _report(settings, rows, topics, request)
             share = compared_share((row for row in rows.values() if isinstance(row, VerifiedPartition)), request)
             progress.done, progress.total = share.compared, share.wanted
             row = rows.get("verification/request")
@@ -246,9 +255,9 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str]) -
                 return found
             if share.compared != seen:
                 moved_at, seen = time.monotonic(), share.compared
-            elif time.monotonic() - moved_at > STALLED_S:
+            elif time.monotonic() - moved_at > wait_s:
                 click.echo(
-                    f"{settings.flow}: nothing was compared for {STALLED_S:.0f} s. The request stays; "
+                    f"{settings.flow}: nothing was compared for {wait_s:g} s. The request stays; "
                     "lockstep verify report shows what comes of it",
                     err=True,
                 )
@@ -282,10 +291,12 @@ async def _rows(settings: "FlowSettings") -> "Mapping[str, Row]":
     return rows
 
 
-def _report(settings: "FlowSettings", rows: "Mapping[str, Row]", topics: Sequence[str]) -> "VerificationReport":
+def _report(
+    settings: "FlowSettings", rows: "Mapping[str, Row]", topics: Sequence[str], request: str = ""
+) -> "VerificationReport":
     from lockstep_cli.verify.verification_report import build_verification
 
-    return build_verification(settings.flow, rows, topics)
+    return build_verification(settings.flow, rows, topics, request)
 
 
 def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, ...]:

@@ -25,9 +25,11 @@ class VerifiedTopic:
     """Records that both logs have and that are not equal, or not in their place."""
     missing: int
     extra: int
+    beyond: int
+    """Records behind the end of the copy that are not the source's next ones."""
     not_verified: int
     behind: int
-    """Source offsets that are copied, or wanted by a request, and not compared yet."""
+    """Source offsets that are wanted by a request, or copied where there is none, and not compared yet."""
     seconds: float
 
     @property
@@ -43,6 +45,16 @@ class FoundDifference:
     partition: int
     kind: str
     source_offset: int
+    target_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondCopy:
+    """Records of a partition of the target that are beyond the copy. `target_offset`: of the first, -1: not known."""
+
+    topic: str
+    partition: int
+    records: int
     target_offset: int
 
 
@@ -67,6 +79,7 @@ class VerificationReport:
     topics: tuple[VerifiedTopic, ...]
     differences: tuple[FoundDifference, ...]
     """The first ones of each partition."""
+    beyond: tuple[BeyondCopy, ...]
     not_verified: tuple[UnverifiedStretch, ...]
     waiting: Mapping[str, str]
     """Why topics and partitions are not compared, by their names."""
@@ -74,7 +87,7 @@ class VerificationReport:
     @property
     def exit_code(self) -> Exit:
         """Everything equal, differences, or something that was not compared."""
-        if any(topic.differ or topic.missing or topic.extra for topic in self.topics):
+        if any(topic.differ or topic.missing or topic.extra or topic.beyond for topic in self.topics):
             return Exit.TROUBLE
         complete = self.topics and not self.waiting and all(topic.is_complete for topic in self.topics)
         return Exit.FINE if complete else Exit.NOT_VERIFIED
@@ -86,19 +99,23 @@ class VerificationReport:
             "equal": self.exit_code is Exit.FINE,
             "topics": [asdict(topic) for topic in self.topics],
             "differences": [asdict(one) for one in self.differences],
+            "beyond": [asdict(one) for one in self.beyond],
             "not_verified": [asdict(one) for one in self.not_verified],
             "waiting": dict(self.waiting),
         }
 
 
-def build_verification(flow: Flow, rows: Mapping[str, Row], topics: Sequence[str] = ()) -> VerificationReport:
-    """What the rows of the state topic say of these source topics; (): of all that are selected."""
+def build_verification(
+    flow: Flow, rows: Mapping[str, Row], topics: Sequence[str] = (), request: str = ""
+) -> VerificationReport:
+    """Return what the rows of the state topic say of these source topics; (): of all that are selected. `request`: what
+    is copied behind the ends that it asks for is no part of it; "": all that is copied is."""
     selected = sorted(
         (row.source_topic, row)
         for row in rows.values()
         if isinstance(row, MirroredTopic) and row.is_selected and (not topics or row.source_topic in topics)
     )
-    lines, differences, stretches, waiting, depths = [], [], [], {}, set()
+    lines, differences, beyond, stretches, waiting, depths = [], [], [], [], {}, set()
     for name, topic in selected:
         if topic.phase != "mirrored":
             waiting[name] = f"it is not mirrored: {topic.reason}" if topic.reason else "it is not mirrored"
@@ -110,15 +127,23 @@ def build_verification(flow: Flow, rows: Mapping[str, Row], topics: Sequence[str
             if row is not None:
                 depths.add(row.depth)
                 differences += [FoundDifference(name, number, *one) for one in row.found]
+                if row.beyond:
+                    beyond.append(BeyondCopy(name, number, row.beyond, row.beyond_first))
                 stretches += [UnverifiedStretch(name, number, *one) for one in row.stretches]
             if why := _waits(topic, progress, last):
                 waiting[f"{name}-{number}"] = why
             found.append((row or VerifiedPartition(topic=name, partition=number), progress))
         for number in topic.missing_partitions:
             waiting[f"{name}-{number}"] = "the target topic has no such partition"
-        lines.append(_topic(name, found))
+        lines.append(_topic(name, found, request))
     return VerificationReport(
-        flow, "+".join(sorted(depths)), tuple(lines), tuple(differences), tuple(stretches), waiting
+        flow=flow,
+        depth="+".join(sorted(depths)),
+        topics=tuple(lines),
+        differences=tuple(differences),
+        beyond=tuple(beyond),
+        not_verified=tuple(stretches),
+        waiting=waiting,
     )
 
 
@@ -131,10 +156,12 @@ def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: Verif
     return ""
 
 
-def _behind(row: VerifiedPartition, progress: PartitionProgress | None) -> int:
-    """Source offsets that are copied, or that a request wants compared, and are not compared."""
-    copied = -1 if progress is None else progress.upstream
-    return max(0, max(copied, row.source_end - 1) - max(row.upstream, row.first - 1))
+def _behind(row: VerifiedPartition, progress: PartitionProgress | None, request: str) -> int:
+    """Source offsets that a request wants compared, or that are copied if there is none, and are not compared."""
+    wanted = row.source_end - 1
+    if not request or row.request != request:
+        wanted = max(wanted, -1 if progress is None else progress.upstream)
+    return max(0, wanted - max(row.upstream, row.first - 1))
 
 
 def _row(rows: Mapping[str, Row], kind: type[R], topic: str, number: int) -> R | None:
@@ -142,7 +169,9 @@ def _row(rows: Mapping[str, Row], kind: type[R], topic: str, number: int) -> R |
     return row if isinstance(row, kind) else None
 
 
-def _topic(name: str, found: Iterable[tuple[VerifiedPartition, PartitionProgress | None]]) -> VerifiedTopic:
+def _topic(
+    name: str, found: Iterable[tuple[VerifiedPartition, PartitionProgress | None]], request: str
+) -> VerifiedTopic:
     partitions = list(found)
     kinds: dict[str, int] = {}
     for row, _ in partitions:
@@ -158,7 +187,8 @@ def _topic(name: str, found: Iterable[tuple[VerifiedPartition, PartitionProgress
         differ=sum(kinds.values()),
         missing=missing,
         extra=extra,
+        beyond=sum(row.beyond for row, _ in partitions),
         not_verified=sum(count for row, _ in partitions for _, count in row.not_verified),
-        behind=sum(_behind(*one) for one in partitions),
+        behind=sum(_behind(*one, request) for one in partitions),
         seconds=round(sum(row.busy_ms for row, _ in partitions) / 1000, 1),
     )

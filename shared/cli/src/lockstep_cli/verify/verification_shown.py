@@ -8,7 +8,7 @@ from rich.text import Text
 
 from lockstep_cli.exit_codes import Exit
 from lockstep_cli.formatting import count_text, in_a_cell, in_bytes
-from lockstep_cli.verify.verification_report import FoundDifference, UnverifiedStretch, VerificationReport
+from lockstep_cli.verify.verification_report import BeyondCopy, FoundDifference, UnverifiedStretch, VerificationReport
 
 SHOWN = 20
 """Differences, and stretches, that are shown one by one; JSON has all that are kept."""
@@ -47,7 +47,7 @@ def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
 def verdict(report: VerificationReport) -> str:
     """The sentence of the whole flow."""
     records = sum(one.records for one in report.topics)
-    wrong = sum(one.differ + one.missing + one.extra for one in report.topics)
+    wrong = sum(one.differ + one.missing + one.extra + one.beyond for one in report.topics)
     left = sum(one.not_verified + one.behind for one in report.topics)
     if report.exit_code is Exit.TROUBLE:
         more = f"; {left:,} not verified" if left else ""
@@ -67,6 +67,12 @@ def difference_text(one: FoundDifference) -> str:
         if offset >= 0
     ]
     return f"{in_a_cell(one.topic)}-{one.partition}  {one.kind}  {', '.join(places)}"
+
+
+def _beyond_text(one: BeyondCopy) -> str:
+    """`orders-3  beyond the copy  2 records from target 1,234 on`."""
+    place = f" from target {one.target_offset:,} on" if one.target_offset >= 0 else ""
+    return f"{in_a_cell(one.topic)}-{one.partition}  beyond the copy  {count_text(one.records, 'record')}{place}"
 
 
 def _stretch_text(one: UnverifiedStretch) -> str:
@@ -91,6 +97,7 @@ def verification_shown(report: VerificationReport) -> Iterator[RenderableType]:
 def _details(report: VerificationReport) -> Iterator[str]:
     sections: Sequence[tuple[str, list[str]]] = (
         ("Differences", [difference_text(one) for one in report.differences]),
+        ("Beyond the copy", [_beyond_text(one) for one in report.beyond]),
         ("Not verified", [_stretch_text(one) for one in report.not_verified]),
         ("Waiting", [f"{name}  {why}" for name, why in sorted(report.waiting.items())]),
     )

@@ -76,6 +76,11 @@ class VerifiedPartition(Row):
     """Of the batches of the target that were compared."""
     busy_ms: Count = 0
     """How long that took."""
+    beyond: Count = 0
+    """Records of the target behind the end of the copy that are no copies of the source's next records, when that was
+    compared last."""
+    beyond_first: Offset = -1
+    """The target offset of the first of them; -1: none, or not known."""
     differences: tuple[tuple[str, Count], ...] = ()
     """How many of each kind: `missing` | `extra` | `foreign` | `order` | `offset` | `unreadable`, or what of a record
     differs, as `key+value`."""
