@@ -15,7 +15,7 @@ from typing import Any
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow import client_settings
-from lockstep_data_plane.driver.source_monitor import ENDS_AT_LEAST_EVERY_S, source_ends_row
+from lockstep_data_plane.driver.source_monitor import look_interval_s, source_ends_row
 from lockstep_data_plane.slot.slot import ALIVE_EVERY_S
 from lockstep_protocol.names import Flow
 from lockstep_protocol.offsets import TopicPartition
@@ -147,7 +147,7 @@ class StateTraffic:
             ends = {tp: int(rate * DAYS_COPIED_S / RECORD_BYTES) for tp, rate in self.fleet.rates.items()}
             row = replace(source_ends_row(ends, {}, at_ms, lambda *_: began_ms), at_ms=at_ms)
             await log.append_all([row.encode()], partition=0)
-            await asyncio.sleep(min(ENDS_AT_LEAST_EVERY_S, max(0.0, until - loop.time())))
+            await asyncio.sleep(min(look_interval_s(len(ends)), max(0.0, until - loop.time())))
         await producer.stop()
 
     async def _write_slot_rows(self, slot: int, partitions: Sequence[TopicPartition], until: float) -> None:

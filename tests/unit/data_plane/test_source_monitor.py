@@ -3,21 +3,25 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED
+from lockstep_data_plane.driver import source_monitor
 from lockstep_data_plane.driver.source_monitor import (
     MOST_ENDS,
+    TICK_S,
     WRITING,
     CopyStallDetector,
     SourceMonitor,
+    look_interval_s,
     source_ends_row,
 )
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import PartitionProgress, Row, SourceEnds
-from lockstep_runtime.util.errors import NotAppended
+from lockstep_runtime.util.errors import LeadershipLost, NotAppended
 from tests.support.metered_driver import copying
 from tests.support.metered_driver import row as row_of
 
@@ -133,6 +137,85 @@ async def test_source_ends_that_cannot_be_written_do_not_end_the_driver(monkeypa
     seen_ms = driver.now - 20_000
     ends = (("t", 1, 20), ("t", 0, 20))
     assert written == [SourceEnds(asked_ms=driver.now, ends=ends, since_ms=(seen_ms, seen_ms))]
+
+
+class Unanswered(Logs):
+    """A target whose answer never comes."""
+
+    async def end_offsets(self, asked: Iterable[TopicPartition], **_: Any) -> dict[TopicPartition, int]:
+        await asyncio.Event().wait()
+        return {}
+
+
+def looking(monkeypatch: pytest.MonkeyPatch, target: Logs) -> tuple[Any, SourceMonitor, list[Row]]:
+    """A driver whose clock stands, its monitor, and the rows that this writes."""
+    driver: Any = copying(upstream=9)
+    driver.source, driver.target, driver.must_act = Logs("A"), target, lambda: None
+    driver.settings.data_plane.isolation_level, driver.settings.states = "read_uncommitted", NOTHING_STATED
+    written: list[Row] = []
+
+    async def write(row: Row) -> None:
+        written.append(row)
+
+    async def event(*_: Any, **__: Any) -> None:
+        return
+
+    driver.event = event
+    monkeypatch.setattr(driver.state, "write", write)
+    return driver, SourceMonitor(driver, driver.collector, 1), written
+
+
+@pytest.mark.parametrize("partitions", [0, 1, 50, 9_999, 10_000])
+def test_look_at_up_to_10000_logs_comes_within_ten_seconds(partitions: int) -> None:
+    assert look_interval_s(partitions) + TICK_S < 10.0
+    assert look_interval_s(3 * 10_000) == 3 * look_interval_s(partitions)
+
+
+async def test_look_comes_by_wall_clock_whatever_the_process_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, written = looking(monkeypatch, Logs("B"))
+    cost_s = iter(range(0, 10_000_000, 100_000))
+    monkeypatch.setattr("time.process_time", lambda: float(next(cost_s)))
+    began_ms = driver.now
+    for _ in range(100):
+        await monitor.observe_if_due()
+        driver.now += 1_000
+    times = [row.asked_ms for row in written if isinstance(row, SourceEnds)]
+    assert times[0] == began_ms
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 10_000
+    assert times[-1] >= began_ms + 90_000
+
+
+async def test_look_comes_while_the_driver_waits_for_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, written = looking(monkeypatch, Logs("B"))
+    monkeypatch.setattr(source_monitor, "TICK_S", 0.01)
+    async with monitor.running():
+        for count in (1, 2, 3):
+            async with asyncio.timeout(10.0):
+                while len(written) < count:
+                    await asyncio.sleep(0.01)
+            driver.now += 9_000
+        monitor.check()
+
+
+async def test_end_of_the_watch_is_raised_in_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, monitor, _ = looking(monkeypatch, Logs("B"))
+
+    def lost() -> None:
+        raise LeadershipLost("another leads")
+
+    driver.must_act = lost
+    async with monitor.running():
+        await asyncio.sleep(0.05)
+        with pytest.raises(LeadershipLost):
+            monitor.check()
+
+
+async def test_target_without_an_answer_does_not_hold_up_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, monitor, written = looking(monkeypatch, Unanswered("B"))
+    monkeypatch.setattr(source_monitor, "TARGET_WITHIN_S", 0.01)
+    async with asyncio.timeout(10.0):
+        await monitor.observe_if_due()
+    assert len(written) == 1
 
 
 async def test_a_new_driver_knows_since_when_records_wait(monkeypatch: pytest.MonkeyPatch) -> None:

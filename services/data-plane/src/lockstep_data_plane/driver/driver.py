@@ -163,7 +163,8 @@ class Driver:
                     if self._group is not None:
                         await self._group.until_free(self._origin.producer_id)
                     self._changed.set()
-                    await self._keep_slots()
+                    async with self._source_watch.running():
+                        await self._keep_slots()
                     await self._drain()
         finally:
             self._collector.reset()
@@ -184,7 +185,7 @@ class Driver:
                 await self._plan()
             await self._watch()
             self._origin.check()
-            await self._source_watch.observe_if_due()
+            self._source_watch.check()
             await self._replicas.observe_if_due()
             await self._even_out()
             if self._group is not None:

@@ -2,8 +2,8 @@
 and which do not move though there is more."""
 
 import asyncio
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
 
 from lockstep_data_plane.driver.lag_estimator import ObservedPartition
 from lockstep_data_plane.driver.metrics_collector import MetricsCollector
@@ -12,7 +12,7 @@ from lockstep_protocol.lag import NOT_ASKED, LogRange, is_of_another_log
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, SourceEnds
 from lockstep_runtime.flow.context import FlowContext
-from lockstep_runtime.util.asyncio_util import share_kept_s
+from lockstep_runtime.util.asyncio_util import cancelled, done_within, to_next_tick
 from lockstep_runtime.util.errors import ClusterError
 
 
@@ -56,14 +56,21 @@ class CopyStallDetector:
         return found, over
 
 
-CHECK_INTERVAL_S = 10.0
+CHECK_INTERVAL_S = 8.0
+"""From the beginning of a look to that of the next one. With a tick, and a request that takes its time, the ends that
+are written down are at most ten seconds old. Nothing else that the process does changes that: a failover knows of no
+later record."""
+
+PARTITIONS_A_LOOK = 10_000
+"""For more partitions the interval grows with their number: a request for so many takes some 0.4 s of processor."""
 
 FREQUENT_CHECK_INTERVAL_S = 2.0
 """While a slot that has partitions has just fallen silent: then only this shows how far behind they are."""
 
-ENDS_SHARE, ENDS_AT_LEAST_EVERY_S = 0.001, 30.0
-"""The share of a core that requests for the ends of all the source's logs may cost. For thousands of partitions a
-request is some 40 ms of processor, and the slots see the ends of what they fetch. But so often in any case."""
+TICK_S = 1.0
+
+TARGET_WITHIN_S = 3.0
+"""A target that does not answer within so many seconds does not hold up the next look at the source."""
 
 STUCK_AFTER_S = 60.0
 
@@ -82,26 +89,41 @@ class SourceMonitor:
         self._collector = collector
         self._slots = slots
         self._stall_detector = CopyStallDetector()
-        self._probed_at = self._checked_at = float("-inf")
-        self._checks_after_s = 0.0
+        self._checked_at = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Observe the source as long as the context lasts, also while the driver waits for something else."""
+        self._task = asyncio.create_task(self._run(), name="watch the source")
+        try:
+            yield
+        finally:
+            await cancelled([self._task])
+
+    def check(self) -> None:
+        """Raise what has ended the task of `running`: ClusterError of the target, LeadershipLost, or a mistake."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+
+    async def _run(self) -> None:
+        while True:
+            await self.observe_if_due()
+            await asyncio.sleep(to_next_tick(TICK_S))
 
     async def observe_if_due(self) -> None:
-        """Every ten seconds, and every two while a slot has just fallen silent; at the ends of the logs less often
-        where they are many. A source that cannot be reached is said and tried again."""
+        """Observe the source every `look_interval_s`, and every two seconds while a slot has just fallen silent. A
+        source that cannot be reached is said and tried again."""
         ctx = self._ctx
         now = ctx.clock.monotonic()
         often = self._collector.unheard
-        if now - self._probed_at < (FREQUENT_CHECK_INTERVAL_S if often else CHECK_INTERVAL_S):
+        interval_s = FREQUENT_CHECK_INTERVAL_S if often else look_interval_s(len(self._collector.selected()))
+        if now - self._checked_at < interval_s:
             return
-        self._probed_at = now
+        self._checked_at = now
         try:
             await ctx.source.probe()  # a request may wait for a minute, and the slots leave it to us to say so
-            if often or now - self._checked_at >= self._checks_after_s:
-                began = time.process_time()
-                await self._observe(now)
-                self._checks_after_s = share_kept_s(
-                    time.process_time() - began, ENDS_SHARE, soonest=CHECK_INTERVAL_S, latest=ENDS_AT_LEAST_EVERY_S
-                )
+            await self._observe(now)
         except ClusterError as trouble:
             if trouble.alias != ctx.source.alias:
                 raise
@@ -128,11 +150,9 @@ class SourceMonitor:
         ends = await ctx.source.end_offsets(asked, read_committed=committed)
         starts = await ctx.source.begin_offsets([tp for tp in ends if _restarts_copy(known.get(tp), selected.get(tp))])
         there = await self._target_ends({tp: topic for tp, topic in selected.items() if tp in known and tp in ends})
-        self._checked_at = now
         resting = {tp for tp, order in ordered.items() if order.resting_reason}
         rows = [known[tp] for tp in ordered if tp in known]
         found, over = self._stall_detector.check(rows, ends, now, resting)
-        await self._report(found, over, known, ends)
         seen = {
             tp: ObservedPartition(
                 known.get(tp),
@@ -147,6 +167,7 @@ class SourceMonitor:
             estimator.recall(recalled, now=ctx.clock.monotonic(), wall_ms=ctx.clock.wall_ms())
         self._collector.on_observed(self._stall_detector.stuck, seen, resting)
         await self._write_ends(source_ends_row(ends, known, asked_ms, self._since_ms))
+        await self._report(found, over, known, ends)
 
     def _since_ms(self, tp: TopicPartition, row: PartitionProgress | None) -> int:
         clock = self._ctx.clock
@@ -188,10 +209,16 @@ class SourceMonitor:
             return {}
         copies = {tp: (topic.target_topic, tp[1]) for tp, topic in topics.items()}
         try:
-            ends = await self._ctx.target.end_offsets(copies.values())
-        except ClusterError:  # a slot that needs the target to act says so
+            ends = await done_within(self._ctx.target.end_offsets(copies.values()), TARGET_WITHIN_S)
+        except (ClusterError, TimeoutError):  # a slot that needs the target to act says so
             ends = {}
         return {tp: ends.get(copy) for tp, copy in copies.items()}
+
+
+def look_interval_s(partitions: int) -> float:
+    """Return how many seconds are from one look at the ends of so many logs to the next one. It depends on nothing
+    else."""
+    return CHECK_INTERVAL_S * max(1.0, partitions / PARTITIONS_A_LOOK)
 
 
 def source_ends_row(
