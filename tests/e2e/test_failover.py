@@ -96,3 +96,38 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
 def ends_are_known(scene: SwitchScene, topic: str) -> bool:
     ends = end_offsets(scene.a.bootstrap, topic)
     return {n: row.source_end for n, row in scene.flow_there.progress(topic).items()} == ends
+
+
+def test_failback_that_leaves_records_moves_groups_exactly_by_name(
+    tmp_path: Path, brokers: tuple[Broker, Broker]
+) -> None:
+    """The same names on both sides: records that only A has are left there, and no group reads again what it read on
+    B."""
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, "lockstep.max.in.flight.bytes = 1048576", identity=True, topics=1)
+    (topic,) = scene.topics
+    client = f"{scene.there}|MirrorSourceConnector|replication-producer-0"
+    with scene.running():
+        scene.app.go_on()
+        scene.app.stop_when_read()
+        scene.wait_written_down()
+        scene.wait_translated()
+        set_quota(b.bootstrap, client, producer_byte_rate=SLOW)
+        bulk = [f"bulk {n} ".ljust(1_000, "x") for n in range(2_000)]
+        produce(a.bootstrap, topic, [Record(value=value.encode(), partition=n % 3) for n, value in enumerate(bulk)])
+        wait_until(lambda: ends_are_known(scene, topic), within=WITHIN, every=0.1, what="the rows know the ends")
+        a.kill()
+        set_quota(b.bootstrap, client, producer_byte_rate=QUICK)
+        done = scene.switch("failover", "--allow-data-loss", str(len(bulk)))
+        missing = set(bulk) - values(b.bootstrap, topic)
+        assert missing
+        assert done["lost"] == len(missing)
+        scene.app.go_on()
+        a.start()
+        back = scene.switch("failback", "--force", "--diverged", "leave", "--timeout", "120")
+        (group,) = back["groups"]
+        assert (back["phase"], group["state"], group["read_again"]) == ("done", "exact", 0), back
+        scene.app.go_on()
+        scene.app.stop_when_read()
+        assert scene.app.read_twice == {}
+        assert not missing & values(b.bootstrap, topic)

@@ -16,10 +16,11 @@ from lockstep_protocol.lag import LogRange
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
 from lockstep_protocol.switch_readiness import SwitchLimits
-from tests.support.source_groups import GROUPS_READ
+from tests.support.source_groups import groups_read_at
 
 FLOW = Flow("A", "B")
 NOW = 1_000_000
+GROUPS_READ = groups_read_at(NOW)
 LIMITS = SwitchLimits(max_lag_ms=10_000, syncs_groups=True)
 
 

@@ -3,5 +3,10 @@
 from lockstep_protocol.names import COMMANDS_PARTITIONS
 from lockstep_protocol.rows.state_rows import SourceGroupsStatus
 
-GROUPS_READ = tuple(SourceGroupsStatus(share=share, phase="read") for share in range(COMMANDS_PARTITIONS))
-"""Each share of them was read."""
+
+def groups_read_at(read_ms: int) -> tuple[SourceGroupsStatus, ...]:
+    """Each share of them was read at that time."""
+    return tuple(
+        SourceGroupsStatus(share=share, phase="read", read_ms=read_ms, at_ms=read_ms)
+        for share in range(COMMANDS_PARTITIONS)
+    )

@@ -11,9 +11,10 @@ from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.offset_translator import OffsetTranslator, ReverseTranslation
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import OffsetSyncStore
+from lockstep_data_plane.admin.offset_admin import with_position
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.reason_catalogue import format_sentence
-from lockstep_protocol.rows.state_rows import MirroredTopic, Row
+from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress, Row
 from tests.support.offset_truth import FIRST, Copied
 
 TOPIC = MirroredTopic(
@@ -101,7 +102,6 @@ STEPS = st.lists(st.tuples(st.sampled_from("aabbABABxy"), st.integers(1, 4)), ma
 def test_failback_between_two_identity_flows_never_skips_a_record(
     at_a: int, at_b: int, taken_a: int, taken_b: int, steps: Sequence[tuple[str, int]], only_last: bool
 ) -> None:
-    """Lower case: records are written on that side. Upper case: the flow from there copies. x, y: rows are written."""
     a, b = Log("a"), Log("b")
     forth, back = Copier(a, b), Copier(b, a)
     for _ in range(at_a):
@@ -110,18 +110,7 @@ def test_failback_between_two_identity_flows_never_skips_a_record(
         b.produce()
     forth.by_another_mirror(taken_a)
     back.by_another_mirror(taken_b)
-    for step, number in steps:
-        for _ in range(number if step in "ab" else 0):
-            (a if step == "a" else b).produce()
-        match step:
-            case "A":
-                forth.copies(number)
-            case "B":
-                back.copies(number)
-            case "x":
-                forth.writes()
-            case "y":
-                back.writes()
+    run_steps(steps, forth, back)
     theirs, ours = folded(back.rows(only_last=only_last)), folded(forth.rows(only_last=only_last))
     everything = [(log.name, number) for log in (a, b) for number in range(log.written)]
     for position in range(len(a.records) + 1):
@@ -132,6 +121,69 @@ def test_failback_between_two_identity_flows_never_skips_a_record(
         assert all(b.offset_of(one) >= place.at for one in unread), (position, place, a, b)
         again = [one for one in everything if a.offset_of(one) < position and b.offset_of(one) >= place.at]
         assert len(again) <= place.behind, (position, place, a, b)
+
+
+@given(st.integers(0, 6), st.integers(0, 6), STEPS, STEPS, st.booleans())
+@settings(max_examples=400)
+def test_failback_without_records_left_out_never_skips_others(
+    at_a: int, at_b: int, steps: Sequence[tuple[str, int]], later: Sequence[tuple[str, int]], only_last: bool
+) -> None:
+    """As above, and an operator decides meanwhile that the flow from b goes on behind what b has then."""
+    a, b = Log("a"), Log("b")
+    forth, back = Copier(a, b), Copier(b, a)
+    for log, count in ((a, at_a), (b, at_b)):
+        for _ in range(count):
+            log.produce()
+    run_steps(steps, forth, back)
+    back.writes()
+    left_out = {one for one in b.records[back.read :] if one[0] == "b"}
+    before = back.rows(only_last=only_last)
+    row = next(row for row in reversed(before) if isinstance(row, PartitionProgress))
+    altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
+    run_steps([step for step in later if step[0] in "abAx"], forth, back)
+    forth.writes()
+    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=only_last))
+    everything = [(log.name, number) for log in (a, b) for number in range(log.written)]
+    for position in range(len(a.records) + 1):
+        place = place_back(theirs, "t", ours, "t", 0, UpstreamOffset(position))
+        if place.at is None:
+            continue
+        unread = [one for one in everything if a.offset_of(one) >= position and one not in left_out]
+        assert all(b.offset_of(one) >= place.at for one in unread), (position, place, a, b)
+        again = [one for one in everything if a.offset_of(one) < position and b.offset_of(one) >= place.at]
+        assert len(again) <= place.behind, (position, place, a, b)
+
+
+@pytest.mark.parametrize("left_out", [0, 3])
+def test_failback_of_a_group_goes_on_behind_records_left_out(left_out: int) -> None:
+    """A failover from b to a, which lost the last records of b: a group has read all that was written on a since."""
+    a, b = Log("a"), Log("b")
+    forth, back = Copier(a, b), Copier(b, a)
+    run_steps([("b", 5), ("B", 5)], forth, back)
+    forth.copies(5)  # they came from b
+    run_steps([("b", left_out), ("a", 7), ("y", 1), ("A", 7), ("x", 1)], forth, back)
+    (*before, row) = back.rows(only_last=True)
+    assert isinstance(row, PartitionProgress)
+    altered = with_position(replace(row, phase="stopped"), len(b.records) - 1)
+    theirs, ours = folded([*before, altered]), folded(forth.rows(only_last=True))
+    for read, place in ((5, 5 + left_out), (6, 6 + left_out), (12, 12 + left_out)):
+        assert place_back(theirs, "t", ours, "t", 0, UpstreamOffset(read)) == TranslatedOffset(DownstreamOffset(place))
+
+
+def run_steps(steps: Iterable[tuple[str, int]], forth: Copier, back: Copier) -> None:
+    """Lower case: records are written on that side. Upper case: the flow from there copies. x, y: rows are written."""
+    for step, number in steps:
+        for _ in range(number if step in "ab" else 0):
+            (forth if step == "a" else back).source.produce()
+        match step:
+            case "A":
+                forth.copies(number)
+            case "B":
+                back.copies(number)
+            case "x":
+                forth.writes()
+            case "y":
+                back.writes()
 
 
 @given(STEPS)

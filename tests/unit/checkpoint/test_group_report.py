@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_sync import IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint
@@ -64,7 +64,7 @@ def reporting(folder: Path) -> tuple[GroupReport, Late]:
 
 async def looked_at(report: GroupReport, trouble: str = "") -> None:
     standing = {} if trouble else {GROUP: TranslationState()}
-    await report.on_source_read(standing, {GROUP: trouble} if trouble else {}, lambda _: True, 0.0)
+    await report.on_source_read(standing, {GROUP: trouble} if trouble else {}, lambda _: True, ReadingTime(0.0, 0))
 
 
 async def test_group_report_from_two_concurrent_reads_is_written_once(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ async def test_group_report_of_the_source_keeps_the_result_of_the_target(tmp_pat
 async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_path: Path) -> None:
     report, log = reporting(tmp_path)
     await looked_at(report)
-    gone = report.on_source_read({}, {}, lambda _: True, 0.0)
+    gone = report.on_source_read({}, {}, lambda _: True, ReadingTime(0.0, 0))
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
     await report.held(GROUP, IN_USE, "it is active")
@@ -111,7 +111,7 @@ async def test_group_that_goes_while_its_event_is_appended_stays_gone(tmp_path: 
 
     async def appended(kind: str, *what: Any, **detail: Any) -> Any:
         if kind == "GroupSynced":
-            await report.on_source_read({}, {}, lambda _: True, 0.0)
+            await report.on_source_read({}, {}, lambda _: True, ReadingTime(0.0, 0))
         return await event(kind, *what, **detail)
 
     report._ctx.event = appended  # type: ignore[method-assign]  # another round ends while this one waits
@@ -155,11 +155,11 @@ async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: 
     written = {("A.t", 0): checkpoint(900)}
     report, log = reporting_of(tmp_path, written)
     standing = {GROUP: EXACT}
-    await report.on_source_read(standing, {}, lambda _: True, 0.0)
+    await report.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
     await report.synced(GROUP, {("A.t", 0): 900})
     assert (log.rows()[-1].ahead, log.rows()[-1].exact) == ((), 1)
     written["A.t", 0] = checkpoint(100)
-    await report.on_source_read(standing, {}, lambda _: True, 0.0)
+    await report.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
     last = log.rows()[-1]
     assert last.ahead == (("A.t", 0, 900, 100, REWOUND_ON_SOURCE),)
     assert (last.rewound, last.exact) == ((("A.t", 0, 900),), 0)
@@ -176,7 +176,7 @@ async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: 
     assert "rewound on source" in report.held_back()[GROUP]
 
     later = GroupReport(report._ctx, lambda _: written)  # another process goes on from the rows
-    await later.on_source_read(standing, {}, lambda _: True, 0.0)
+    await later.on_source_read(standing, {}, lambda _: True, ReadingTime(0.0, 0))
     assert later.rewound(GROUP) == {("A.t", 0): 900}
     assert later.held_for()[REWOUND_ON_SOURCE] == 1
     written["A.t", 0] = checkpoint(900)
@@ -188,10 +188,10 @@ async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_pa
     """`follow` must not set back what somebody read there after the rewind."""
     written = {("A.t", 0): checkpoint(900)}
     report, _ = reporting_of(tmp_path, written)
-    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, 0.0)
+    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, ReadingTime(0.0, 0))
     await report.synced(GROUP, {})
     written["A.t", 0] = checkpoint(100)
-    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, 0.0)
+    await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, ReadingTime(0.0, 0))
     await report.held(GROUP, IN_USE, "it has members on the target")
     assert report.rewound(GROUP) == {}
     assert report.held_for() == {"in-use": 1, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 0}

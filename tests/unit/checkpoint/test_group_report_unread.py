@@ -7,7 +7,7 @@ import pytest
 
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, IN_USE, REFUSED, REWOUND_ON_SOURCE, Ahead
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
@@ -114,10 +114,10 @@ async def test_group_synced_before_it_was_read_is_found_later(tmp_path: Path) ->
     report, log = await restarted(tmp_path, WAITS)
     await report.synced(GROUP, {})
     exact = TranslationState(places=((("A.t", 0), TranslatedOffset(DownstreamOffset(100))),))
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, 0.0) == (GROUP,)
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, ReadingTime(0.0, 0)) == (GROUP,)
     last = log.rows()[-1]
     assert (last.synced, last.exact, last.behind, last.waiting, last.reason) == (True, 1, (), (), "")
-    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, 0.0) == ()
+    assert await report.on_source_read({GROUP: exact}, {}, lambda _: True, ReadingTime(0.0, 0)) == ()
     assert "GroupFound" not in [event.kind for event in log.events()]
 
 

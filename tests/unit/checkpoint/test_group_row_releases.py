@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.plan import KEEPS_CHECKPOINT
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol import reason_catalogue
@@ -64,7 +64,7 @@ def fresh(folder: Path, partitions: Iterable[TopicPartition], group: str = GROUP
 
 async def written_by(stage: Stage, places: Iterable[tuple[TopicPartition, TranslatedOffset]]) -> GroupStatus:
     """Return the row that a process writes once it has read the source."""
-    await stage.report.on_source_read({GROUP: TranslationState(tuple(places))}, {}, lambda _: True, 0.0)
+    await stage.report.on_source_read({GROUP: TranslationState(tuple(places))}, {}, lambda _: True, ReadingTime(0.0, 0))
     return stage.row()
 
 
@@ -139,7 +139,7 @@ async def test_row_that_is_not_understood_stays_so_if_the_source_fails(tmp_path:
     row = old_rows()[case]
     stage = fresh(tmp_path / "first", [("A.orders", 0)], row.group)
     await stage.ctx.state.write(row)
-    await stage.report.on_source_read({}, {row.group: "denied"}, lambda _: True, 0.0)
+    await stage.report.on_source_read({}, {row.group: "denied"}, lambda _: True, ReadingTime(0.0, 0))
     again = stage.ctx.state.get(GroupStatus, row.group)
     assert again is not None
     assert again.phase == "failing"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lockstep_checkpoint.group_report import GONE_KEPT
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 from lockstep_runtime.flow.context import Clock
@@ -34,7 +34,7 @@ class Later:
 
     async def round(self, *standing: str, failed: str = "") -> None:
         found = {group: TranslationState() for group in standing}
-        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours, 0.0)
+        await self.stage.report.on_source_read(found, {failed: "why"} if failed else {}, ours, ReadingTime(0.0, 0))
 
     def keys_removed(self) -> list[bytes | None]:
         return [key for topic, key, value in self.stage.log.appended if topic == "state" and value is None]

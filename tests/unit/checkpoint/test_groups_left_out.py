@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups, topics_on_source
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
 from lockstep_protocol.filters import NameFilter
@@ -62,7 +62,7 @@ async def test_group_that_its_coordinator_does_not_know_is_gone(tmp_path: Path) 
     assert not read.committed
     assert not read.failed
     assert read.asked == {"orders", "any"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, 0.0)
+    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
     assert here.row().is_gone
     source.asked.clear()
     await source_groups(here, source).read(0.0, ours)
@@ -106,7 +106,7 @@ async def test_group_of_a_share_gained_in_a_round_is_not_gone(tmp_path: Path) ->
     groups._committed = _gaining(groups._committed, owned)  # type: ignore[method-assign]
     read = await groups.read(0.0, lambda group: group == "any" or group in owned)
     assert owned == {"orders"}
-    await here.report.on_source_read({}, {}, read.asked.__contains__, 0.0)
+    await here.report.on_source_read({}, {}, read.asked.__contains__, ReadingTime(0.0, 0))
     assert not here.row().is_gone
 
 
@@ -121,7 +121,7 @@ def _gaining(ask: Any, owned: set[str]) -> Any:
 async def test_group_gone_is_written_only_for_groups_of_the_round(tmp_path: Path) -> None:
     here = stage(tmp_path)
     await here.ctx.state.write(ROW)
-    await here.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, 0.0)
+    await here.report.on_source_read({"bills": TranslationState()}, {}, {"bills"}.__contains__, ReadingTime(0.0, 0))
     assert not here.row().is_gone
 
 

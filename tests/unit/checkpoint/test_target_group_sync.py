@@ -11,7 +11,7 @@ from lockstep_checkpoint import target_group_sync
 from lockstep_checkpoint.checkpoint_fold import WrittenCheckpoints
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.source_groups import SourceGroups
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
@@ -116,7 +116,8 @@ class Stage:
             one = Checkpoint(group, *PLACE, UpstreamOffset(offset), DownstreamOffset(offset), "")
             self.memory.written.written(self._at, one)
         standing = {group: TranslationState() for group in groups or (GROUP,)}
-        await self.report.on_source_read(standing, {}, lambda group: group in standing, read_at)
+        began = None if read_at is None else ReadingTime(read_at, 0)
+        await self.report.on_source_read(standing, {}, lambda group: group in standing, began)
 
     def row(self, group: str = GROUP) -> GroupStatus:
         row = self.ctx.state.get(GroupStatus, group)

@@ -19,8 +19,8 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     Wanted,
 )
-from tests.support.reports import FLOW, LIMITS, NOW, at_work, progress, reported, shown, topic
-from tests.support.source_groups import GROUPS_READ
+from tests.support.reports import FLOW, GROUPS_READ, LIMITS, NOW, at_work, progress, reported, shown, topic
+from tests.support.source_groups import groups_read_at
 
 COPIED = (topic(), progress(upstream=19), *at_work(("t", 0)))
 GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1, positions=(("A.t", 0, 9, 9),))
@@ -124,6 +124,20 @@ def test_flow_whose_groups_are_unknown_is_not_ready_nor_fine(read: tuple[Row, ..
     assert not paused.troubles, "an operator wants that"
     absent = of_copied(groups_read=read, replicas={"checkpoint": 0})
     assert [one.what for one in absent.troubles] == ["checkpoint"], "the cause is shown"
+
+
+def test_flow_whose_groups_were_read_too_long_ago_is_not_ready() -> None:
+    limit_ms = LIMITS.max_groups_age_ms
+    assert of_copied(groups_read=groups_read_at(NOW - limit_ms)).switch_ready
+    report = of_copied(groups_read=groups_read_at(NOW - limit_ms - 1))
+    assert reasons(report) == [("groups-stale", "")]
+    assert "no: the consumer groups of the source were not read for 10 s of the source's time" in shown(report)
+
+
+def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
+    report = of_copied(groups_read=groups_read_at(0))
+    assert reasons(report) == [("groups-stale", "")]
+    assert "no: up to which moment the consumer groups of the source were read is not known" in shown(report)
 
 
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lockstep_cli.switch.switch_check import (
+    ASKED_AGAIN,
     LEFT_TO_STEPS,
     NEVER_FORCED,
     OF_A_SOURCE,
@@ -48,11 +49,12 @@ def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[s
 
 @pytest.mark.parametrize("verb", [Verb.SWITCHOVER, Verb.FAILBACK])
 def test_blocking_without_force_is_all_but_what_steps_do(verb: Verb) -> None:
-    assert left(verb) == set(SwitchReason) - LEFT_TO_STEPS
+    assert left(verb) == set(SwitchReason) - LEFT_TO_STEPS - ASKED_AGAIN
 
 
 def test_blocking_of_a_failover_leaves_out_the_source() -> None:
     assert left(Verb.FAILOVER) == set(SwitchReason) - LEFT_TO_STEPS - OF_A_SOURCE
+    assert SwitchReason.GROUPS_STALE in left(Verb.FAILOVER), "nobody can read them anew"
 
 
 @pytest.mark.parametrize("verb", list(Verb))

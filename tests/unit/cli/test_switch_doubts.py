@@ -78,7 +78,7 @@ def test_group_with_more_waiting_and_no_position_waits() -> None:
 
 def test_group_with_more_behind_counts_them_too() -> None:
     behind = tuple(("A.u", number, 100) for number in range(50))
-    (verdict,) = judge_groups([replace(GROUP, behind=behind, more_behind=3)], {}, {}, [T], ENDS)
+    (verdict,) = judge_groups([replace(GROUP, behind=behind, more_behind=3, read_ms=1)], {}, {}, [T], ENDS)
     assert (verdict.state, verdict.read_again) == ("behind", 300)
 
 

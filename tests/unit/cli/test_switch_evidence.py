@@ -19,7 +19,16 @@ STEPS = (
     ("groups", WAITING, 0, 0, ""),
 )
 ROW = Switch(
-    id="1", verb="failover", phase="running", began_ms=T0, force=True, lost=1_234, late=5, cutoff_ms=T0 - 1, steps=STEPS
+    id="1",
+    verb="failover",
+    phase="running",
+    began_ms=T0,
+    force=True,
+    lost=1_234,
+    late=5,
+    cutoff_ms=T0 - 1,
+    source_known_ms=T0 - 1_000,
+    steps=STEPS,
 )
 TOPIC = SwitchTopic(
     topic="t",
@@ -31,7 +40,8 @@ TOPIC = SwitchTopic(
     missing=(5, 0),
     since_ms=(T0 - 500, 0),
 )
-GROUP = SwitchGroup(group="g|1", switch="1", state="behind", text="a|b", read_again=3, positions=(("A.t", 0, 9, 12),))
+PLACES = (("A.t", 0, 9, 12),)
+GROUP = SwitchGroup(group="g|1", switch="1", state="behind", text="a|b", read_again=3, positions=PLACES, known_ms=T0)
 
 
 def evidence(*rows: Row, row: Switch = ROW, **more: Any) -> Evidence:
@@ -62,6 +72,8 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
         "seconds": None,
         "lost": 1_234,
         "lost_unknown_partitions": 0,
+        "source_known_until": "2023-11-14T22:13:19.000+00:00",
+        "groups_known_until": None,
         "late": 5,
         "cutoff": "2023-11-14T22:13:19.999+00:00",
         "forced": True,
@@ -130,6 +142,7 @@ def test_evidence_as_json_has_each_group() -> None:
             "state": "behind",
             "text": "a|b",
             "read_again": 3,
+            "known_until": "2023-11-14T22:13:20.000+00:00",
             "positions": [{"topic": "A.t", "partition": 0, "source_offset": 9, "target_offset": 12}],
         }
     ]
@@ -140,6 +153,7 @@ NAMED_OTHERWISE = {
     "copied": "copied_to",
     "target_ends": "target_end",
     "since_ms": "missing_since",
+    "known_ms": "known_until",
 }
 
 
@@ -169,13 +183,14 @@ def test_evidence_has_topics_and_groups_by_name() -> None:
 
 def test_evidence_as_markdown_begins_with_the_result() -> None:
     lines = evidence(row=replace(ROW, phase="done", ended_ms=T0 + 4_500)).as_markdown().splitlines()
-    assert lines[:10] == [
+    assert lines[:11] == [
         "# Failover A->B",
         "",
         "- Result: done",
         "- Began: 2023-11-14T22:13:20.000+00:00",
         "- Ended: 2023-11-14T22:13:24.500+00:00",
         "- Lost, of what the source was known to have: 1,234 records",
+        "- Known of A: its records up to 2023-11-14T22:13:19.000+00:00, its groups up to a time not known",
         "- Late: 5 records that came after the fence and are not copied",
         "- Verified: 0 of 0 partitions were compared with their source, 0 differences, 0 records not verified",
         "- Id: 1",
@@ -206,6 +221,20 @@ def test_evidence_as_markdown_escapes_what_breaks_tables() -> None:
     group = replace(GROUP, text="one\ntwo | three")
     text = evidence(group).as_markdown()
     assert "| g\\|1 | behind |" in text
+
+
+def test_evidence_has_the_time_of_each_position() -> None:
+    group = replace(GROUP, group="g", state="exact", text="")
+    assert "| g | exact | 3 | 2023-11-14T22:13:20.000+00:00 |" in evidence(group).as_markdown()
+    undated = replace(group, known_ms=0)
+    assert "| g | exact | 3 | ? |" in evidence(undated).as_markdown()
+    assert evidence(undated).as_json()["groups"][0]["known_until"] is None
+
+
+def test_evidence_shown_has_the_times_up_to_which_all_is_known() -> None:
+    lines = [line.plain for line in evidence_shown(evidence(row=replace(ROW, groups_known_ms=T0)))]
+    times = "2023-11-14T22:13:19.000+00:00, its groups up to 2023-11-14T22:13:20.000+00:00"
+    assert f"  known of A    its records up to {times}" in lines
 
 
 def test_evidence_as_markdown_has_tables_of_even_width() -> None:

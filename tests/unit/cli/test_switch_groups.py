@@ -1,5 +1,6 @@
 """Whether a group can move to the target now, by its row and by what both clusters say of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, groups_text, judge_groups
+from lockstep_cli.switch.switch_positions import groups_known_until
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.rows.state_rows import GroupStatus
+from tests.support.source_groups import groups_read_at
 from tests.support.takeover_rows import topic
 
 T = topic(partitions=2)
@@ -15,7 +19,8 @@ ENDS = {("t", 0): 10, ("t", 1): 5}
 PLACES = (("A.t", 0, 10, 12), ("A.t", 1, 5, 5))
 READ = GroupAtSource(ENDS)
 AHEAD = ("A.t", 0, 20, 12, "ahead-on-target")
-LAST_KNOWN = "by the position that the source was last known to have"
+READ_MS = 1_700_000_003_000
+BY_POSITION = "by its position of 2023-11-14T22:13:23.000+00:00"
 
 
 def group(**fields: Any) -> GroupStatus:
@@ -33,7 +38,22 @@ def judged(row: GroupStatus, source: GroupAtSource | None = READ, members: tuple
 
 def test_group_at_its_place_is_exact() -> None:
     assert judged(group()) == GroupVerdict("g", "exact", "", 0, 2)
-    assert judged(group(), None) == GroupVerdict("g", "exact", LAST_KNOWN, 0, 2)
+
+
+def test_group_of_a_lost_source_has_the_time_of_its_position() -> None:
+    row = group(read_ms=READ_MS)
+    assert judged(row, None) == GroupVerdict("g", "exact", BY_POSITION, 0, 2, READ_MS)
+    behind = judged(replace(row, behind=(("A.t", 0, 7),)), None)
+    assert behind == GroupVerdict("g", "behind", f"at most 7 records are read again, {BY_POSITION}", 7, 2, READ_MS)
+    readings = GroupReadings.from_rows(groups_read_at(READ_MS + 5_000))
+    (later,) = judge_groups([row], {}, {}, [T], ENDS, readings=readings)
+    assert (later.state, later.known_ms) == ("exact", READ_MS + 5_000), "it was read again since, and has not moved"
+
+
+def test_group_of_a_lost_source_without_a_time_is_never_exact() -> None:
+    verdict = judged(group(), None)
+    assert (verdict.state, verdict.known_ms, verdict.can_move) == ("unknown", 0, True)
+    assert verdict.text == "when its position was read on the source is not known"
 
 
 def test_group_of_other_topics_has_no_verdict() -> None:
@@ -195,3 +215,11 @@ def test_group_at_the_end_of_the_target_has_read_up_to_a_marker() -> None:
     (reading,) = judge_groups([row], {"g": source}, {}, [T], ends)
     (read,) = judge_groups([row], {"g": source}, {}, [T], ends, {("A.t", 0): 12, ("A.t", 1): 6})
     assert (reading.state, read.state) == ("reading", "exact")
+
+
+def test_groups_known_until_has_the_moment_and_what_it_means() -> None:
+    means = "a group that appeared later is not known, and what a group committed later it reads again"
+    assert groups_known_until(1_700_000_003_000, "A") == (
+        f"The groups of A and their positions are known up to 2023-11-14T22:13:23.000+00:00: {means}"
+    )
+    assert groups_known_until(0, "A") == f"Up to which moment the groups of A were read is not known: {means}"

@@ -16,6 +16,7 @@ from lockstep_cli.switch.switch_positions import (
     known_until,
     not_copied,
     records_by_partition,
+    records_known_ms,
     switched_topics,
     topic_rows,
 )
@@ -325,14 +326,14 @@ def test_records_by_partition_names_the_largest(counts: dict[TopicPartition, int
 
 def test_known_until_is_when_the_driver_asked_for_all_ends() -> None:
     rows = rows_of(progress(0, at_ms=1_700_000_009_000), SourceEnds(asked_ms=1_700_000_003_000))
-    assert known_until(rows, "A") == (
+    assert known_until(records_known_ms(rows), "A") == (
         "What A accepted after 2023-11-14T22:13:23.000+00:00 is known only as far as slots had fetched it"
     )
 
 
 @pytest.mark.parametrize("rows", [{}, rows_of(SourceEnds(asked_ms=1_700_000_012_000, more=1))])
 def test_known_until_has_no_moment_where_not_all_ends_are_known(rows: dict[str, Row]) -> None:
-    assert known_until(rows, "A") == "What A accepted is known only as far as slots had fetched it"
+    assert known_until(records_known_ms(rows), "A") == "What A accepted is known only as far as slots had fetched it"
 
 
 def test_known_loss_of_a_partition_that_seldom_fetches_is_the_drivers() -> None:

@@ -163,8 +163,13 @@ def test_switch_permits_ten_seconds_of_lag_unless_the_flow_sets_more(load_text: 
 
 
 def test_switch_limits_follow_group_sync_and_the_flow_back(load_text: LoadText) -> None:
-    assert ab(load_text, "").switch_limits == SwitchLimits(max_lag_ms=10_000, syncs_groups=False)
-    lines = "sync.group.offsets.enabled = true\nlockstep.switch.max.lag.seconds = 3\n"
+    assert ab(load_text, "").switch_limits == SwitchLimits(
+        max_lag_ms=10_000, syncs_groups=False, max_groups_age_ms=120_000
+    )
+    lines = (
+        "sync.group.offsets.enabled = true\nlockstep.switch.max.lag.seconds = 3\n"
+        "emit.checkpoints.interval.seconds = 1\n"
+    )
     assert ab(load_text, lines).switch_limits == SwitchLimits(max_lag_ms=3000, syncs_groups=True)
     assert ab(load_text, lines + "B->A.enabled = true\n").switch_limits.both_ways
     assert not ab(load_text, lines + "emit.checkpoints.enabled = false\n").switch_limits.syncs_groups

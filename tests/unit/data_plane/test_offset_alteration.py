@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
+from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset, UpstreamPosition
 from lockstep_data_plane.admin.offset_admin import (
     altered_rows,
     connect_entry,
@@ -16,9 +16,9 @@ from lockstep_data_plane.admin.offset_admin import (
 )
 from lockstep_data_plane.record_batch.outgoing_batch import EPOCHS
 from lockstep_protocol.connect_offsets import OffsetChange, RefusedOffsets
-from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
 from lockstep_protocol.reason_catalogue import ReasonCode
-from lockstep_protocol.rows.state_rows import MirroredTopic, PartitionProgress
+from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress
 
 COPIED = PartitionProgress(
     topic="orders",
@@ -166,3 +166,55 @@ def test_not_located_rows_are_listed_with_doubtful_ones_last() -> None:
 def test_an_altered_row_does_not_claim_that_the_copy_ends_there() -> None:
     (row,) = altered_rows([replace(COPIED, located=True)], "A", [change(10)])
     assert not row.located
+
+
+AT_REST = replace(COPIED, phase="stopped", reason="", case="", skips=())
+RUNS = OffsetRuns(
+    topic="orders",
+    partition=3,
+    chunk=0,
+    generation=2,
+    producer_id=7,
+    source_topic_id="s",
+    target_topic_id="t",
+    runs=((0, 0, 40),),
+)
+TOPIC = MirroredTopic(source_topic="orders", target_topic="A.orders", source_topic_id="s", target_topic_id="t")
+
+
+@pytest.mark.parametrize("offset", [99, 119])
+def test_row_altered_to_an_offset_further_on_keeps_its_runs(offset: int) -> None:
+    at_rest = replace(AT_REST, open_run=(50, 40, 50), downstream=89)
+    (row,) = altered_rows([at_rest], "A", [change(offset)])
+    assert (row.open_run, row.producer_epoch, row.begun) == ((50, 40, 50), 3, False)
+    for rows in ([TOPIC, RUNS, at_rest, row], [TOPIC, RUNS, row], [TOPIC, row, RUNS]):
+        places = RunTranslator()
+        places.load(rows)
+        for position, place in ((7, 7), (60, 50), (100, 90), (offset + 1, 90)):
+            assert places.translate("orders", 3, UpstreamOffset(position)) == TranslatedOffset(DownstreamOffset(place))
+        back = places.translate_back("orders", 3, 95)
+        assert back == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90, left_out_until=offset + 1)
+        at_the_end = places.translate_back("orders", 3, 90)
+        assert at_the_end == UpstreamPosition(UpstreamOffset(100), follows=True, known_until=90)
+
+
+def test_row_altered_twice_keeps_its_runs_only_behind_them() -> None:
+    (row,) = altered_rows([AT_REST], "A", [change(119)])
+    (nearer,) = altered_rows([row], "A", [change(105)])
+    assert (nearer.open_run, nearer.upstream, nearer.producer_epoch) == ((0, 0, 100), 105, 3)
+    (before,) = altered_rows([nearer], "A", [change(98)])
+    assert before.open_run == ()
+    (reset,) = reset_rows([nearer])
+    assert reset.open_run == ()
+
+
+def test_rows_of_the_epoch_that_follows_an_alteration_count_alone() -> None:
+    (row,) = altered_rows([AT_REST], "A", [change(119)])
+    begun = replace(row, begins="", phase="copying", sequence=9, upstream=129, downstream=139, open_run=(120, 130, 10))
+    places = RunTranslator()
+    places.load([TOPIC, row, begun])
+    assert places.translate("orders", 3, UpstreamOffset(125)) == TranslatedOffset(DownstreamOffset(135))
+    assert isinstance(places.translate("orders", 3, UpstreamOffset(60)), NoRun), "the slot writes these runs again"
+    back = places.translate_back("orders", 3, 140)
+    assert isinstance(back, UpstreamPosition)
+    assert back.left_out_until == 0

@@ -18,7 +18,7 @@ from lockstep_protocol.rows.state_rows import (
 from lockstep_protocol.switch_readiness import SwitchReason
 from lockstep_runtime.util.errors import ClusterUnreachable
 from tests.support.metered_driver import Driver, row
-from tests.support.source_groups import GROUPS_READ
+from tests.support.source_groups import groups_read_at
 
 GROUP = GroupStatus(group="mail", phase="translated", synced=True, exact=1)
 SOURCE = "connector:MirrorSourceConnector"
@@ -29,9 +29,10 @@ def at_its_end() -> Driver:
     driver = Driver()
     driver.say(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, target_partitions=1))
     driver.assign(("t", 0))
-    driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"), *GROUPS_READ)
+    driver.say(row(upstream=9), SlotStatus(slot=0, phase="started", run="r1"), *groups_read_at(driver.now))
     driver.observe({("t", 0): 10})
     driver.replicas.unknown = frozenset()
+    driver.settings.switch_limits = replace(driver.settings.switch_limits, max_groups_age_ms=60_000)
     return driver
 
 
@@ -62,6 +63,7 @@ def test_flow_at_its_end_is_ready_to_switch() -> None:
         (replace(GROUP, phase="failing"), "group-failing"),
         (replace(GROUP, more_ahead=1), "group-skips"),
         (SourceGroupsStatus(share=1, phase="failing", reason="denied"), "groups-unknown"),
+        (SourceGroupsStatus(share=1, phase="read"), "groups-stale"),
         (AclStatus(phase="failing"), "service-failing"),
         (MirroredTopic(source_topic="u", target_topic="A.u", partitions=1, phase="failed"), "topic-failed"),
         (MirroredTopic(source_topic="t", target_topic="A.t", partitions=1, phase="deleted"), "nothing-copied"),

@@ -18,7 +18,9 @@ from lockstep_protocol.switch_readiness import FailingPart
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.state.failing_parts import failing_parts, groups_unknown
 from tests.support.reasons import reported
-from tests.support.source_groups import GROUPS_READ
+from tests.support.source_groups import groups_read_at
+
+GROUPS_READ = groups_read_at(1)
 
 SPENT = Restarts(owner="checkpoint-3", phase="failed", count=4, reason="no memory", asked=("",))
 DENIED = AclStatus(phase="not-permitted", reason="no DESCRIBE")

@@ -6,7 +6,7 @@ topic (how to translate). The third runs rounds over the groups. Replicas divide
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,13 +14,14 @@ from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_view import TranslationState
+from lockstep_checkpoint.group_view import ReadingTime, TranslationState
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
+from lockstep_checkpoint.source_reader import SourceReader
 from lockstep_checkpoint.target_group_sync import TargetGroupSync
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import checkpoint_rule
@@ -85,6 +86,8 @@ class CheckpointFlow:
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
+        followed = [one.verify for one in (self._syncs, self._opposite) if one is not None]
+        self._reader = SourceReader(ctx, self._groups, self._report, followed)
         self._group_sync = TargetGroupSync(ctx, self._report, self._memory, self._opposite)
         self._not_replicated: frozenset[str] | None = None
         self._exact = RunTranslator()
@@ -108,6 +111,7 @@ class CheckpointFlow:
         self._exact.load(self._ctx.state.rows.values())
         self._settled.clear()
         self._committed.clear()
+        self._reader.reset()
         self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
@@ -136,7 +140,7 @@ class CheckpointFlow:
 
         self._require_share(share)
         if source:
-            await self._emit(owned)
+            await self._emit({share}, owned)
         else:
             await self._emit_committed(owned)
         await self._group_sync.sync_now(owned, rewind=rewind, failover=not source)
@@ -183,7 +187,7 @@ class CheckpointFlow:
 
     async def _rounds(self) -> None:
         await self._memory.loaded()
-        works = [self._emissions()]
+        works = [self._emissions(), self._reader.watch()]
         if self._settings.sync_group_offsets:
             works.append(
                 self._ctx.rounds.every(GROUP_SYNC, self._settings.sync_group_offsets_every, self._group_sync.sync)
@@ -202,41 +206,38 @@ class CheckpointFlow:
         """A round over all groups of ours. Its outcome goes to the state topic; no answer of a cluster is none."""
         shares = self._ctx.leadership.leading()
         try:
-            await self._emit()
+            await self._emit(shares)
         except ClusterUnreachable:
             raise
         except (ClusterError, ClassFailed) as trouble:
-            await self._report.record_reading(shares, "failing", str(trouble))
+            await self._report.record_failure(shares, str(trouble))
             raise
-        await self._report.record_reading(shares, "read")
 
-    async def _emit(self, owned: Callable[[str], bool] | None = None) -> None:
-        """Look at every group of ours on the source, or of those that are `owned`, and write the checkpoints that are
-        due."""
+    async def _emit(self, shares: Collection[int], owned: Callable[[str], bool] | None = None) -> None:
+        """Look at every group of ours on the source, or of those that are `owned`, which are all of these shares. Write
+        the checkpoints that are due, and up to when the groups are known."""
         async with self._reading:
             if owned is not None:  # a command wants to know of each group now
                 self._groups.forget_uninteresting()
-            await self._emit_owned(owned or self._ctx.owns)
+            began = await self._emit_owned(owned or self._ctx.owns)
+            await self._report.record_reading(shares, began.wall_ms)
 
-    async def _emit_owned(self, owned: Callable[[str], bool]) -> None:
+    async def _emit_owned(self, owned: Callable[[str], bool]) -> ReadingTime:
         await self._memory.verify()
         await self._memory.loaded()
         self._ctx.must_act()
-        await self._syncs.verify()
-        if self._opposite is not None:
-            await self._opposite.verify()
-        read_at = self._ctx.clock.monotonic()
-        group_offsets = await self._groups.read(read_at, owned)
+        began, group_offsets = await self._reader.read(owned)
         async with self._writing:
             others = {group: committed for group, committed in self._committed.items() if not owned(group)}
             self._committed = others | dict(group_offsets.committed)
             standing, refused = await self._write(group_offsets, owned)
             failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
             note(groups=len(group_offsets.committed), groups_failing=len(failed))
-            found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, read_at)
+            found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
         if found:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
+        return began
 
     async def _emit_committed(self, owned: Callable[[str], bool]) -> None:
         """Write checkpoints that are due for the last positions read from the source, which is not asked: by now more

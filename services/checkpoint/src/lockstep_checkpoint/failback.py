@@ -11,6 +11,9 @@ record, so they are behind the place too. Until the group has read a record from
 hold. Then the earlier of both flows' answers counts. Behind the place there can be copies of records that the group has
 read, without another record between them: the position moves on behind these. So a group is at its exact place if one
 side had no writer while the other one had.
+
+An operator may have left records of the target out for good, which the opposite flow then does not copy. A group that
+has read what was written on the source since goes on behind these records.
 """
 
 from lockstep_checkpoint.run_translator import NoRun, RunTranslator, TranslatedOffset
@@ -43,6 +46,8 @@ def place_back(
         end, missing = _own_records_end(mine)
         if end is None:
             return TranslatedOffset(there, behind=position)  # the number of those that came from the target is unknown
+        # The group has read all copies of its own records before `end`. What else is there was left out for good.
+        there = DownstreamOffset(max(there, min(end, found.left_out_until)))
         # What the flow itself appended there without a gap, the group has read.
         there = DownstreamOffset(forth.appended_until(ours, partition, there, end))
         own = max(0, end - there) - back.copied_between(theirs, partition, there, end)

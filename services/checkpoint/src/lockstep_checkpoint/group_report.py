@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead
-from lockstep_checkpoint.group_view import GroupView, TranslationState, joined
+from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, joined
+from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import Reason
@@ -43,10 +44,10 @@ class GroupReport:
         standing: Mapping[str, TranslationState],
         failed: Mapping[str, str],
         asked: Callable[[str], bool],
-        read_at: float | None,
+        began: ReadingTime | None,
     ) -> tuple[str, ...]:
         """A round described the source: these groups exist with these positions, and these could not be described.
-        `read_at`: when it began (`GroupView.read_at`); None: it has the positions that were read before.
+        `began`: when its reading began; None: it has the positions that were read before.
 
         Returns the groups found since the last round. Every group that the round `asked` and that is in neither is
         gone.
@@ -62,7 +63,7 @@ class GroupReport:
         for group, trouble in failed.items():
             self._views[group] = self._view(group).failing(trouble)
         for group, how in standing.items():
-            self._views[group] = self._view(group).read(how, read_at)
+            self._views[group] = self._view(group).read(how, began)
             if self._syncs and self._view(group).synced:
                 await self._record_rewind(group)
         await self._write(group for group in (*standing, *failed))
@@ -79,11 +80,36 @@ class GroupReport:
             if self._view(group).trouble:
                 yield self._ctx.event("GroupRecovered", group)
 
-    async def record_reading(self, shares: Collection[int], phase: str, reason: str = "") -> None:
-        """Write down whether the source's groups of these shares are known (`SourceGroupsStatus`). A share that another
-        replica has by now is left to that one."""
-        state, ours = self._ctx.state, self._ctx.leadership.leading().intersection(shares)
-        rows = [SourceGroupsStatus(share=share, phase=phase, reason=reason) for share in sorted(ours)]
+    async def record_reading(self, shares: Collection[int], began_ms: int) -> None:
+        """Write down that all groups of these shares are known as they were then (`SourceGroupsStatus`). Rows of groups
+        that the reading has changed are written before. A share that another replica has by now is left to that one."""
+        await self._record(
+            SourceGroupsStatus(share=share, phase="read", read_ms=began_ms) for share in self._still_ours(shares)
+        )
+
+    async def record_failure(self, shares: Collection[int], reason: str) -> None:
+        """Write down that the source answers, and that its groups of these shares cannot be listed or translated."""
+        rows = [self._reading(share) for share in self._still_ours(shares)]
+        await self._record(replace(row, phase="failing", reason=reason, unanswered_ms=0) for row in rows)
+
+    async def record_silence(self, shares: Collection[int], asked_ms: int) -> None:
+        """Write down that the source has not answered a reading that began at `asked_ms`. A share that was never read
+        has nothing to add that to."""
+        now_ms = self._ctx.clock.wall_ms()
+        rows = [row for row in map(self._reading, self._still_ours(shares)) if row.read_ms]
+        await self._ctx.state.write_all(
+            replace(row, unanswered_ms=unanswered_since(row, asked_ms, now_ms)) for row in rows
+        )
+
+    def _still_ours(self, shares: Collection[int]) -> list[int]:
+        return sorted(self._ctx.leadership.leading().intersection(shares))
+
+    def _reading(self, share: int) -> SourceGroupsStatus:
+        row = self._ctx.state.get(SourceGroupsStatus, str(share))
+        return row or SourceGroupsStatus(share=share, phase="read")
+
+    async def _record(self, rows: Iterable[SourceGroupsStatus]) -> None:
+        state = self._ctx.state
         await state.write_all([row for row in rows if state.differs(row)])
 
     def rewound(self, group: str) -> Mapping[TopicPartition, int]:
@@ -249,7 +275,12 @@ class GroupReport:
     async def _write(self, groups: Iterable[str]) -> None:
         async with self._writing:
             rows = [self._row(group) for group in groups if group in self._views]
-            await self._ctx.state.write_all([row for row in rows if self._ctx.state.differs(row)])
+            await self._ctx.state.write_all([row for row in rows if self._is_news(row)])
+
+    def _is_news(self, row: GroupStatus) -> bool:
+        """Whether it says more than that the group was read again: that is in the row of its share."""
+        known = self._ctx.state.get(GroupStatus, row.group)
+        return self._ctx.state.differs(row if known is None else replace(row, read_ms=known.read_ms))
 
     async def _bury(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from lockstep_checkpoint.group_sync import Ahead, rewinds
 from lockstep_checkpoint.plan import is_misplaced
@@ -26,6 +27,13 @@ class TranslationState:
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
 
 
+class ReadingTime(NamedTuple):
+    """When a reading of the source began, by both clocks: in seconds, and in Unix milliseconds."""
+
+    monotonic_s: float
+    wall_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class GroupView:
     """What this process knows of a group beside its checkpoints."""
@@ -35,6 +43,8 @@ class GroupView:
     read_at: float | None = None
     """When this process asked last for the group's position on the source and got it, by the monotonic clock; None: it
     has not read it."""
+    read_ms: int = 0
+    """The same by the wall clock, Unix milliseconds, or as an earlier process wrote it down; 0: not known."""
     earlier: GroupStatus | None = None
     """The row of an earlier process or another replica, until the position is read. Its words about the source stay."""
     synced: bool = False
@@ -53,6 +63,7 @@ class GroupView:
             return cls()
         return cls(
             earlier=None if row.is_gone else row,
+            read_ms=row.read_ms,
             synced=row.synced,
             held=row.held if syncs else "",
             held_reason=row.held_reason if syncs else "",
@@ -65,10 +76,10 @@ class GroupView:
         """The source could not be asked about the group."""
         return replace(self, trouble=trouble)
 
-    def read(self, translation: TranslationState, at: float | None) -> "GroupView":
-        """The group was read on the source, by a request that began `at`; None: as it was read before."""
-        read_at = self.read_at if at is None else at
-        return replace(self, trouble="", translation=translation, read_at=read_at, earlier=None)
+    def read(self, translation: TranslationState, began: ReadingTime | None) -> "GroupView":
+        """The group was read on the source, by a reading that `began` then; None: as it was read before."""
+        view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
+        return replace(view, trouble="", translation=translation, earlier=None)
 
     def after(self, written: Mapping[TopicPartition, Checkpoint]) -> "GroupView":
         """With the checkpoints that are acknowledged now."""
@@ -112,6 +123,7 @@ class GroupView:
             ahead=tuple((*one.where, one.offset, one.place, one.state) for one in self.ahead[:LISTED]),
             more_ahead=len(self.ahead[LISTED:]),
             rewound=tuple((*where, at) for where, at in sorted(self.rewound.items())),
+            read_ms=self.read_ms,
         )
 
     def _of_source(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:

@@ -60,6 +60,9 @@ class UpstreamPosition:
     """Every record that the flow copied before the position is before this offset downstream, as far as runs show."""
     since: int = 0
     """If the position follows no record: what was copied before it was, upstream, before this offset."""
+    left_out_until: int = 0
+    """The position is behind the last record that the flow copied. From it up to this upstream offset an operator has
+    left out for good what was not copied (`RunMap.left_out_until`); 0: there is no such decision."""
 
 
 class RunTranslator:
@@ -216,7 +219,9 @@ def _back(known: RunMap, downstream: int) -> UpstreamPosition | Reason:
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
     if found is not None:
-        return UpstreamPosition(found.upstream, follows=True, known_until=records[index].downstream_end)
+        known_until, is_last = records[index].downstream_end, index + 1 == len(records)
+        left_out_until = known.left_out_until if is_last and downstream > known_until else 0
+        return UpstreamPosition(found.upstream, follows=True, known_until=known_until, left_out_until=left_out_until)
     first = records[0] if records else None
     if first is not None and first.downstream == downstream:
         return UpstreamPosition(

@@ -1,6 +1,7 @@
 """Names and numbers as people read them. Pure."""
 
 import unicodedata
+from datetime import UTC, datetime
 
 LONGEST = 60
 """Letters of a name in a table; a topic's may have 249, a group's thousands. JSON has all of them."""
@@ -59,6 +60,11 @@ def lasting(since_ms: int, now_ms: int) -> str:
 def ago(then_ms: int, now_ms: int) -> str:
     """How long ago something was; "" for what never was."""
     return f"{lasting(then_ms, now_ms)} ago" if then_ms > 0 else ""
+
+
+def utc_moment(ms: int) -> str:
+    """Return a time in Unix milliseconds as RFC 3339, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def in_bytes(size: int) -> str:

@@ -30,6 +30,7 @@ from lockstep_cli.report import (
 )
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector, Scope, ScopeKind, service_connector
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
@@ -131,6 +132,7 @@ def build_report(
         groups=group_rows,
         groups_unknown=not_known,
         services=seen.failing_services(),
+        groups_age_ms=GroupReadings.from_rows(rows.values()).oldest_age_ms(at_ms, limits.max_groups_age_ms),
         away=seen.logs.troubles,
         members=members,
         limits=limits,

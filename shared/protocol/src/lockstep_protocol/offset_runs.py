@@ -153,6 +153,9 @@ class RunMap:
     appended. So positions in a partition without records have a place too."""
     decided: int = -1
     """Everything up to this upstream offset is in the runs or was passed over, says the newest progress row."""
+    left_out_until: int = 0
+    """An operator has decided that the copy goes on at this upstream offset: records between the last run and it are
+    left out for good. 0: no such decision, or the copy has gone on since."""
 
     @classmethod
     def build(cls, progress: PartitionProgress, rows: Iterable[OffsetRuns] = ()) -> "RunMap":
@@ -178,6 +181,8 @@ class RunMap:
         map with `build`."""
         if not self._counts(row) or row.producer_epoch < self.generation:
             return self
+        if row.leaves_out and self.generation < row.producer_epoch:
+            return self._leaving_out(row)
         known = self._in_generation(row.producer_epoch)
         if not row.begun:
             return known if row.phase != "copying" else known._beginning(row)
@@ -192,6 +197,11 @@ class RunMap:
         """After a row of an epoch in which nothing was appended yet."""
         begin = Run(row.upstream + 1, row.downstream + 1, 0)
         return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
+
+    def _leaving_out(self, row: PartitionProgress) -> "RunMap":
+        """After a row of an epoch that will begin further on: the runs of the epoch before it are still true."""
+        former = self._in_generation(row.producer_epoch - 1)
+        return replace(former, open_run=(Run(*row.open_run),), decided=row.upstream, left_out_until=row.upstream + 1)
 
     def _counts(self, row: OffsetRuns | PartitionProgress) -> bool:
         ours = (self.producer_id, self.source_topic_id, self.target_topic_id)

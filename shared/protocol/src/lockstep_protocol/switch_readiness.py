@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.group_readings import LEAST_LIMIT_MS
 from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus
@@ -75,6 +76,11 @@ class SwitchReason(Enum):
         "groups-unknown",
         "the consumer groups of the source are not known: the checkpoint service has not read them, or may not",
         "wait for its first round, or read the reason in `lockstep status`",
+    )
+    GROUPS_STALE = (
+        "groups-stale",
+        "the consumer groups of the source were read too long ago: groups and offsets that are newer are not known",
+        "see that the checkpoint service runs and reads the source, and wait for its next round",
     )
     GROUP_FAILING = (
         "group-failing",
@@ -155,6 +161,8 @@ class SwitchLimits:
     reads_groups: bool = True
     """Whether there is a checkpoint service by the file."""
     both_ways: bool = False
+    max_groups_age_ms: int = LEAST_LIMIT_MS
+    """How old the reading of the source's groups may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +174,8 @@ class SwitchFacts:
     groups: Sequence[GroupStatus] = ()
     groups_unknown: Reason = NO_REASON
     """Why not all groups of the source are known; no reason if they are."""
+    groups_age_ms: int | None = 0
+    """How old the reading of the source's groups is (`GroupReadings.oldest_age_ms`); None: unknown."""
     resting: Sequence[tuple[str, str]] = ()
     failing: Sequence[FailingPart] = ()
     members: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -272,6 +282,8 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
     if facts.groups_unknown:
         text = f"the consumer groups of the source are not known: {format_sentence(facts.groups_unknown)}"
         yield Blocker(SwitchReason.GROUPS_UNKNOWN, "", text, cause=facts.groups_unknown)
+    elif facts.groups_age_ms is None or facts.groups_age_ms > limits.max_groups_age_ms:
+        yield Blocker(SwitchReason.GROUPS_STALE, "", _stale_groups(facts.groups_age_ms, limits.max_groups_age_ms))
     present = [row for row in facts.groups if not row.is_gone]
     if present and not limits.syncs_groups:
         count = f"{len(present):,} group{'s' if len(present) > 1 else ''}"
@@ -287,6 +299,14 @@ def _groups(facts: SwitchFacts, limits: SwitchLimits) -> Iterator[Blocker]:
             yield Blocker(SwitchReason.GROUP_FAILING, row.group, text, cause=row.why)
         elif not (in_use and limits.both_ways):  # else it works on the target by a position of its own
             yield from _place(row, limits)
+
+
+def _stale_groups(age_ms: int | None, limit_ms: int) -> str:
+    means = "groups that appeared since are not known, and a group that went on since reads those records again"
+    if age_ms is None:
+        return f"up to which moment the consumer groups of the source were read is not known: {means}"
+    age = f"{age_ms / 1000:,.0f} s of the source's time, {limit_ms / 1000:,.0f} s are permitted"
+    return f"the consumer groups of the source were not read for {age}: {means}"
 
 
 def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:

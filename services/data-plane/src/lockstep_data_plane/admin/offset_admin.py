@@ -94,8 +94,16 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
     upstream = -1 if offset is None else offset
     begins = RESET if offset is None else ALTERED
     if row.begins:  # nothing was appended in its epoch yet
-        lag = max(0, row.source_end - 1 - upstream)
-        return replace(row, phase="stopped", reason="", case="", upstream=upstream, begins=begins, lag_records=lag)
+        return replace(
+            row,
+            phase="stopped",
+            reason="",
+            case="",
+            upstream=upstream,
+            open_run=_run_below(row, upstream),
+            begins=begins,
+            lag_records=max(0, row.source_end - 1 - upstream),
+        )
     if row.producer_epoch >= EPOCHS:
         raise RefusedOffsets(f"our producer id has no epoch left in {row.topic}-{row.partition}")
     return replace(
@@ -108,7 +116,7 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
         producer_epoch=row.producer_epoch + 1,
         sequence=-1,
         others=(),
-        open_run=(),
+        open_run=_run_below(row, upstream),
         skips=(),
         lag_records=max(0, row.source_end - 1 - upstream),
         lag_ms=0,
@@ -116,6 +124,15 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
         beyond=0,
         begins=begins,
     )
+
+
+def _run_below(row: PartitionProgress, upstream: int) -> tuple[int, ...]:
+    """The run of the last record that was copied, where the copy goes on behind it, so that the run stays true. A row
+    that halted does not say whether it is."""
+    if row.case or len(row.open_run) != 3:
+        return ()
+    first, _, records = row.open_run
+    return row.open_run if first + records <= upstream + 1 else ()
 
 
 ENDED_WITHIN_S = 25.0

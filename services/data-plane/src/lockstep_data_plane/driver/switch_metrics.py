@@ -7,6 +7,7 @@ from lockstep_data_plane.driver.metrics_collector import MetricsCollector
 from lockstep_data_plane.driver.replica_monitor import ReplicaMonitor
 from lockstep_data_plane.driver.source_monitor import TROUBLE
 from lockstep_protocol.commands.command_vocabulary import SERVICES, Connector
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.switch_readiness import (
@@ -57,10 +58,14 @@ class SwitchMetrics:
             )
             for (topic, number), lag in lags.items()
         ]
+        readings = self._ctx.state.all(SourceGroupsStatus)
         return SwitchFacts(
             partitions=partitions,
             groups=self._ctx.state.all(GroupStatus),
-            groups_unknown=groups_unknown(self._ctx.state.all(SourceGroupsStatus)),
+            groups_unknown=groups_unknown(readings),
+            groups_age_ms=GroupReadings.from_rows(readings).oldest_age_ms(
+                self._ctx.clock.wall_ms(), self._ctx.settings.switch_limits.max_groups_age_ms
+            ),
             resting=list(self._ctx.wanted.resting()),
             failing=list(self._failing()),
         )

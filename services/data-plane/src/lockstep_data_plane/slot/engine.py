@@ -170,6 +170,11 @@ class SlotEngine:
         """Fetch again, if `waits` was why nothing was."""
         self._fetcher.wake()
 
+    def is_resuming(self, tp: TopicPartition) -> bool:
+        """Whether it is not known yet what the target's log has of a partition that is tended."""
+        partition = self.partitions.get(tp)
+        return partition is None or partition.phase in (Phase.RESUMING, Phase.SETTLING, Phase.LOCATING)
+
     def moved(self) -> Sequence[PartitionMachine]:
         """Those that may have something new to write down since this was asked last, or that lag: thousands at rest are
         not among them."""

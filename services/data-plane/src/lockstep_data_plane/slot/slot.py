@@ -234,6 +234,7 @@ class Slot:
             commit_window=self._control_writer.commits.summary,
             syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
+            resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

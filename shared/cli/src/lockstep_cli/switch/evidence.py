@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from lockstep_cli.formatting import count_text, in_time
+from lockstep_cli.formatting import count_text, in_time, utc_moment
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -39,6 +38,13 @@ class Evidence:
         unknown = count_text(self.lost_unknown, "partition")
         return count_text(self.row.lost, "record") + (f" known, unknown for {unknown}" if self.lost_unknown else "")
 
+    @property
+    def known_words(self) -> str:
+        """Up to when it was known what the source had, in words."""
+        row = self.row
+        records, groups = (_moment(ms) or "a time not known" for ms in (row.source_known_ms, row.groups_known_ms))
+        return f"its records up to {records}, its groups up to {groups}"
+
     def as_json(self) -> dict[str, Any]:
         """For programs, and to keep. Times are RFC 3339, in UTC."""
         row = self.row
@@ -55,6 +61,8 @@ class Evidence:
             "seconds": _seconds(row.began_ms, row.ended_ms),
             "lost": row.lost,
             "lost_unknown_partitions": self.lost_unknown,
+            "source_known_until": _moment(row.source_known_ms),
+            "groups_known_until": _moment(row.groups_known_ms),
             "late": row.late,
             "cutoff": _moment(row.cutoff_ms),
             "forced": row.force,
@@ -91,6 +99,7 @@ class Evidence:
             "state": row.state,
             "text": row.text,
             "read_again": row.read_again,
+            "known_until": _moment(row.known_ms),
             "positions": [
                 {"topic": topic, "partition": number, "source_offset": upstream, "target_offset": downstream}
                 for topic, number, upstream, downstream in row.positions
@@ -146,6 +155,7 @@ class Evidence:
             f"- Began: {_moment(row.began_ms)}",
             f"- Ended: {_moment(row.ended_ms) or 'not yet'}",
             f"- Lost, of what the source was known to have: {self.lost_words}",
+            f"- Known of {self.flow.source}: {self.known_words}",
             f"- Late: {row.late:,} records that came after the fence and are not copied",
             f"- Verified: {self._verified_words()}",
             f"- Id: {row.id}",
@@ -170,8 +180,12 @@ class Evidence:
                 since = _moment(_at(topic.since_ms, number, 0)) or ""
                 missing = _known(_at(topic.missing, number, 0))
                 lines.append(f"{where}| {_known(end)} | {copied} | {_known(target)} | {missing} | {since} |")
-        lines += ["", "## Groups", "", "| group | state | read again | result |", "|---|---|---|---|"]
-        lines += [f"| {_cell(one.group)} | {one.state} | {one.read_again} | {_cell(one.text)} |" for one in self.groups]
+        lines += ["", "## Groups", "", "| group | state | read again | known up to | result |", "|---|---|---|---|---|"]
+        for group in self.groups:
+            known = _moment(group.known_ms) or "?"
+            lines.append(
+                f"| {_cell(group.group)} | {group.state} | {group.read_again} | {known} | {_cell(group.text)} |"
+            )
         if self.lasting:
             lines += ["", "## Not taken back", "", *(f"- {one}" for one in self.lasting)]
         return "\n".join(lines) + "\n"
@@ -186,7 +200,7 @@ def _known(number: int) -> str:
 
 
 def _moment(ms: int) -> str | None:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds") if ms else None
+    return utc_moment(ms) if ms else None
 
 
 def _seconds(began_ms: int, ended_ms: int) -> float | None:

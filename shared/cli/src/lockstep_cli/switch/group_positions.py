@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from lockstep_cli.formatting import utc_moment
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason_catalogue import format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 
 NOWHERE: Mapping[TopicPartition, int] = MappingProxyType({})
+NEVER_READ = GroupReadings({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,20 @@ class GroupVerdict:
     Exact: it reads nothing again. Behind: it reads at most `read_again` records again. In use: it has members on the
     target, and is left alone. Reading: its members on the source have not read to the end. Moving: its newest position
     is not translated or written yet. Waiting: no position is known for it. Skips: its position on the target is beyond
-    the translated one. Refused: the target does not take it."""
+    the translated one. Refused: the target does not take it. Unknown: it has a place, and how old the position is from
+    which that follows is not known.
+    `known_ms`: up to when its position on the source is known, Unix milliseconds; 0: not known."""
 
     group: str
     state: str
     text: str = ""
     read_again: int = 0
     partitions: int = 0
+    known_ms: int = 0
 
     @property
     def can_move(self) -> bool:
-        return self.state in ("exact", "behind", "in-use")
+        return self.state in ("exact", "behind", "in-use", "unknown")
 
     @property
     def may_settle(self) -> bool:
@@ -54,17 +60,20 @@ def judge_groups(
     topics: Iterable[MirroredTopic],
     ends: Mapping[TopicPartition, int],
     target_ends: Mapping[TopicPartition, int] = NOWHERE,
+    readings: GroupReadings = NEVER_READ,
 ) -> list[GroupVerdict]:
     """A verdict for each group that reads one of `topics`. `at_source`: without those that could not be asked, such as
     all of them when the source is gone. `ends`: where the source's logs end for this switch.
     `target_ends`: where the target's logs end. A group whose place is there has nothing more to read, although the
-    source's log ends with the marker of a transaction."""
+    source's log ends with the marker of a transaction.
+    `readings`: up to when the positions are known."""
     targets = {row.target_topic: row.source_topic for row in topics}
     verdicts = []
     for row in rows:
         source = at_source.get(row.group)
         if row.phase == "failing":
-            verdicts.append(GroupVerdict(row.group, "waiting", format_sentence(row.why) or "it fails"))
+            text, known_ms = format_sentence(row.why) or "it fails", readings.position_known_ms(row)
+            verdicts.append(GroupVerdict(row.group, "waiting", text, known_ms=known_ms))
         elif _is_about(row, source, targets):
             members = members_at_target.get(row.group, ())
             at_end = {
@@ -73,7 +82,7 @@ def judge_groups(
                 if topic in targets and downstream >= target_ends.get((topic, number), downstream + 1)
             }
             left = {where: end for where, end in ends.items() if where not in at_end}
-            verdicts.append(_judge(row, source, members, targets, left))
+            verdicts.append(_judge(row, source, members, targets, left, readings.position_known_ms(row)))
     return verdicts
 
 
@@ -91,11 +100,12 @@ def _judge(
     members_at_target: tuple[str, ...],
     targets: Mapping[str, str],
     ends: Mapping[TopicPartition, int],
+    known_ms: int,
 ) -> GroupVerdict:
     count = sum(topic in targets for topic, *_ in row.positions)
 
     def verdict(state: str, text: str, read_again: int = 0) -> GroupVerdict:
-        return GroupVerdict(row.group, state, text, read_again, count)
+        return GroupVerdict(row.group, state, text, read_again, count, known_ms)
 
     if row.held == "refused":
         return verdict("refused", row.held_reason or "the target does not take it")
@@ -115,9 +125,13 @@ def _judge(
     if row.held == "in-use" or not row.synced:
         return verdict("moving", row.held_reason or "it is not moved on the target yet")
     again = row.read_again - sum(records for topic, _, records in row.behind if topic not in targets)
-    if again or row.more_behind:
-        return verdict("behind", f"at most {again:,} records are read again", again)
-    return verdict("exact", "" if source is not None else "by the position that the source was last known to have")
+    behind = f"at most {again:,} records are read again" if again or row.more_behind else ""
+    if source is not None:
+        return verdict("behind" if behind else "exact", behind, again)
+    if not known_ms:
+        return verdict("unknown", "when its position was read on the source is not known", again)
+    dated = f"by its position of {utc_moment(known_ms)}"
+    return verdict("behind" if behind else "exact", f"{behind}, {dated}" if behind else dated, again)
 
 
 def _skips(row: GroupStatus, targets: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from lockstep_cli.switch.switch_positions import records_by_partition, switched_
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic
+from lockstep_runtime.util.clock import now_ms
 
 STILL_S = 1.0
 """The source's logs stand still if they end where they ended so long ago."""
@@ -25,10 +26,11 @@ ReadEnds = Callable[[Sequence[MirroredTopic]], Awaitable[dict[TopicPartition, in
 
 
 class SourceLogs(NamedTuple):
-    """Topics, and the ends of their logs on the source."""
+    """Topics, the ends of their logs on the source, and when these were asked for, Unix milliseconds."""
 
     topics: Sequence[MirroredTopic]
     ends: Mapping[TopicPartition, int]
+    asked_ms: int
 
 
 class SourceEndsReader:
@@ -54,8 +56,8 @@ class SourceEndsReader:
         while True:
             try:
                 await self._clusters.require_found(self._log.rows, self._names)
-                topics = self.topics
-                return SourceLogs(topics, await (read or self._clusters.source_ends)(topics))
+                topics, asked_ms = self.topics, now_ms()
+                return SourceLogs(topics, await (read or self._clusters.source_ends)(topics), asked_ms)
             except NotFoundYet as exc:
                 if time.monotonic() > deadline:
                     raise
@@ -69,10 +71,10 @@ class SourceEndsReader:
         while True:
             await asyncio.sleep(STILL_S)
             try:
-                topics = self.topics
+                topics, asked_ms = self.topics, now_ms()
                 earlier, before = before, await self._clusters.source_ends(topics)
                 await self._require_still(topics, earlier, before)
-                return SourceLogs(topics, before)
+                return SourceLogs(topics, before, asked_ms)
             except StepFailed as exc:
                 if time.monotonic() > deadline:
                     raise

@@ -20,12 +20,14 @@ from lockstep_cli.switch.switch_positions import (
     known_until,
     not_copied,
     records_by_partition,
+    records_known_ms,
     topic_rows,
     unknown_losses,
 )
 from lockstep_cli.switch.switch_steps import switch_scopes
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
     GroupStatus,
@@ -64,17 +66,19 @@ class StepActions:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    async def read_ends(self, row: Switch) -> str:
-        """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill."""
+    async def read_ends(self, row: Switch) -> tuple[str, int]:
+        """Write down where the source's logs end. Without a cutoff they have to stand still, unless this is a drill.
+        Returns a text, and when the ends were asked for, Unix milliseconds."""
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
-            topics, ends = await self._source.of_all(deadline, lambda those: self.clusters.ends_at(those, cutoff_ms))
+            logs = await self._source.of_all(deadline, lambda those: self.clusters.ends_at(those, cutoff_ms))
         elif row.drill:
-            topics, ends = await self._source.of_all(deadline)
+            logs = await self._source.of_all(deadline)
         else:
-            topics, ends = await self._source.of_still_ones(deadline)
+            logs = await self._source.of_still_ones(deadline)
+        topics, ends, asked_ms = logs
         await self.log.append(*topic_rows(topics, row.id, ends, self.log.rows, {}))
-        return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}"
+        return f"{count_text(len(ends), 'partition')} in {count_text(len(topics), 'topic')}", asked_ms
 
     @property
     def _partitions(self) -> dict[TopicPartition, PartitionProgress]:
@@ -133,7 +137,7 @@ class StepActions:
         copied = 0
         while True:
             began = time.monotonic()
-            topics, ends = await self._source.of_all(deadline)
+            topics, ends, _ = await self._source.of_all(deadline)
             starts = await self.clusters.source_starts(topics)
             left = sum(not_copied(ends, starts, self.log.rows).values())
             await self._wait_copied(ends, starts, topics)
@@ -159,7 +163,7 @@ class StepActions:
         lost = sum(count_losses(losses).values())
         text = f"{count_text(lost, 'record')} lost" if lost else "no record is known to be lost"
         unknown = unknown_losses(losses)
-        text += f". {known_until(self.log.rows, self.log.settings.flow.source)}"
+        text += f". {known_until(records_known_ms(self.log.rows), self.log.settings.flow.source)}"
         return f"{text}, and {unknown}" if unknown else text, losses
 
     def require_allowed(self, row: Switch, losses: Sequence[PartitionLoss]) -> None:
@@ -178,12 +182,12 @@ class StepActions:
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
-    async def move_groups(self, row: Switch, *, source: bool) -> str:
+    async def move_groups(self, row: Switch, *, source: bool) -> tuple[str, int]:
         """Have all groups moved to their places on the target, and check that they are there. `source`: it answers.
-        Writes down where each is."""
+        Writes down where each is. Returns a text, and up to when the source's groups are known, Unix milliseconds."""
         settings = self.log.settings
         if not settings.checkpoint.enabled or not settings.checkpoint.sync_group_offsets:
-            return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target"
+            return "the file has sync.group.offsets.enabled=false, so groups stay where they are on the target", 0
         deadline = time.monotonic() + self._within_s
         topics = self.topics
         ends = await self._unread_ends(row, topics) if source and not row.drill else {}
@@ -192,7 +196,7 @@ class StepActions:
             before = await self._at_source(known_groups(self.log.rows), topics) if source else {}
             await self.clusters.sync_groups(source=source, rewind=row.rewind_groups)
             await self.log.catch_up_now()
-            groups = known_groups(self.log.rows)
+            groups, readings = known_groups(self.log.rows), GroupReadings.from_rows(self.log.rows.values())
             names = [one.group for one in groups]
             members = await self.clusters.members_at_target(names)
             target_ends = await self.clusters.target_ends(topics)
@@ -202,17 +206,17 @@ class StepActions:
                 for name, one in after.items()
             }
             read = [one for one in groups if not source or one.phase == "failing" or _reads(at_source[one.group])]
-            verdicts = judge_groups(read, at_source, members, topics, ends, target_ends)
+            verdicts = judge_groups(read, at_source, members, topics, ends, target_ends, readings)
             left = [one for one in verdicts if not one.can_move]
             if not left:
                 await self._write_groups(row, groups, verdicts)
-                return groups_text(verdicts)
+                return groups_text(verdicts), readings.list_known_ms
             if time.monotonic() > deadline or not any(one.may_settle for one in left):
                 named = "; ".join(f"{one.group} ({one.state}): {one.text}" for one in left[:3])
                 more = f" and {len(left) - 3} more" if len(left) > 3 else ""
                 if row.force:
                     await self._write_groups(row, groups, verdicts)
-                    return f"{groups_text(verdicts)}. --force: {named}{more}"
+                    return f"{groups_text(verdicts)}. --force: {named}{more}", readings.list_known_ms
                 raise StepFailed(f"{count_text(len(left), 'group')} cannot move: {named}{more}")
             self._progress.text = f"{left[0].group}: {left[0].text}"
             await asyncio.sleep(CHECK_AGAIN_S)
@@ -232,6 +236,7 @@ class StepActions:
                 text=one.text,
                 read_again=one.read_again,
                 positions=positions[one.group],
+                known_ms=one.known_ms,
             )
             for one in verdicts
         ]

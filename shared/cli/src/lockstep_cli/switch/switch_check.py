@@ -11,6 +11,9 @@ from lockstep_protocol.switch_readiness import Blocker, SwitchReason
 LEFT_TO_STEPS = frozenset({SwitchReason.GROUP_WAITING, SwitchReason.GROUP_IN_USE})
 """What a step of the switch brings about, or judges anew when it matters."""
 
+ASKED_AGAIN = frozenset({SwitchReason.GROUPS_STALE})
+"""What a step of a switch with a source reads anew."""
+
 NEVER_FORCED = frozenset({SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED})
 
 PASSING = frozenset(
@@ -62,8 +65,7 @@ def blocking(blockers: Iterable[Blocker], verb: Verb, *, force: bool, rewind_gro
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
     if rewind_groups:
         passed.add(SwitchReason.GROUP_SKIPS)
-    if verb is Verb.FAILOVER:
-        passed |= OF_A_SOURCE
+    passed |= OF_A_SOURCE if verb is Verb.FAILOVER else ASKED_AGAIN
     needed = SwitchReason.SOURCE_UNREACHABLE if verb is not Verb.FAILOVER else SwitchReason.TARGET_UNREACHABLE
     return tuple(
         one

@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from lockstep_cli.formatting import count_text
+from lockstep_cli.formatting import count_text, utc_moment
 from lockstep_cli.migration import shorten
 from lockstep_protocol.lag import NOT_COUNTABLE, is_of_another_log, missing_since_ms
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import (
+    Assignment,
     MirroredTopic,
     OffsetRuns,
     PartitionProgress,
@@ -112,14 +112,26 @@ def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int 
     return newest.by_partition() if isinstance(newest, SourceEnds) else {}
 
 
-def known_until(rows: Mapping[str, Row], source: str) -> str:
-    """Up to when it is known what the source had, as a sentence. Rows of slots do not count: one is written also when
-    the source has been silent for long."""
+def records_known_ms(rows: Mapping[str, Row]) -> int:
+    """Return the moment up to which it is known what the source had, Unix milliseconds; 0: unknown. Rows of slots do
+    not count: one is written also when the source has been silent for long."""
     asked = rows.get(SourceEnds().key())
-    if not isinstance(asked, SourceEnds) or asked.more:
+    return asked.asked_ms if isinstance(asked, SourceEnds) and not asked.more else 0
+
+
+def known_until(known_ms: int, source: str) -> str:
+    """Say up to when it is known what the source had (`records_known_ms`), as a sentence."""
+    if not known_ms:
         return f"What {source} accepted is known only as far as slots had fetched it"
-    moment = datetime.fromtimestamp(asked.asked_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return f"What {source} accepted after {moment} is known only as far as slots had fetched it"
+    return f"What {source} accepted after {utc_moment(known_ms)} is known only as far as slots had fetched it"
+
+
+def groups_known_until(known_ms: int, source: str) -> str:
+    """Say up to when the groups of the source are known (`GroupReadings.list_known_ms`), as a sentence."""
+    means = "a group that appeared later is not known, and what a group committed later it reads again"
+    if not known_ms:
+        return f"Up to which moment the groups of {source} were read is not known: {means}"
+    return f"The groups of {source} and their positions are known up to {utc_moment(known_ms)}: {means}"
 
 
 def count_losses(losses: Iterable[PartitionLoss]) -> dict[TopicPartition, int]:
@@ -153,6 +165,24 @@ def diverged_records(
         there = sum(max(0, min(end, until) - max(first, since)) for since, until in came)
         if end - first > there:
             found[where] = end - first - there
+    return found
+
+
+def unwritten_tails(
+    where: Iterable[TopicPartition], ends: Mapping[TopicPartition, int], back: Mapping[str, Row]
+) -> dict[TopicPartition, int]:
+    """Return those of these partitions of a cluster whose log goes on behind what the flow to it has written down. What
+    is behind may be that flow's own. Each has the slot that copies it there, -1: none. `back`: the flow's rows."""
+    sources = {row.target_topic: row.source_topic for row in back.values() if isinstance(row, MirroredTopic)}
+    assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
+    slots = {tp: row.slot for row in assignments for tp in row.partitions}
+    progress = progress_by_partition(back.values())
+    found = {}
+    for topic, number in where:
+        source = (sources.get(topic, ""), number)
+        row = progress.get(source)  # acknowledged before the first append
+        if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
+            found[topic, number] = slots.get(source, -1)
     return found
 
 

@@ -21,10 +21,16 @@ from lockstep_cli.switch.switch_check import (
     unknown_topics,
     way_back_blockers,
 )
-from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, SwitchClusters
+from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_positions import count_losses, known_loss
+from lockstep_cli.switch.switch_positions import (
+    count_losses,
+    groups_known_until,
+    known_loss,
+    known_until,
+    records_known_ms,
+)
 from lockstep_cli.switch.switch_steps import (
     DONE,
     HOOKS,
@@ -40,6 +46,7 @@ from lockstep_cli.switch.switch_steps import (
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
+from lockstep_protocol.group_readings import GroupReadings
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_protocol.switch_readiness import Blocker
@@ -106,6 +113,10 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         refusals += await _failback_refusals(log, opposite, options, wanted)
     if not options.force and not options.drill and (why := too_soon(others, now_ms())):
         refusals.append(why)
+    records_ms, groups_ms = records_known_ms(log.rows), GroupReadings.from_rows(log.rows.values()).list_known_ms
+    if verb is Verb.FAILOVER:  # others ask the source in their steps
+        source = settings.flow.source
+        notes += [known_until(records_ms, source), groups_known_until(groups_ms, source)]
     if opposite is None:
         notes.append(
             f"the file has no flow {settings.flow.target}->{settings.flow.source}: what is written on "
@@ -133,6 +144,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         opposite_was=opposite_was,
         opposite_paused=_paused(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
+        source_known_ms=records_ms,
+        groups_known_ms=groups_ms,
         steps=tuple(states),
     )
     passes = len(refusals) == len(kept) and may_pass(kept)
@@ -156,7 +169,10 @@ async def _failback_refusals(
     if options.topics and resting:
         return resting
     forward = ForwardFlow(opposite, SwitchClusters(opposite, options.within_s), log, options.topics)
-    diverged = await forward.diverged()
+    try:
+        diverged = await forward.diverged()
+    except StepFailed as unknown:
+        return [str(unknown)]
     return [undecided(opposite, diverged)] if diverged and not options.diverged else []
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from lockstep_cli.command_runner import confirmed
 from lockstep_cli.exit_codes import CannotUse, Exit
+from lockstep_cli.formatting import utc_moment
 from lockstep_cli.options import echo_body
 from lockstep_cli.progress_display import ProgressDisplay
 from lockstep_cli.report import Report
@@ -95,9 +96,9 @@ class SwitchSession:
         plan = await self._plan()
         self._print(*plan_shown(plan, str(self._settings.flow)))
         if plan.refusals:
-            raise SwitchRefused(plan.refusals)
+            return self._refuse(plan.refusals, plan.row)
         if arguments.dry_run:
-            self._body({"flow": str(self._settings.flow), "verb": str(options.verb), "refusals": []})
+            self._body(self._checked((), plan.row))
             return Exit.FINE
         asks = not (arguments.yes or arguments.drill)
         self._display.hide()
@@ -194,11 +195,24 @@ class SwitchSession:
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 
-    def _refuse(self, reasons: Sequence[str]) -> int:
+    def _refuse(self, reasons: Sequence[str], row: Switch | None = None) -> int:
         for reason in reasons:
             click.echo(f"refused: {reason}", err=True)
-        self._body({"flow": str(self._settings.flow), "verb": str(self._options.verb), "refusals": list(reasons)})
+        self._body(self._checked(reasons, row))
         return Exit.TROUBLE
+
+    def _checked(self, reasons: Sequence[str], row: Switch | None) -> dict[str, object]:
+        """What speaks against the switch, and up to when it is known what the source had, for programs. `row`: as it
+        was planned."""
+        body: dict[str, object] = {
+            "flow": str(self._settings.flow),
+            "verb": str(self._options.verb),
+            "refusals": list(reasons),
+        }
+        if row is not None:
+            body["source_known_until"] = utc_moment(row.source_known_ms) if row.source_known_ms else None
+            body["groups_known_until"] = utc_moment(row.groups_known_ms) if row.groups_known_ms else None
+        return body
 
     async def _fail(self, why: str) -> int:
         """A step did not end, or another command goes on."""

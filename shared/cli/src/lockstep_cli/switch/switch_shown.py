@@ -69,6 +69,7 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
     again = sum(one.read_again for one in groups)
     yield Text.assemble((f"{row.verb} {row.phase}", colour), f" in {lasted}")
     yield Text(f"  lost          {evidence.lost_words}")
+    yield Text(f"  known of {evidence.flow.source:<5}{evidence.known_words}")
     yield Text(f"  late          {count_text(row.late, 'record')}" + (" came after the fence" if row.late else ""))
     yield Text(f"  groups        {count_text(len(groups), 'group')}, at most {again:,} records are read again")
     for one in groups:

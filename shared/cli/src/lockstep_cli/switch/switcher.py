@@ -10,7 +10,7 @@ from lockstep_cli.switch.hook import HookCall, HookFailed, run_hook
 from lockstep_cli.switch.step_actions import StepActions
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
-from lockstep_cli.switch.switch_positions import count_losses
+from lockstep_cli.switch.switch_positions import count_losses, records_known_ms
 from lockstep_cli.switch.switch_steps import (
     DONE,
     FAILED,
@@ -116,16 +116,20 @@ class Switcher:
                 await self._clusters.command_each(RESUME, switch_scopes(row))
                 return await actions.catch_up(QUICK_S), row
             case Step.ENDS:
-                return await actions.read_ends(row), row
+                text, known_ms = await actions.read_ends(row)
+                return text, replace(row, source_known_ms=known_ms)
             case Step.DRAIN:
                 return await actions.drain(row), row
             case Step.SETTLE:
                 text, losses = await actions.settle(row)
-                row = await self._log.write(replace(row, lost=sum(count_losses(losses).values())))
+                known_ms = records_known_ms(self._log.rows)
+                lost = sum(count_losses(losses).values())
+                row = await self._log.write(replace(row, lost=lost, source_known_ms=known_ms))
                 actions.require_allowed(row, losses)
                 return text, row
             case Step.GROUPS:
-                return await actions.move_groups(row, source=not gone), row
+                text, known_ms = await actions.move_groups(row, source=not gone)
+                return text, replace(row, groups_known_ms=known_ms)
             case Step.STOP:
                 text, late = await actions.stop(row, source=not gone, read_opposite=self._opposite_rows)
                 return text, replace(row, late=late)

@@ -36,6 +36,7 @@ from lockstep_config.keys.verify_keys import VerifySettings
 from lockstep_config.text.config_errors import Problem, UnknownFlow
 from lockstep_config.text.sources import Sources
 from lockstep_protocol.filters import ConfigPropertyFilter, Names, should_replicate_topic
+from lockstep_protocol.group_readings import age_limit_ms
 from lockstep_protocol.names import Flow
 from lockstep_protocol.policy import ReplicationPolicy, keeps_names
 from lockstep_protocol.switch_readiness import SwitchLimits
@@ -251,6 +252,7 @@ class FlowSettings:
             syncs_groups=groups.enabled and groups.sync_group_offsets,
             reads_groups=groups.enabled,
             both_ways=groups.opposite is not None,
+            max_groups_age_ms=age_limit_ms(round(groups.emit_every.total_seconds() * 1000)),
         )
 
     @property

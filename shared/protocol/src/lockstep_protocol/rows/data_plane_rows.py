@@ -78,7 +78,8 @@ class PartitionProgress(Row):
     target_topic_id: str = ""
     open_run: tuple[Offset, ...] = ()
     """(first upstream, first downstream, records) of the run of the last record appended; () when nothing was appended
-    in this epoch. See `OffsetRuns`."""
+    in this epoch. See `OffsetRuns`. Of an offset that was altered to one further on, the run of the epoch before: it
+    stays true."""
     source_end: Offset = -1
     """The source's high watermark when last fetched."""
     lag_records: int = 0
@@ -156,6 +157,11 @@ class PartitionProgress(Row):
     begins: str = ""
     """What an operator did to the offset, until the copy goes on: `altered` (it begins behind `upstream`) | `reset` (it
     begins where the first one would). Or `lost`: nothing says where the copy ends, and it is halted."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether an operator has decided that the copy goes on further on, and what was copied stays as it is."""
+        return self.begins == "altered" and not self.begun and len(self.open_run) == 3
 
     @property
     def begun(self) -> bool:
@@ -264,6 +270,9 @@ class SlotStatus(Row):
     """Offset syncs acknowledged in this run."""
     sync_window: tuple[int, ...] = ()
     """How long their acknowledgement took, as `PartitionProgress.age_window`."""
+    resuming: int = -1
+    """Of those it tends, how many have not found yet what the target's log has of them: their rows may say less. -1:
+    not known."""
 
 
 @row_kind("origin", "producer_id", owner="data-plane")

@@ -2,15 +2,13 @@
 
 Each row is a frozen dataclass with a key of its own and one owning service; what they have in common is `row.py`'s.
 Here are those of the services that do not copy. The data plane's are in `data_plane_rows.py`, those about a
-verification in `verification_rows.py`, those of a switch in `switch_rows.py`. An import of this module makes all of
-them decodable.
+verification in `verification_rows.py`, those of consumer groups in `group_rows.py`, those of a switch in
+`switch_rows.py`. An import of this module makes all of them decodable.
 """
 
 import hashlib
 from dataclasses import dataclass, field
 
-from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.reason_catalogue import ReasonCode, is_known, read_reason
 from lockstep_protocol.rows.data_plane_rows import (
     Assignment,
     LegacyGroup,
@@ -21,9 +19,10 @@ from lockstep_protocol.rows.data_plane_rows import (
     SourceEnds,
     progress_by_partition,
 )
+from lockstep_protocol.rows.group_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.rows.row import ROWS, MalformedRow, NewerVersion, Row, decode_row, row_kind
 from lockstep_protocol.rows.switch_rows import Switch, SwitchGroup, SwitchTopic
-from lockstep_protocol.rows.value_types import Count, Offset, PartitionCount, PartitionNumber, UnixMs
+from lockstep_protocol.rows.value_types import Count, PartitionCount, UnixMs
 from lockstep_protocol.rows.verification_rows import Verification, VerifiedPartition
 
 __all__ = [
@@ -164,97 +163,6 @@ class CopiedAcl(Row):
         """Principals hold slashes and are long, hence a digest (SHA-256, its first half) of the binding's words."""
         words = (self.resource, self.name, self.pattern, self.principal, self.host, self.operation, self.permission)
         return (hashlib.sha256("\0".join(words).encode()).hexdigest()[:32],)
-
-
-@row_kind("group", "group", owner="checkpoint")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStatus(Row):
-    """The position of a consumer group on the target. Owner: checkpoint. One row a group, all its partitions in it."""
-
-    group: str
-    phase: str
-    """`translated` | `waiting` (reason says for what) | `failing`."""
-    reason: str = ""
-    """The sentence of `cause`, for people."""
-    synced: bool = False
-    """Its offsets were written to the target's group of the same name."""
-    positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
-    """(target topic, partition, upstream, downstream) as last emitted."""
-    exact: Count = 0
-    """Number of partitions with an exact offset: consumers that move to the target read nothing again there."""
-    behind: tuple[tuple[str, PartitionNumber, Count], ...] = ()
-    """(target topic, partition, records) of those where at most so many records are read again; the most first."""
-    waiting: tuple[tuple[str, PartitionNumber, str], ...] = ()
-    """(target topic, partition, why) of those whose place is not known, with sentences for people."""
-    more_behind: Count = 0
-    """Partitions that are behind and not in the list, for it would be too long."""
-    more_waiting: Count = 0
-    """The same of those that wait."""
-    held: str = ""
-    """Why the target's group is not moved: `in-use` (members are there) | `refused` (the target does not take it)."""
-    held_reason: str = ""
-    """The same for people."""
-    ahead: tuple[tuple[str, PartitionNumber, Offset, Offset, str], ...] = ()
-    """(target topic, partition, offset of the target's group, its checkpoint, `ahead-on-target` | `rewound-on-source`)
-    of those where consumers that move to the target skip records."""
-    more_ahead: Count = 0
-    """The same as `more_behind` of those that are ahead."""
-    rewound: tuple[tuple[str, PartitionNumber, Offset], ...] = ()
-    """(target topic, partition, downstream): its checkpoint before the group went back on the source."""
-    cause: Reason = NO_REASON
-    """Why it waits or fails. `causes` has why single partitions wait."""
-    causes: tuple[tuple[str, PartitionNumber, Reason], ...] = ()
-    """(target topic, partition, reason) of those in `waiting`. An earlier release wrote none of them."""
-
-    @property
-    def read_again(self) -> int:
-        """How many records are read again at most, in all partitions. `behind` has the most first, so each that is not
-        in the list has at most as many as its last."""
-        listed = [records for _, _, records in self.behind]
-        return sum(listed) + self.more_behind * (listed[-1] if listed else 0)
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the group has nothing on the source any more that the flow translates."""
-        return self.cause.code == ReasonCode.GROUP_GONE
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether its checkpoints are right, except where its lists say otherwise. A phase or a code that this release
-        does not know, or a text alone, does not say so."""
-        if self.phase == "failing":
-            return self.cause.code == ReasonCode.REPORTED
-        return self.phase == "translated" and (not self.cause or is_known(self.cause))
-
-    @property
-    def waits(self) -> tuple[tuple[str, int, Reason], ...]:
-        """Each partition of `waiting` with its reason, which is `unknown` if the row has only a text."""
-        coded = {(topic, partition): reason for topic, partition, reason in self.causes}
-        return tuple(
-            (topic, partition, read_reason(coded.get((topic, partition), NO_REASON), text))
-            for topic, partition, text in self.waiting
-        )
-
-    @property
-    def why(self) -> Reason:
-        """Why it waits or fails, which is `unknown` if the row has only a text."""
-        return read_reason(self.cause, self.reason)
-
-
-@row_kind("source-groups", "share", owner="checkpoint")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceGroupsStatus(Row):
-    """Whether the consumer groups of the source are known: one row for each share of them. Owner: checkpoint. Without
-    such a row it is not known whether there are groups without a row.
-
-    phase: `read` | `failing` (they cannot be listed or translated; reason says why). A source that does not answer
-    changes nothing: what was read counts.
-    """
-
-    share: Count
-    """The commands partition to which the ids of its groups fall."""
-    phase: str
-    reason: str = ""
 
 
 @row_kind("flow", owner="heartbeat")

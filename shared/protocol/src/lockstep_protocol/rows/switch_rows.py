@@ -50,6 +50,10 @@ class Switch(Row):
     """Records that came to the source after the fence and were not copied."""
     last_done_ms: UnixMs = 0
     """When the last switch before this one ended that was no drill, Unix milliseconds; 0: there was none."""
+    source_known_ms: UnixMs = 0
+    """Up to when it was known where the source's logs end, Unix milliseconds; 0: not known."""
+    groups_known_ms: UnixMs = 0
+    """Up to when it was known which groups the source has, Unix milliseconds; 0: not known."""
 
     def identity(self) -> tuple[str, ...]:
         return ("current",)
@@ -80,8 +84,9 @@ class SwitchTopic(Row):
 class SwitchGroup(Row):
     """A consumer group in the switch with this id, as step `groups` left it. Written as `Switch` is.
 
-    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused`.
-    Behind: it reads at most `read_again` records again. In use: it works on the target. The text has the reason.
+    state: `exact` | `behind` | `in-use` | `reading` | `moving` | `waiting` | `skips` | `refused` | `unknown`.
+    Behind: it reads at most `read_again` records again. In use: it works on the target. Unknown: it has a place, and
+    when its position was read on the source is not known. The text has the reason.
     """
 
     group: str
@@ -91,3 +96,6 @@ class SwitchGroup(Row):
     read_again: Count = 0
     positions: tuple[tuple[str, PartitionNumber, Offset, Offset], ...] = ()
     """(target topic, partition, upstream, downstream) of its checkpoints then."""
+    known_ms: UnixMs = 0
+    """Up to when its position on the source was known, Unix milliseconds; 0: not known. What it committed there later
+    is not in `positions`, and those records are read again."""

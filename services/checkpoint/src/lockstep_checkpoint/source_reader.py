@@ -1,0 +1,65 @@
+"""Reads the groups of the source for the rounds, and says since when it owes an answer."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from lockstep_checkpoint.group_report import GroupReport
+from lockstep_checkpoint.group_view import ReadingTime
+from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+
+SILENCE_S = 3.0
+"""Seconds after which a source that has not answered a reading is said to be silent, and how often that is said."""
+
+SILENCE = "silence of the source"
+
+
+class SourceReader:
+    """Of one flow. One reading at a time."""
+
+    def __init__(
+        self,
+        ctx: FlowContext,
+        groups: SourceGroups,
+        report: GroupReport,
+        verifications: Sequence[Callable[[], Awaitable[None]]],
+    ) -> None:
+        """`verifications` ask about the topics on which a reading depends; each raises ClusterError."""
+        self._ctx = ctx
+        self._groups = groups
+        self._report = report
+        self._verifications = verifications
+        self._asked_ms = 0
+        """When the first reading began that the source has not answered since, Unix milliseconds; 0: none has."""
+
+    def reset(self) -> None:
+        """Forget what an earlier main loop waited for."""
+        self._asked_ms = 0
+
+    async def read(self, owned: Callable[[str], bool]) -> tuple[ReadingTime, SourceGroupOffsets]:
+        """Read every group that `owned` accepts. Returns when that began, and what was read. Raises as
+        `SourceGroups.read`."""
+        source, clock = self._ctx.source, self._ctx.clock
+        began = ReadingTime(clock.monotonic(), clock.wall_ms())
+        self._asked_ms = self._asked_ms or began.wall_ms
+        try:
+            for verify in self._verifications:
+                await verify()
+            group_offsets = await self._groups.read(began.monotonic_s, owned)
+        except ClusterError as trouble:
+            if not (isinstance(trouble, ClusterUnreachable) and trouble.alias == source.alias):
+                self._asked_ms = 0
+            raise
+        self._asked_ms = 0
+        return began, group_offsets
+
+    async def watch(self) -> None:
+        """Write down, for ever, that the source owes an answer, while it does so for some seconds."""
+        await self._ctx.rounds.every(SILENCE, timedelta(seconds=SILENCE_S), self.record_silence)
+
+    async def record_silence(self) -> None:
+        """Write it down now. Raises NotAppended and NotPermitted."""
+        ctx = self._ctx
+        if self._asked_ms and ctx.clock.wall_ms() - self._asked_ms >= SILENCE_S * 1000 and ctx.acting:
+            await self._report.record_silence(ctx.leadership.leading(), self._asked_ms)

@@ -1,0 +1,36 @@
+"""Slots that have written down everything that they appended up to a moment (no I/O, no clock)."""
+
+from collections.abc import Iterable
+
+from lockstep_protocol.rows.state_rows import SlotStatus
+
+WRITTEN_DOWN_MS = 2_000
+"""A slot writes down at least every second what it has copied."""
+
+
+class SlotWitness:
+    """Hears what slots say after a moment. A slot vouches for its rows if the same run of it has said twice, some time
+    apart, that it resumes nothing."""
+
+    def __init__(self, statuses: Iterable[SlotStatus]) -> None:
+        """`statuses`: what was said before that moment. It does not count."""
+        self._before = {row.slot: (row.run, row.at_ms) for row in statuses}
+        self._first: dict[int, SlotStatus] = {}
+        self._vouching: set[int] = set()
+
+    def hear(self, statuses: Iterable[SlotStatus]) -> None:
+        """Take in what slots have said last."""
+        for row in statuses:
+            if self._before.get(row.slot) == (row.run, row.at_ms):
+                continue
+            first = self._first.get(row.slot)
+            if row.phase != "started" or row.resuming != 0:
+                self._first.pop(row.slot, None)
+            elif first is None or first.run != row.run:
+                self._first[row.slot] = row
+            elif row.at_ms - first.at_ms >= WRITTEN_DOWN_MS:
+                self._vouching.add(row.slot)
+
+    def vouches(self, slot: int) -> bool:
+        """Whether the rows of the slot have everything that it had appended at that moment."""
+        return slot in self._vouching
