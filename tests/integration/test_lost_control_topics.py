@@ -10,7 +10,7 @@ from lockstep_protocol.names import commands_topic, events_topic, progress_topic
 from tests.support.broker import Broker
 from tests.support.clusters import admin, create_topic, delete_topic, end_offsets, read_topic
 from tests.support.eventually import wait_until
-from tests.support.mirror import Mirror, MirroredFlow
+from tests.support.mirror import SOURCE_CONNECTOR, Mirror, MirroredFlow
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.long
@@ -56,6 +56,11 @@ def grows(flow: MirroredFlow, topic: str, records: int = 500) -> None:
     )
 
 
+def is_there(flow: MirroredFlow, which: str) -> None:
+    at, name = control_topic(flow, which)
+    wait_until(lambda: name in admin(at).list_topics(timeout=10).topics, within=30, what=f"{name} is there again")
+
+
 def never_doubled(flow: MirroredFlow, topic: str) -> None:
     values = [record.value for record in read_topic(flow.target, flow.remote(topic))]
     assert len(values) == len(set(values)), f"{len(values) - len(set(values))} records are doubled"
@@ -75,5 +80,59 @@ def test_control_topic_lost_before_a_kill_doubles_nothing(mirror: Mirror, topic:
         mirror.data_plane.start()
         grows(flow, topic)
     flow.wait_copied(topic, within=WITHIN)
-    wait_until(lambda: name in admin(at).list_topics(timeout=10).topics, within=30, what=f"{name} is there again")
+    is_there(flow, which)
+
+
+@pytest.mark.parametrize("which", EACH)
+def test_control_topic_lost_while_it_runs_is_created_again(mirror: Mirror, topic: str, which: str) -> None:
+    """Twice. The services notice it by themselves, and the copy is exact."""
+    flow = mirror.flow
+    at, name = control_topic(flow, which)
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=400):
+        for _ in range(2):
+            flow.wait_for_more(topic, 1_000)
+            delete_topic(at, name)
+            is_there(flow, which)
+            grows(flow, topic)
+    flow.wait_copied(topic, within=WITHIN)
+    flow.wait_written_down(topic)
+    assert flow.events("ControlTopicLost", name) or which == "events"
+
+
+def test_state_topic_lost_while_all_is_stopped_doubles_nothing(mirror: Mirror, topic: str) -> None:
+    flow = mirror.flow
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=400):
+        flow.wait_for_more(topic, 1_000)
+        mirror.data_plane.stop()
+        mirror.topic_sync.stop()
+        delete_topic(*control_topic(flow, "state"))
+        mirror.topic_sync.start()
+        mirror.data_plane.start()
+        grows(flow, topic)
+    flow.wait_copied(topic, within=WITHIN)
+
+
+def test_all_control_topics_lost_before_a_kill_halt_for_a_decision(mirror: Mirror, topic: str) -> None:
+    """Nothing but the copy itself is left, so an operator says where it ends."""
+    flow = mirror.flow
+    with Traffic(flow.source, topic, partitions=PARTITIONS, rate=400):
+        flow.wait_for_more(topic, 1_000)
+        for which in EACH:
+            delete_topic(*control_topic(flow, which))
+        mirror.topic_sync.kill()
+        mirror.kill_data_plane()
+        mirror.topic_sync.start()
+        mirror.data_plane.start()
+
+        def halted() -> bool:
+            rows = flow.progress(topic)
+            return len(rows) == PARTITIONS and all((r.phase, r.case) == ("halted", "in-doubt") for r in rows.values())
+
+        wait_until(halted, within=WITHIN, every=0.5, what="both partitions are in doubt")
     never_doubled(flow, topic)
+    ends = end_offsets(flow.target, flow.remote(topic))
+    flow.ask("stop", SOURCE_CONNECTOR)
+    for number, end in ends.items():
+        assert flow.alter(topic, end - 1, number).kind == "OffsetsAltered"
+    flow.ask("resume", SOURCE_CONNECTOR)
+    flow.wait_copied(topic, within=WITHIN)

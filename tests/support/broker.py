@@ -188,6 +188,13 @@ class Broker:
         self.stop()
         self.start()
 
+    def rebuild(self) -> None:
+        """Starts another cluster in its place: at the same address, empty, with an id of its own."""
+        self.kill()
+        shutil.rmtree(self.folder / "data")
+        self.cluster_id = kafka_uuid()
+        self.start()
+
     def suspend(self) -> None:
         """Freezes it (SIGSTOP): connections stay open and nothing is answered until resume()."""
         assert self._process is not None, "not started"

@@ -21,7 +21,7 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable, TopicDeletedE
 from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_data_plane.wire.transaction_coordinator import ProducerFenced
 from lockstep_protocol.errors import LockstepError, NeedsDecision, RetriableError
-from lockstep_runtime.membership.flow_runner import GroupLost
+from lockstep_runtime.membership.group_watch import GroupLost
 from lockstep_runtime.util import errors
 
 PASS = {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -136,3 +137,68 @@ async def test_lead_part_that_ends_by_itself_is_an_error(
     with pytest.raises(BaseExceptionGroup) as raised:
         await asyncio.wait_for(scene.lead._act(), 5.0)
     assert [type(one) for one in errors_in(raised.value)] == [RuntimeError]
+
+
+class LateLoop(SlowRounds):
+    """Its main loop does not end when it is cancelled, before it may."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        super().__init__(ctx)
+        self.may_end = asyncio.Event()
+        self.running = 0
+
+    async def run(self) -> None:
+        self.began += 1
+        self.running += 1
+        assert self.running == 1, "two main loops share what the service has"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            while not self.may_end.is_set():
+                with suppress(asyncio.CancelledError):
+                    await self.may_end.wait()
+            self.running -= 1
+
+
+async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockstep_runtime.membership.lead.DRAIN", 0.05)
+    monkeypatch.setattr("lockstep_runtime.membership.lead.TICK", 0.02)
+    scene = Scene(tmp_path, monkeypatch)
+    service = LateLoop(scene.ctx)
+    lead = Lead(scene.ctx, service, "all")
+    monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
+
+    async def keep() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(lead.keep(tasks))
+
+    keeping = asyncio.create_task(keep())
+    await eventually(lambda: service.began == 1, within=5.0)
+    await lead.stand_down()
+    scene.ctx.heard_at = scene.ctx.clock.monotonic()
+    lead.nudge()
+    await asyncio.sleep(0.2)
+    assert service.began == 1
+    service.may_end.set()
+    scene.ctx.heard_at = scene.ctx.clock.monotonic()
+    await eventually(lambda: service.began == 2, within=5.0)
+    keeping.cancel()
+    await asyncio.wait([keeping])
+
+
+async def test_main_loop_that_never_ends_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr("lockstep_runtime.membership.lead.DRAIN", 0.05)
+    monkeypatch.setattr("lockstep_runtime.membership.lead.ENDS_WITHIN", 0.2)
+    monkeypatch.setattr("lockstep_runtime.membership.lead.replace_process", lambda log, why: ended.append(why))
+    scene = Scene(tmp_path, monkeypatch)
+    service = LateLoop(scene.ctx)
+    lead = Lead(scene.ctx, service, "all")
+    monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
+    task = lead._loop_task = asyncio.create_task(lead._act())
+    await eventually(lambda: service.began == 1, within=5.0)
+    await lead.stand_down()
+    await eventually(lambda: len(ended) == 1, within=5.0)
+    assert "did not end" in ended[0]
+    service.may_end.set()
+    await asyncio.wait([task])

@@ -50,15 +50,16 @@ class Heartbeats:
     async def run(self) -> None:
         ctx = self._ctx
         conf = client_settings.target_consumer(ctx.settings, ctx.service)
-        self._listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
+        listener = UpstreamMonitor(ctx.target.alias, conf, ctx.clock.wall_ms, self._pass_over)
+        self._listener = listener
         self._listening_ms = ctx.clock.wall_ms()
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(ctx.rounds.every("heartbeat", ctx.settings.heartbeat.every, self._beat))
                 tasks.create_task(ctx.rounds.every("upstream heartbeats", LOOKED_EVERY, self._measure_upstream))
         finally:
-            await self._listener.stop()
             self._listener, self._upstreams = None, ()
+            await listener.stop()
 
     async def command(self, command: Command, scope: Scope) -> Answer | None:
         return await self._offsets.carry_out(command)

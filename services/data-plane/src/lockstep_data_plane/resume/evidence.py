@@ -175,10 +175,17 @@ class EvidenceReader:
         return LogEnds(start, end, agreed)
 
     def policy(self, topic: str) -> Callable[[GapCase], str]:
-        """Return what the file says of each case in a topic."""
+        """Return what the file says of each case in a topic. Heartbeats whose topic was created again do not halt. They
+        are copied from its start, since services of ours create it."""
         plane = self._settings.data_plane
         by_key = {"lockstep.on.recreate": plane.on_recreate, "lockstep.on.doubt": plane.on_doubt}
-        return lambda case: by_key.get(case.key, plane.on_gap).for_topic(topic)
+        are_heartbeats = self._settings.policy.is_heartbeats_topic(topic)
+
+        def word_for(case: GapCase) -> str:
+            word = by_key.get(case.key, plane.on_gap).for_topic(topic)
+            return "restart" if word == "halt" and are_heartbeats and case.is_recreated else word
+
+        return word_for
 
 
 async def first_offset(source: ClusterClient, settings: FlowSettings, tp: TopicPartition) -> int:

@@ -129,8 +129,9 @@ class App(faust.App):
         self.agents[agent.name] = agent
 
 
-def build_app(ctx: FlowContext, listen: Callable[[Any], None]) -> Any:
-    """A Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App."""
+def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | None) -> Any:
+    """A Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
+    `instance`: as what it joins, so that it finds its former place; None: as a new member."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")
     app = App(
@@ -144,7 +145,7 @@ def build_app(ctx: FlowContext, listen: Callable[[Any], None]) -> Any:
         broker_request_timeout=20.0,
         broker_max_poll_interval=300.0,
         broker_commit_interval=COMMITS_EVERY_S,
-        consumer_group_instance_id=ctx.instance,
+        consumer_group_instance_id=instance,
         consumer_auto_offset_reset="earliest",
         consumer_metadata_max_age_ms=METADATA_EVERY_MS,
         store="memory://",

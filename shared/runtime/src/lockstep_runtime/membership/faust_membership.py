@@ -10,7 +10,8 @@ from typing import Any
 from lockstep_protocol.names import COMMANDS_PARTITIONS, commands_topic
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.faust_app import build_app
-from lockstep_runtime.membership.flow_runner import FlowRunner, GroupLost, InstanceTaken
+from lockstep_runtime.membership.flow_runner import FlowRunner
+from lockstep_runtime.membership.group_watch import GroupLost, InstanceTaken
 from lockstep_runtime.state.leadership import SESSION_TIMEOUT
 from lockstep_runtime.util.asyncio_util import done_within, unless_set
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
@@ -31,7 +32,7 @@ class FaustMembership:
 
     def __init__(self, runner: FlowRunner) -> None:
         self._runner = runner
-        self._app = build_app(runner.ctx, self._listen)
+        self._app = build_app(runner.ctx, self._listen, None if runner.joins_anew else runner.ctx.instance)
         self._left = False
         self._found: ClusterError | None = None
         """What has ended the membership, if the consumer's thread was the first to see it."""
@@ -95,17 +96,22 @@ class FaustMembership:
     async def _commands(self, stream: Any) -> None:
         # Only hands over: Faust counts an event as done even when this raises.
         async for event in stream.events():
+            if self._left:
+                continue  # a next life has its own membership, which gets them too
             message = event.message
             at_ms = int((message.timestamp or 0) * 1000)
             record = Record(message.topic, message.partition, message.offset, message.key, message.value, at_ms)
             self._runner.received([record])
 
     async def _assigned(self, _: Any, assigned: Any, **__: Any) -> None:
+        if self._left:
+            return
         self._runner.on_heartbeat(self._runner.ctx.clock.monotonic())
         self._runner.assigned(frozenset(tp.partition for tp in assigned))
 
     async def _revoked(self, _: Any, revoked: Any, **__: Any) -> None:
-        await self._runner.revoked()
+        if not self._left:
+            await self._runner.revoked()
 
     def _end_from_thread(self, trouble: ClusterError) -> None:
         self._found = self._found or trouble
@@ -150,8 +156,10 @@ class FaustMembership:
         async def heard_beat() -> bool:
             asked = self._runner.ctx.clock.monotonic()
             answered: bool = await beat()
-            if answered:
+            if answered and not self._left:
                 self._runner.on_heartbeat(asked)
+            elif answered:
+                return answered
             elif coordinator.member_id == UNKNOWN_MEMBER and (self._left or self._runner.ctx.heard):
                 # The session has not ended, so our place went to a member that joined under our instance's name. To
                 # join under it again would put that one out, which would put us out, and so on.

@@ -21,16 +21,12 @@ from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer
 from lockstep_runtime.kafka.control_topics import ensure_control_topics, flow_topics
 from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
 from lockstep_runtime.kafka.topic_reader import Record
+from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
 from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.membership.life_watch import LifeWatch
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, errors_in
-from lockstep_runtime.util.liveness_timer import LivenessTimer
-
-GROUP_SILENT_AFTER = 60.0
-"""Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its
-members waiting for a quarter of that."""
 
 WORKS_AFTER = 5.0
 """Seconds a main loop has to run after a trouble of its own before we say that it recovered."""
@@ -41,19 +37,6 @@ over. A replica that leads again sooner reports that its troubles are over."""
 
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
-
-
-class GroupLost(ClusterError):
-    """The consumer of the commands topic ended; the next life joins anew."""
-
-
-class InstanceTaken(GroupLost):
-    """Another process joined the group under our instance's name; the next life joins under another name."""
-
-    def __init__(self, alias: str, group: str, instance: str) -> None:
-        sentence = f"cluster {alias}: another process joined group {group} as {instance!r}"
-        super().__init__(alias, f"{sentence}: give each replica its own --instance")
-        self.instance = instance
 
 
 class Membership(Protocol):
@@ -98,6 +81,7 @@ class FlowRunner:
         """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
         self._renewing = asyncio.Event()
+        self._group_watch = GroupWatch(ctx)
         self.rebalancing = False
         """Our share of the flow's work is being decided."""
         self.certificates: tuple[CertificateEnds, ...] = ()
@@ -112,6 +96,11 @@ class FlowRunner:
     @property
     def acting(self) -> bool:
         return self.ctx.acting
+
+    @property
+    def joins_anew(self) -> bool:
+        """Whether the next membership is that of a new member, not of the one that had our instance's place."""
+        return self._group_watch.joins_anew
 
     @property
     def degraded(self) -> bool:
@@ -261,7 +250,9 @@ class FlowRunner:
                     tasks.create_task(membership.ended())
                     tasks.create_task(without_end("the watch over the clusters", watch.run()))
                     tasks.create_task(without_end("the watch over the target", self._watch_reach(follower)))
-                    tasks.create_task(without_end("the watch over the group", self._watch_group(follower)))
+                    tasks.create_task(
+                        without_end("the watch over the group", self._group_watch.run(lambda: follower.trouble))
+                    )
                     tasks.create_task(without_end("the leadership", self._lead.keep(tasks)))
             except* ClusterError as group:
                 # Now, and not when all is cleaned up: that takes a while where brokers are away.
@@ -307,18 +298,6 @@ class FlowRunner:
                 elif now - self._acted_at > FORGETS_AFTER:
                     troubles.forget_all()
             await asyncio.sleep(to_next_tick(TICK))
-
-    async def _watch_group(self, follower: TopicFollower) -> None:
-        """Raises GroupLost when the group has said nothing for long although the target is there. Its consumer hangs,
-        and no instance would ever lead here again."""
-        timer, alive = LivenessTimer(), True
-        while timer.seconds_since(alive, self.ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:
-            await asyncio.sleep(to_next_tick(TICK))
-            alive = self.ctx.heard or bool(follower.trouble)
-        alias = self.ctx.target.alias
-        raise GroupLost(
-            alias, f"cluster {alias}: nothing heard of our group for {GROUP_SILENT_AFTER:.0f} s, joining anew"
-        )
 
     # -- standing ------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from lockstep_runtime.flow.main_loop import MainLoop
 from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.state.leadership import leader_label
+from lockstep_runtime.telemetry.process_end import replace_process
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, LeadershipLost, errors_in
@@ -55,7 +56,11 @@ TICK = 1.0
 """Seconds between two checks of our own lead when nothing happens."""
 
 DRAIN = 5.0
-"""Seconds a main loop gets to end after it was cancelled."""
+"""Seconds a main loop gets to end after it was cancelled, before others go on without it."""
+
+ENDS_WITHIN = 60.0
+"""Seconds after which a main loop that was cancelled and has not ended takes its process with it. It may still act, and
+no other begins beside it."""
 
 
 class Lead:
@@ -69,6 +74,8 @@ class Lead:
         self._work = MainLoop(ctx, service.run, service.run_while_stopped if isinstance(service, IdleWork) else None)
         self._nudged = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        """A main loop that was cancelled, and may not have ended yet."""
         self._handler: CommandHandler | None = None
         self.acting_since = float("inf")
         """Since when the main loop runs, by the monotonic clock; infinity: it does not."""
@@ -109,7 +116,8 @@ class Lead:
             for label, times, instances in self._lead_changes.many(ctx.instance, ctx.clock.monotonic()):
                 text = f"{label} {times} times within {PERIOD_S:.0f} s, last by {', '.join(instances)}"
                 await ctx.event("LeadChangesOften", label, text, times=times, instances=list(instances))
-            if ctx.acting and self._loop_task is None:
+            if ctx.acting and self._loop_task is None and (self._ending is None or self._ending.done()):
+                self._ending = None
                 term_text = f"term {ctx.leadership.term(min(ctx.leadership.leading()))}"
                 ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
                 self._loop_task = tasks.create_task(self._act())
@@ -126,18 +134,28 @@ class Lead:
         ctx.leadership.claimed(partition, term)
 
     async def stand_down(self) -> None:
-        """Acting ends before this returns, within `DRAIN` seconds."""
+        """Acting ends before this returns, within `DRAIN` seconds. A main loop that takes longer is waited for before
+        another begins."""
         task, self._loop_task = self._loop_task, None
         self._handler = None
         if task is None:
             return
         if not task.done():
             self.ctx.log.info("standing down", self.ctx.instance)
+            self._ending = task
             task.cancel()
             _, late = await asyncio.wait({task}, timeout=DRAIN)
             if late:
-                self.ctx.log.warn("main loop did not end in time", f"after {DRAIN:.0f} s")
+                self.ctx.log.warn(
+                    "main loop did not end in time", f"after {DRAIN:.0f} s; no other begins before it has"
+                )
+                asyncio.get_running_loop().call_later(ENDS_WITHIN - DRAIN, self._require_end, task)
         self.ctx.rounds.reset()
+
+    def _require_end(self, task: asyncio.Task[None]) -> None:
+        if not task.done():
+            what = f"the main loop of {self.ctx.service} {self.ctx.flow}"
+            replace_process(self.ctx.log, f"{what} did not end within {ENDS_WITHIN:.0f} s, so its process is replaced")
 
     async def _act(self) -> None:
         """What we do while leading: the service's main loop, beside it the commands. Ends by being cancelled."""

@@ -1,0 +1,64 @@
+"""Whether the group of a service still serves its member: it answers, and gives it a share of the work."""
+
+import asyncio
+from collections.abc import Callable
+
+from lockstep_protocol.names import service_group
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.membership.lead import TICK
+from lockstep_runtime.util.asyncio_util import to_next_tick
+from lockstep_runtime.util.errors import ClusterError
+from lockstep_runtime.util.liveness_timer import LivenessTimer
+
+GROUP_SILENT_AFTER = 60.0
+"""Seconds without an answer of the group after which its consumer hangs. A group that divides its work anew keeps its
+members waiting for a quarter of that."""
+
+NOTHING_HELD_AFTER = 20.0
+"""Seconds as a member to which the group gives nothing, after which it joins as a new member, once. A group remembers
+what an instance had, also if the commands topic did not exist then. It gives that without dividing the work anew."""
+
+
+class GroupLost(ClusterError):
+    """The consumer of the commands topic ended; the next life joins anew."""
+
+
+class InstanceTaken(GroupLost):
+    """Another process joined the group under our instance's name; the next life joins under another name."""
+
+    def __init__(self, alias: str, group: str, instance: str) -> None:
+        sentence = f"cluster {alias}: another process joined group {group} as {instance!r}"
+        super().__init__(alias, f"{sentence}: give each replica its own --instance")
+        self.instance = instance
+
+
+class GroupWatch:
+    """Of one flow, for all of its lives."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self.joins_anew = False
+        """The next membership is that of a new member, not of the one that had our instance's place."""
+
+    async def run(self, trouble: Callable[[], str]) -> None:
+        """For as long as the group serves us. `trouble`: why the target cannot be reached just now. Raises GroupLost if
+        the group has said nothing for long although the target is there. Its consumer hangs, and no instance would ever
+        lead here again. The same if it gives us nothing for long."""
+        ctx, timer, alive = self._ctx, LivenessTimer(), True
+        held_at = ctx.clock.monotonic()
+        while timer.seconds_since(alive, ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:
+            await asyncio.sleep(to_next_tick(TICK))
+            alive = ctx.heard or bool(trouble())
+            if ctx.leadership.held:
+                self.joins_anew = False
+            if ctx.leadership.held or not ctx.heard:
+                held_at = ctx.clock.monotonic()
+            elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.joins_anew:
+                self.joins_anew = True
+                raise self._lost(f"gives {ctx.instance} no partition, joining as a new member")
+        raise self._lost(f"is not heard of for {GROUP_SILENT_AFTER:.0f} s, joining anew")
+
+    def _lost(self, what: str) -> GroupLost:
+        ctx = self._ctx
+        group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)
+        return GroupLost(ctx.target.alias, f"cluster {ctx.target.alias}: group {group} {what}")

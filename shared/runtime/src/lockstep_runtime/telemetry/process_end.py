@@ -1,0 +1,17 @@
+"""The end of a process that cannot end in order."""
+
+import logging
+import os
+from typing import NoReturn
+
+from lockstep_runtime.telemetry.log import FlowLog
+
+CRASHED = 1
+"""The exit code, as of a crash: what keeps the process starts another."""
+
+
+def replace_process(log: FlowLog, why: str) -> NoReturn:
+    """End this process at once, as a crash. Something in it does not end, and shares what its successor would use."""
+    log.info("crashed", why, level=logging.ERROR)
+    logging.shutdown()
+    os._exit(CRASHED)

@@ -1,0 +1,67 @@
+"""A cluster that is rebuilt at the same address, with another cluster id, while the services run."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.broker import Broker, two_brokers
+from tests.support.clusters import Record, create_topic, end_offsets, produce
+from tests.support.eventually import wait_until
+from tests.support.mirror import Mirror, MirroredFlow
+
+pytestmark = pytest.mark.long
+
+WITHIN = 120.0
+SERVICES = {"topic-sync", "data-plane"}
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    with two_brokers() as pair:
+        yield pair
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, brokers: tuple[Broker, Broker]) -> Iterator[Mirror]:
+    with Mirror.of_records(tmp_path, uuid.uuid4().hex[:6], *brokers, slots=1) as mirror:
+        yield mirror
+
+
+def filled(flow: MirroredFlow, stem: str) -> str:
+    topic = create_topic(flow.source, f"{flow.flow.source[1:]}-{stem}")
+    produce(flow.source, topic, [Record(key=b"k", value=b"%d" % number) for number in range(100)])
+    return topic
+
+
+def each_service_says_so(flow: MirroredFlow, alias: str) -> None:
+    def said() -> bool:
+        return {event.service for event in flow.events("ClusterReplaced", alias)} == SERVICES
+
+    wait_until(said, within=WITHIN, every=0.5, what="each service says that the cluster is another one")
+
+
+def test_rebuilt_source_is_noticed_and_its_topics_are_copied(mirror: Mirror, brokers: tuple[Broker, Broker]) -> None:
+    flow, source = mirror.flow, brokers[0]
+    topic = filled(flow, "before")
+    flow.wait_copied(topic)
+    source.rebuild()
+    new = filled(flow, "after")
+    filled(flow, "before")
+    each_service_says_so(flow, flow.flow.source)
+    flow.wait_copied(new, within=WITHIN)
+    wait_until(lambda: flow.progress(topic)[0].phase == "halted", within=WITHIN, every=0.5, what="another log halts")
+    assert flow.progress(topic)[0].case == "source-recreated"
+    assert end_offsets(flow.target, flow.remote(topic))[0] == 100
+
+
+def test_rebuilt_target_gets_all_topics_and_records_again(mirror: Mirror, brokers: tuple[Broker, Broker]) -> None:
+    flow, target = mirror.flow, brokers[1]
+    topic = filled(flow, "before")
+    flow.wait_copied(topic)
+    target.rebuild()
+    each_service_says_so(flow, flow.flow.target)
+    flow.wait_copied(topic, within=WITHIN)
+    new = filled(flow, "after")
+    flow.wait_copied(new, within=WITHIN)
