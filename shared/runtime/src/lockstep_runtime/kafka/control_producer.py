@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -78,6 +79,8 @@ class ControlProducer:
         self._replacing = threading.Lock()
         self._unanswered = ClientReset()
         self._lost = False
+        self._fatal = False
+        """The present producer does nothing more (librdkafka's fatal errors)."""
         self._delivered: deque[Delivered] = deque()
         """What threads have found delivered or lost. The event loop settles it."""
 
@@ -137,6 +140,7 @@ class ControlProducer:
             future.set_exception(NotAppended(self.alias, topic, "too many records wait for the cluster already"))
         except KafkaException as exc:
             self._lost |= exc.args[0].code() in LOST
+            self._fatal |= exc.args[0].code() == KafkaError._FATAL
             future.set_exception(self._trouble(topic, exc.args[0]))
         self._wanted.set()
         return future
@@ -144,17 +148,24 @@ class ControlProducer:
     def _serve(self) -> None:
         while not self._stopping.is_set():
             if len(self._producer):
-                self._producer.poll(IDLE)
+                self._poll(IDLE)
             else:
                 # Errors of the connection pile up unless somebody polls, hence not without a limit.
                 self._wanted.wait(5.0)
                 self._wanted.clear()
-                self._producer.poll(0)
+                self._poll(0)
             if self._lost:
                 self._lost = False
-                if self._unanswered.is_due():
+                if self._unanswered.is_due() or self._fatal:
                     self._replace()
             self._wake_loop()
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as exc:  # raised instead of a callback when the producer has come to its end
+            log.debug("producer ended", extra={"text": exc.args[0].str(), "cluster": self.alias})
+            self._lost = self._fatal = True
 
     def _replace(self) -> None:
         """Go on with another producer. What the former one holds is not appended, or was without our knowing: it must
@@ -167,8 +178,10 @@ class ControlProducer:
         log.debug("connecting anew", extra={"text": f"appends to {self.alias}: no answer", "cluster": self.alias})
         with self._replacing:
             former, self._producer = self._producer, fresh
+            self._fatal = False
         former.purge()
-        former.flush(1.0)
+        with suppress(KafkaException):  # as `_poll`; what it held is reported by then
+            former.flush(1.0)
 
     def _on_delivery(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:
         topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset()
@@ -177,6 +190,7 @@ class ControlProducer:
             self._unanswered.answered()
         else:
             self._lost |= error.code() in LOST
+            self._fatal |= error.code() == KafkaError._FATAL
         self._delivered.append((future, trouble, partition, -1 if offset is None else offset))
 
     def _wake_loop(self) -> None:

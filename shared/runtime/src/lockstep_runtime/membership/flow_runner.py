@@ -77,6 +77,7 @@ class FlowRunner:
         """Why we have another name, while no event says so."""
         self._replaced: ClusterReplaced | None = None
         """The cluster that ended a life because it is another one, while no event says so."""
+        self._cluster_ids: dict[str, str] = {}
         self._former = ("", "")
         """Ids of the target's cluster and of the state topic in the life before."""
         self._renewed: FlowSettings | None = None
@@ -206,8 +207,11 @@ class FlowRunner:
         created = await ensure_control_topics(ctx.target, flow_topics(ctx.flow, settings.group_id, factor))
         for name in created:
             ctx.log.info("control topic created", f"{name} on {ctx.target.alias}", topic=name)
-        watch = LifeWatch(ctx)
-        await watch.begin()
+        watch = LifeWatch(ctx, self._cluster_ids)
+        if (replaced := await watch.begin()) is not None:
+            self._replaced = replaced
+            if self._renamed_to is not None:  # that was the group of another cluster, which does not know us
+                ctx.instance, self._renamed_to = self._instance, None
         conf = client_settings.target_producer(settings, ctx.service)
         facts = ControlProducer(ctx.target.alias, conf, access=ctx.target.access)
         acts = ControlProducer(ctx.target.alias, conf, within=ACTS_WITHIN, access=ctx.target.access)

@@ -18,14 +18,15 @@ may not know it yet."""
 class LifeWatch:
     """Of one life. `begin` when the control topics are there, then `run`."""
 
-    def __init__(self, ctx: FlowContext) -> None:
+    def __init__(self, ctx: FlowContext, cluster_ids: dict[str, str]) -> None:
+        """`cluster_ids`: by alias, of the clusters as this life and those before have found them."""
         self._ctx = ctx
         settings = ctx.settings
         self._state = state_topic(ctx.flow, settings.group_id)
         self._flow_topics = {
             topic.name: topic for topic in flow_topics(ctx.flow, settings.group_id, settings.control.replication_factor)
         }
-        self._cluster_ids: dict[str, str] = {}
+        self._cluster_ids = cluster_ids
         self._first: Mapping[str, str] = {}
         """Ids of the topics on the target by name, as this life has found them."""
 
@@ -39,11 +40,16 @@ class LifeWatch:
         """The topic id of the state topic, once `begin` has returned; "" if the brokers have none."""
         return self._first.get(self._state, "")
 
-    async def begin(self) -> None:
-        """Note what is there on the target now. Raises ClusterError."""
-        target = self._ctx.target
-        self._cluster_ids[target.alias] = await target.quick_cluster_id()
+    async def begin(self) -> ClusterReplaced | None:
+        """Note what is there on the target now. Returns how the cluster differs from that of the life before, which may
+        have ended for another reason first. Raises ClusterError."""
+        target, replaced = self._ctx.target, None
+        try:
+            await self._check_cluster(target)
+        except ClusterReplaced as found:
+            replaced = found
         self._first = await self._describe(target, self._flow_topics)
+        return replaced
 
     async def run(self) -> None:
         """For ever. Raises ClusterReplaced, TopicMissing or TopicReplaced when this life has to end. A cluster that
@@ -87,7 +93,8 @@ class LifeWatch:
 
     async def _check_cluster(self, admin: Admin) -> None:
         now = await admin.quick_cluster_id()
-        then = self._cluster_ids.setdefault(admin.alias, now)
+        then = self._cluster_ids.get(admin.alias, now)
+        self._cluster_ids[admin.alias] = now
         if now != then:
             raise ClusterReplaced(admin.alias, then, now)
 
