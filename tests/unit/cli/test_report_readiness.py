@@ -16,6 +16,7 @@ from lockstep_protocol.rows.state_rows import (
     GroupStatus,
     Restarts,
     Row,
+    SlotStatus,
     SourceGroupsStatus,
     Wanted,
 )
@@ -138,6 +139,27 @@ def test_flow_whose_groups_an_earlier_release_read_is_not_ready() -> None:
     report = of_copied(groups_read=groups_read_at(0))
     assert reasons(report) == [("groups-stale", "")]
     assert "no: up to which moment the consumer groups of the source were read is not known" in shown(report)
+
+
+@pytest.mark.parametrize(
+    ("pause_ms", "heard_ago_ms", "ready"),
+    [
+        (0, 15_000, True),
+        (0, 16_000, False),
+        (5_000, 15_000, True),
+        (9_000, 27_000, True),
+        (9_000, 28_000, False),
+        (90_000, 61_000, False),
+    ],
+)
+def test_flow_whose_slot_speaks_seldom_is_ready_as_long(pause_ms: int, heard_ago_ms: int, ready: bool) -> None:
+    assert of_slow_slot(pause_ms, heard_ago_ms).switch_ready is ready
+
+
+def of_slow_slot(pause_ms: int, heard_ago_ms: int) -> Report:
+    """Of a copied flow whose slot spoke so long ago, and so long after it had spoken before."""
+    status = SlotStatus(slot=0, phase="started", partitions=1, at_ms=NOW - heard_ago_ms, pause_ms=pause_ms)
+    return of_copied(status)
 
 
 def test_flow_without_checkpoints_is_not_ready_and_ignores_old_rows() -> None:

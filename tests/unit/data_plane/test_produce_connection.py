@@ -1,6 +1,7 @@
 """What a produce request says, byte by byte as it leaves (`kafka-wire.md` §1.10, 1.12)."""
 
 import asyncio
+import gc
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from lockstep_data_plane.produce.sender import (
 from lockstep_data_plane.record_batch.classify import TargetLimits
 from lockstep_data_plane.wire.cluster import PartitionLeader
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.frame_protocol import EncodedRequest
 from lockstep_data_plane.wire.produce_codec import ProduceAnswer
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.batch_bytes import batch, records
@@ -256,3 +258,31 @@ async def test_partition_that_waits_for_its_turn_is_lost_with_the_connection() -
         future.set_exception(BrokerUnreachable("the connection ended"))
     await eventually(lambda: len(lost) == len(partitions), within=5.0)
     assert set(map(id, lost)) == set(map(id, partitions))
+
+
+async def test_request_that_cannot_be_written_leaves_no_error_behind() -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+
+    class Broken(Written):
+        def write(self, frame: bytes | memoryview) -> None:
+            raise OSError("broken pipe")
+
+        def close(self) -> None:
+            return
+
+    connection = Connection("broker", 9092, client_id="client")
+    stream: Any = Broken()
+    connection._writer, connection._reader, connection._read_task = stream, stream, Done()
+    with pytest.raises(BrokerUnreachable, match="broken pipe"):
+        connection.ask(EncodedRequest(APIS["produce"].key, 13, (b"",)))
+    gc.collect()
+    await asyncio.sleep(0)
+    assert reported == []
+
+
+class Done:
+    """A reader of answers that has ended."""
+
+    def done(self) -> bool:
+        return True

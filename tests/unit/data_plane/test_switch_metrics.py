@@ -103,6 +103,25 @@ def test_partition_whose_slot_is_silent_is_not_copied() -> None:
     assert blocking(driver) == {"partition-not-copying": 1}
 
 
+def test_partition_of_a_slot_that_speaks_seldom_is_copied() -> None:
+    """On slow cores: it meant to speak every five seconds."""
+    driver = at_its_end()
+    driver.now += 9_000
+    driver.say(SlotStatus(slot=0, phase="started", run="r1", pause_ms=9_000))
+    driver.now += 27_000
+    assert blocking(driver) == {}
+    driver.now += 1_000
+    assert blocking(driver) == {"partition-not-copying": 1}
+
+
+def test_slot_that_was_frozen_is_not_waited_for_longer() -> None:
+    driver = at_its_end()
+    driver.say(SlotStatus(slot=0, phase="started", run="r1", pause_ms=600_000))
+    driver.settings.switch_limits = replace(driver.settings.switch_limits, max_groups_age_ms=600_000)
+    driver.now += 61_000
+    assert blocking(driver) == {"partition-not-copying": 1}
+
+
 def test_driver_that_has_not_asked_the_clusters_does_not_know_the_lag() -> None:
     driver = Driver()
     driver.replicas.unknown = frozenset()

@@ -1,6 +1,7 @@
 """Many resources are asked about in pieces, and what each came to is one outcome."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import timedelta
@@ -14,6 +15,7 @@ from lockstep_protocol.acl_binding import AclBinding
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_requests import IN_FLIGHT, in_pieces, together
 from lockstep_runtime.kafka.admin_types import Outcome
+from lockstep_runtime.util.asyncio_util import cancelled
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 
 
@@ -186,3 +188,30 @@ def test_group_without_a_coordinator_is_given_up_within_the_timeout(code: int) -
         asyncio.run(asyncio.wait_for(admin.ask(), 5))
     at_most = 1 if code == NO_ANSWER else 3  # after 0.1 and 0.3 s; the next would be too late
     assert 1 <= len(admin.clients) <= at_most
+
+
+def test_answer_about_a_group_that_nobody_waits_for_any_more_is_dropped() -> None:
+    """The task that waits is cancelled as its connector is paused. The answer, an error, comes afterwards."""
+    reported: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        admin = Coordinated([NO_ANSWER], 60)
+        answers: list[Future[Any]] = []
+
+        def answer(client: object) -> dict[str, "Future[Any]"]:
+            answers.append(Future())
+            return {"g": answers[-1]}
+
+        asking = asyncio.ensure_future(admin._ask_coordinator("g", answer))
+        while not answers:
+            await asyncio.sleep(0.01)
+        await cancelled([asking])
+        answers.pop().set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        await asyncio.sleep(0)
+        del asking
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(ask())
+    assert reported == []

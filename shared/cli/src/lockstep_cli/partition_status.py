@@ -13,6 +13,7 @@ from lockstep_protocol.lag import (
     copied_upstream,
     is_of_another_log,
     missing_since_ms,
+    silent_after_s,
     why_unknown,
 )
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
@@ -58,17 +59,21 @@ class SlotOwners:
     by_partition: Mapping[tuple[str, int], int]
     heard_ms: Mapping[int, int]
     """When each slot that has started spoke last."""
+    silent_after_ms: Mapping[int, int] = field(default_factory=dict)
+    """After how long each of them counts as silent."""
 
     @classmethod
     def seen(cls, assignments: list[Assignment], statuses: list[SlotStatus]) -> "SlotOwners":
         return cls(
             {tp: row.slot for row in assignments if not row.ending for tp in row.partitions},
             {row.slot: row.at_ms for row in statuses if row.phase == "started"},
+            {row.slot: round(silent_after_s(row.pause_ms) * 1000) for row in statuses},
         )
 
     def silent(self, slot: int, at_ms: int) -> bool:
         """Whether a slot that has started has not been heard for too long, or speaks from another time."""
-        return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > SILENT_MS
+        limit_ms = self.silent_after_ms.get(slot, SILENT_MS)
+        return slot in self.heard_ms and abs(at_ms - self.heard_ms[slot]) > limit_ms
 
 
 def judged(

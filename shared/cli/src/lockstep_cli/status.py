@@ -140,21 +140,26 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
     target = target_client(settings)
     await target.probe(timedelta(seconds=timeout))
     services = [name for name, needed in SERVICES.items() if needed(settings)]
-    (rows, unreadable), replicas = await asyncio.gather(
-        read_rows(settings, silent_s), describe_replicas(target, settings, services)
+
+    async def read_dated() -> tuple["Mapping[str, Row]", list[str], int]:
+        """With the time at which they were read: how old they are does not grow while the clusters are asked."""
+        return *await read_rows(settings, silent_s), now_ms()
+
+    (rows, unreadable, read_ms), replicas = await asyncio.gather(
+        read_dated(), describe_replicas(target, settings, services)
     )
     logs = None
     if "data-plane" in services:
         source = source_client(settings)
         logs = await read_logs(settings, source, target, rows, timeout)
-        if not is_conclusive(rows.values(), now_ms(), logs):
+        if not is_conclusive(rows.values(), read_ms, logs):
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
-            rows, unreadable = await read_rows(settings, silent_s)
+            rows, unreadable, read_ms = await read_dated()
             logs = await read_logs(settings, source, target, rows, timeout, logs)
     return build_report(
         settings.flow,
         rows,
-        at_ms=now_ms(),
+        at_ms=read_ms,
         services=services,
         replicas=replicas.counts,
         replicas_unknown=replicas.unknown,

@@ -12,6 +12,9 @@ SILENT_AFTER_S = 15.0
 """A slot says every 5 s that it lives. One that has been silent for three times as long has ended, or is not known to
 copy."""
 
+MOST_PATIENCE_S = 60.0
+"""A slot that is slow is waited for no longer than this. After it was frozen, its last pause says nothing."""
+
 WRITES_WITHIN_S = 3.0
 """A slot writes a row each second while records move. Where both logs go on behind a row that is older, it may have
 been killed after it copied more (`silent` of `behind`)."""
@@ -24,6 +27,12 @@ NEW_LOG = frozenset({"source-recreated", "target-recreated"})
 
 NOT_COUNTABLE = frozenset({"source-truncated", "target-truncated", "in-doubt"})
 """Cases in which the row does not say how much of the source's log the target still holds."""
+
+
+def silent_after_s(pause_ms: int) -> float:
+    """Return the seconds after which a slot counts as silent, by its `SlotStatus.pause_ms`. On slow cores it speaks
+    seldom, and copies all the same."""
+    return max(SILENT_AFTER_S, min(MOST_PATIENCE_S, 3 * pause_ms / 1000))
 
 
 @dataclass(frozen=True, slots=True)

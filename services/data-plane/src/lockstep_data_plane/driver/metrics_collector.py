@@ -10,7 +10,7 @@ from lockstep_data_plane.driver import metrics as m
 from lockstep_data_plane.driver.lag_estimator import Lag, LagEstimator, ObservedPartition
 from lockstep_data_plane.driver.monotonic_counter import MonotonicCounter, RowCounters
 from lockstep_data_plane.slot.desired_state import has_failed
-from lockstep_protocol.lag import SILENT_AFTER_S, is_of_another_log
+from lockstep_protocol.lag import is_of_another_log, silent_after_s
 from lockstep_protocol.metric import row_metrics
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, SlotStatus
@@ -226,10 +226,14 @@ class MetricsCollector:
     def partition_states(self) -> dict[TopicPartition, str]:
         """What each partition does that the target is to have: one of `STATES`."""
         now = self._ctx.clock.monotonic()
-        heard = {slot for slot, at in self._slots_heard.items() if now - at <= SILENT_AFTER_S}
+        heard = {slot for slot, at in self._slots_heard.items() if now - at <= self._silent_after_s(slot)}
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
         held = {tp for row in assignments for tp in row.partitions}
         return {tp: self._partition_state(tp, topic, held) for tp, topic in self.selected().items()}
+
+    def _silent_after_s(self, slot: int) -> float:
+        status = self._ctx.state.get(SlotStatus, str(slot))
+        return silent_after_s(0 if status is None else status.pause_ms)
 
     def _partition_state(self, tp: TopicPartition, topic: MirroredTopic, held: Collection[TopicPartition]) -> str:
         row = self._ctx.state.get(PartitionProgress, tp[0], str(tp[1]))

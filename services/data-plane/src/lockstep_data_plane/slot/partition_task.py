@@ -35,7 +35,7 @@ from lockstep_data_plane.wire.connection import BrokerUnreachable
 from lockstep_data_plane.wire.error_codes import RETRIABLE_ERRORS
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns
-from lockstep_runtime.util.asyncio_util import cancelled, set_within
+from lockstep_runtime.util.asyncio_util import cancelled, error_retrieved, set_within
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError
 
@@ -240,6 +240,7 @@ class PartitionTasks:
         """Return what `Resumer.resume` does; None as soon as the partition is to leave, also while the source is
         waited for. It may be gone for good."""
         changed, resuming = self.changes[partition], asyncio.ensure_future(self.resumer.resume(partition, topic))
+        resuming.add_done_callback(error_retrieved)  # this task may be cancelled in the turn in which it fails
         try:
             while not resuming.done() and partition.phase is Phase.RESUMING and not partition.locates:
                 changed.clear()

@@ -160,11 +160,11 @@ class Slot:
                 at_all = loop.time() - self._checked_all_at >= LOOK_AT_ALL_EVERY_S
                 if changed or at_all:
                     self._reconcile()
+                if loop.time() - self._alive_at >= ALIVE_EVERY_S:  # first: a flush takes its time on slow cores
+                    await self._write_status("started")
                 if loop.time() - flushed_at >= flush_every or self._leaving:
                     await self._flush(everything=at_all or self._leaving)
                     flushed_at = loop.time()
-                if loop.time() - self._alive_at >= ALIVE_EVERY_S:
-                    await self._write_status("started")
                 self._update_spans()
                 self._report_wait()
                 due = min(flushed_at + flush_every, self._alive_at + ALIVE_EVERY_S)
@@ -220,7 +220,7 @@ class Slot:
             task.result()
 
     async def _write_status(self, phase: str) -> None:
-        self._alive_at = asyncio.get_running_loop().time()
+        spoke_at, self._alive_at = self._alive_at, asyncio.get_running_loop().time()
         held, syncs = self._engine.partitions.values(), self._control_writer.syncs
         status = SlotStatus(
             slot=self._spec.slot,
@@ -235,6 +235,7 @@ class Slot:
             syncs=self.syncs,
             sync_window=() if syncs is None else syncs.latency.summary,
             resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
+            pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

@@ -25,6 +25,7 @@ from lockstep_protocol.errors import RetriableError
 from lockstep_protocol.kafka_apis import APIS
 from lockstep_runtime.kafka.auth_errors import NOT_A_BROKER, login_name, refused_login
 from lockstep_runtime.kafka.sasl_session import SessionConnection
+from lockstep_runtime.util.asyncio_util import error_retrieved
 
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
@@ -214,6 +215,7 @@ class Connection(SessionConnection):
         try:
             self._writer.write(frame)
         except OSError as exc:
+            future.add_done_callback(error_retrieved)  # its error is the one that is raised here
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
 

@@ -273,6 +273,8 @@ class SlotStatus(Row):
     resuming: int = -1
     """Of those it tends, how many have not found yet what the target's log has of them: their rows may say less. -1:
     not known."""
+    pause_ms: Count = 0
+    """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
 
 
 @row_kind("origin", "producer_id", owner="data-plane")

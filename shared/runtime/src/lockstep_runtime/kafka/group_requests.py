@@ -86,10 +86,10 @@ class GroupRequests(AdminRequests):
         """What the group's coordinator answers to librdkafka."""
         client = await self._coordinating_client()
         answer = asyncio.wrap_future(ask(client)[group])
+        answer.add_done_callback(error_retrieved)  # the task that waits may be cancelled, and the answer comes later
         await asyncio.wait([answer], timeout=self._attempt_s)
         if answer.done():
             return answer.result()
-        answer.add_done_callback(error_retrieved)
         await self._end_client(client)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer of the coordinator of {group}"))
 
