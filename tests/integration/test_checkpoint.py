@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from lockstep_protocol.mm2_codec import OffsetSync, decode_checkpoint, encode_checkpoint, encode_offset_sync
 from lockstep_protocol.names import Flow, state_topic
 from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from tests.support.broker import Broker
 from tests.support.checkpoint_scene import WITHIN, Scene, commit, reading, until
@@ -149,7 +150,7 @@ def test_mm2_171_an_untranslatable_position_is_visible_until_a_sync_comes(scene:
     scene.commit(150)
     with scene.service():
         row = until(scene.row)
-        assert (row.phase, row.reason) == ("waiting", f"{scene.topic}-0: no offset sync yet")
+        assert (row.phase, row.reason) == ("waiting", f"{scene.remote}-0: no offset sync yet")
         scene.sync((150, 140))
         until(lambda: scene.emitted() == [(150, 140)])
         row = until(lambda: (found := scene.row()) and found.phase == "translated" and found)
@@ -157,6 +158,21 @@ def test_mm2_171_an_untranslatable_position_is_visible_until_a_sync_comes(scene:
 
 
 @pytest.mark.long
+def test_offset_beyond_the_source_log_waits_until_it_is_within(scene: Scene) -> None:
+    scene.sync((0, 0), (1000, 1000))
+    scene.commit(10**12)
+    with scene.service():
+        row = until(lambda: (row := scene.row()) and row.causes != () and row)
+        assert row.phase == "waiting"
+        reason = ReasonCode.BEYOND_SOURCE_END.to_reason(offset=10**12, end=1100)
+        assert row.causes == ((scene.remote, 0, reason),)
+        assert scene.emitted() == []
+        assert scene.on_target() is None
+        scene.commit(1001)
+        until(lambda: scene.on_target() == 1001, what="the place on the target")
+        assert scene.emitted() == [(1001, 1001)]
+
+
 def test_a_missing_syncs_topic_is_created_and_used(tmp_path: Path, broker_a: Broker, broker_b: Broker) -> None:
     scene = Scene(tmp_path, broker_a, broker_b)
     scene.commit(10)

@@ -7,6 +7,7 @@ topic (how to translate). The third runs rounds over the groups. Replicas divide
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
+from lockstep_checkpoint.log_bounds import mark_beyond, read_begins
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
@@ -227,6 +229,8 @@ class CheckpointFlow:
         await self._memory.loaded()
         self._ctx.must_act()
         began, group_offsets = await self._reader.read(owned)
+        positions = await mark_beyond(self._ctx.source, group_offsets.committed, self._rule, self._exact)
+        group_offsets = replace(group_offsets, committed=positions)
         async with self._writing:
             others = {group: committed for group, committed in self._committed.items() if not owned(group)}
             self._committed = others | dict(group_offsets.committed)
@@ -275,14 +279,17 @@ class CheckpointFlow:
         planned_at = self._ctx.clock.wall_ms()
         store = self._syncs.fold
         opposite = None if self._opposite is None else self._opposite.translation()
-        places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, partial(came_from, self._rule))
+        begins = await read_begins(self._ctx.target, group_offsets.committed, self._rule, self._exact)
+        theirs = partial(came_from, self._rule)
+        places = OffsetTranslator(self._exact, store, self._syncs.trouble, opposite, theirs, begins)
         syncs = self._syncs.trouble if store is None else store.position
         translation = (self._memory.generation, self._syncs.generation, syncs)
         due: list[Checkpoint] = []
         refused: dict[str, str] = {}
         settled: dict[str, tuple[object, TranslationState]] = {}
         for group, committed in group_offsets.committed.items():
-            seen = (committed, translation, *self._changes(position.topic for position in committed))
+            known = tuple(begins.get((position.topic, position.partition)) for position in committed)
+            seen = (committed, known, translation, *self._changes(position.topic for position in committed))
             if group in self._settled and self._settled[group][0] == seen:
                 settled[group] = self._settled[group]
                 continue
@@ -299,7 +306,7 @@ class CheckpointFlow:
         standing = {group: how for group, (_, how) in settled.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
             del settled[group]  # the next round compares again, although nothing else changes
-            standing[group] = _amended(standing[group], kept_back)
+            standing[group] = standing[group].keep_back(kept_back)
         self._settled = {group: known for group, known in self._settled.items() if not owned(group)} | settled
         self._latencies.only(self._settled.keys() | group_offsets.committed.keys())
         return standing, refused
@@ -332,10 +339,6 @@ class CheckpointFlow:
         for one in others:
             kept_back.setdefault(one.group, {})[one.topic, one.partition] = beyond(one, ends, troubles)
         return kept_back
-
-
-def _amended(standing: TranslationState, kept_back: Mapping[TopicPartition, TranslatedOffset]) -> TranslationState:
-    return TranslationState(tuple((where, kept_back.get(where, place)) for where, place in standing.places))
 
 
 async def _run_together(*works: Awaitable[None]) -> None:

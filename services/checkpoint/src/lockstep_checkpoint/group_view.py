@@ -26,6 +26,10 @@ class TranslationState:
 
     places: tuple[tuple[TopicPartition, TranslatedOffset], ...] = ()
 
+    def keep_back(self, others: Mapping[TopicPartition, TranslatedOffset]) -> "TranslationState":
+        """Return it with these places instead: their checkpoints were not written."""
+        return TranslationState(tuple((where, others.get(where, place)) for where, place in self.places))
+
 
 class ReadingTime(NamedTuple):
     """When a reading of the source began, by both clocks: in seconds, and in Unix milliseconds."""

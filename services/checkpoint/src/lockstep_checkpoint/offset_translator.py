@@ -1,13 +1,14 @@
 """Which of several answers counts: the data plane's runs, those of the flow in the opposite direction, or offset syncs
 (decisions 0021 and 0025)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lockstep_checkpoint.failback import place_back
 from lockstep_checkpoint.run_translator import RunTranslator, TranslatedOffset
 from lockstep_checkpoint.translation import TOO_OLD, OffsetSyncStore, newest_at
-from lockstep_protocol.offsets import DownstreamOffset, UpstreamOffset
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.reason_catalogue import ReasonCode
 
 
@@ -24,7 +25,7 @@ class ReverseTranslation:
 class OffsetTranslator:
     """If runs cover a position, they alone count, even where the syncs lead further. After a truncated or re-created
     topic, old syncs lead too far. `store` None: the syncs cannot be read, for the reason `trouble`. `theirs` answers
-    with the target's topic whose copy a topic of the source may be, by its name.
+    with the target's topic whose copy a topic of the source may be, by its name. `begins`: see `read_begins`.
     """
 
     def __init__(
@@ -34,12 +35,14 @@ class OffsetTranslator:
         trouble: str = "",
         opposite: ReverseTranslation | None = None,
         theirs: Callable[[str], str | None] = lambda topic: None,
+        begins: Mapping[TopicPartition, DownstreamOffset] = MappingProxyType({}),
     ) -> None:
         self._exact = exact
         self._store = store
         self._trouble = trouble
         self._opposite = opposite
         self._theirs = theirs
+        self._begins = begins
 
     def translate(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
         """The target position of a group that reads `upstream` of a source partition next, as far as it is known."""
@@ -58,7 +61,12 @@ class OffsetTranslator:
 
     def _forth(self, topic: str, partition: int, upstream: UpstreamOffset) -> TranslatedOffset:
         found = self._exact.translate(topic, partition, upstream)
-        return found if isinstance(found, TranslatedOffset) else self._by_syncs(topic, partition, upstream, found.most)
+        if isinstance(found, TranslatedOffset):
+            return found
+        begin = self._begins.get((topic, partition))
+        if begin is not None and found.most is not None and found.most <= begin:
+            return TranslatedOffset(begin)  # no record before the first known one is on the target any more
+        return self._by_syncs(topic, partition, upstream, found.most)
 
     def _by_syncs(
         self, topic: str, partition: int, upstream: UpstreamOffset, most: DownstreamOffset | None

@@ -21,6 +21,7 @@ KEEPS_CHECKPOINT = frozenset(
         ReasonCode.NOTHING_COPIED,
         ReasonCode.SOURCE_RECREATED,
         ReasonCode.TARGET_END_UNKNOWN,
+        ReasonCode.SOURCE_END_UNKNOWN,
         ReasonCode.NO_OFFSET_SYNC,
         ReasonCode.OLDER_THAN_SYNCS,
         ReasonCode.SYNCS_UNREADABLE,
@@ -64,7 +65,7 @@ def plan_checkpoints(
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
             continue
-        place = translate(position.topic, position.partition, position.offset)
+        place = _within_source(position, translate(position.topic, position.partition, position.offset))
         where = (target_topic(rule, position.topic), position.partition)
         if place.at is None:
             places[where] = place
@@ -78,6 +79,16 @@ def plan_checkpoints(
             places[where] = _held(place, before)
     due.sort(key=lambda checkpoint: (checkpoint.topic, checkpoint.partition))
     return CheckpointPlan(tuple(due), tuple(sorted(places.items(), key=_where)))
+
+
+def _within_source(position: Committed, place: TranslatedOffset) -> TranslatedOffset:
+    """Return the place, or none for an offset that the source's log does not reach."""
+    if place.at is None or position.offset is None or position.log_end is None:
+        return place
+    if position.log_end < 0:
+        return TranslatedOffset(None, reason=ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=position.offset))
+    reason = ReasonCode.BEYOND_SOURCE_END.to_reason(offset=position.offset, end=position.log_end)
+    return TranslatedOffset(None, reason=reason)
 
 
 def within(

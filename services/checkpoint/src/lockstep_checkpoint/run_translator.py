@@ -124,6 +124,8 @@ class RunTranslator:
             return TranslatedOffset(None, reason=stale)
         known = self._map(where, progress)
         found = known.translate(upstream)
+        if found is None and known.runs and known.runs[0].downstream == 0:
+            return TranslatedOffset(DownstreamOffset(0))  # nothing was copied before the first run
         if found is None and known.runs:
             return NoRun(DownstreamOffset(known.runs[0].downstream))
         if found is None:
@@ -132,6 +134,13 @@ class RunTranslator:
             known_end = max(known.runs[-1].upstream_end, known.decided + 1)
             return TranslatedOffset(found.downstream, behind=upstream - known_end)
         return TranslatedOffset(found.downstream, behind=found.reread)
+
+    def reaches(self, topic: str, partition: int, upstream: int) -> bool:
+        """Return whether the log of the source is known to reach the offset: it was copied so far, or fetched."""
+        progress = self._progress.get((topic, partition))
+        if progress is None or self._stale_reason(progress):
+            return False
+        return upstream <= max(progress.upstream + 1, progress.source_end)
 
     def copied_to(self, topic: str, partition: int, upstream: int) -> int:
         """The end of the stretch of copied records that contains the upstream offset; the offset itself, if no known

@@ -49,6 +49,9 @@ class Committed:
     partition: int
     offset: UpstreamOffset | None
     metadata: str = ""
+    log_end: int | None = None
+    """The end of the source's log, if the offset is beyond it. -1: the source did not say where its log ends, and the
+    offset is beyond all that is known. None: the log reaches so far."""
 
 
 @dataclass(frozen=True, slots=True)

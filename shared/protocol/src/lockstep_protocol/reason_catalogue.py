@@ -61,6 +61,12 @@ class ReasonCode(StrEnum):
         "whether the topic is still the one that was copied is not known: topic-sync did not find the target",
     )
     BEYOND_TARGET_END = "beyond-target-end", "offset {offset} is beyond the end of the target's log, which is {end}"
+    BEYOND_SOURCE_END = "beyond-source-end", "offset {offset} is beyond the end of the source's log, which is {end}"
+    """Somebody has set it so, or the log was truncated. A place that follows from it would skip records to come."""
+    SOURCE_END_UNKNOWN = (
+        "source-end-unknown",
+        "offset {offset} is beyond what is known of the source's log, and the source does not say where that ends",
+    )
     TARGET_END_UNKNOWN = "target-end-unknown", "the end of the target's log is not known"
     BEYOND_EXACT_OFFSET = (
         "beyond-exact-offset",

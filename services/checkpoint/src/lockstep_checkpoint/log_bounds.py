@@ -1,0 +1,59 @@
+"""Asks both clusters about the few positions that rows alone cannot place.
+
+They are beyond what is known of the source's log, or before the first known record of a copy.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from lockstep_checkpoint.run_translator import NoRun, RunTranslator
+from lockstep_protocol.group_selection import CheckpointRule, Committed, target_topic
+from lockstep_protocol.offsets import DownstreamOffset, TopicPartition
+from lockstep_runtime.kafka.admin import Admin
+
+Positions = Mapping[str, tuple[Committed, ...]]
+"""By group, each of its committed offsets on the source."""
+
+
+async def mark_beyond(source: Admin, positions: Positions, rule: CheckpointRule, exact: RunTranslator) -> Positions:
+    """Return the positions, with `log_end` of each that is beyond the end of its log.
+
+    The ends are read after the positions, so that no offset is beyond them that a consumer reached by reading. Only
+    logs are asked that are not known to reach so far. Raises ClusterUnreachable.
+    """
+    suspects = {
+        (one.topic, one.partition)
+        for one in _counted(positions, rule)
+        if not exact.reaches(one.topic, one.partition, one.offset or 0)
+    }
+    if not suspects:
+        return positions
+    ends, _ = await source.end_offsets_or_troubles(suspects)
+
+    def marked(one: Committed) -> Committed:
+        where, offset = (one.topic, one.partition), one.offset
+        if where not in suspects or offset is None or exact.reaches(*where, offset):
+            return one
+        end = ends.get(where, -1)
+        return one if offset <= end else replace(one, log_end=end)
+
+    return {group: tuple(map(marked, every)) for group, every in positions.items()}
+
+
+async def read_begins(
+    target: Admin, positions: Positions, rule: CheckpointRule, exact: RunTranslator
+) -> Mapping[TopicPartition, DownstreamOffset]:
+    """Return where the target's logs begin, by topic and partition of the source. Asked are those in which a group is
+    before the first known record of the copy. What is not answered is left out. Raises ClusterUnreachable."""
+    copies: dict[TopicPartition, TopicPartition] = {}
+    for one in _counted(positions, rule):
+        if one.offset is not None:
+            place = exact.translate(one.topic, one.partition, one.offset)
+            if isinstance(place, NoRun) and place.most is not None:
+                copies[one.topic, one.partition] = target_topic(rule, one.topic), one.partition
+    begins = await target.begin_offsets(copies.values()) if copies else {}
+    return {where: DownstreamOffset(begins[copy]) for where, copy in copies.items() if copy in begins}
+
+
+def _counted(positions: Positions, rule: CheckpointRule) -> Iterable[Committed]:
+    return (one for every in positions.values() for one in every if one.offset is not None and rule.counts(one.topic))
