@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import Broker, two_brokers
-from tests.support.clusters import Record, create_topic, end_offsets, produce
+from tests.support.clusters import Record, create_topic, delete_topic, end_offsets, produce
 from tests.support.eventually import wait_until
 from tests.support.mirror import Mirror, MirroredFlow
 
@@ -65,3 +65,21 @@ def test_rebuilt_target_gets_all_topics_and_records_again(mirror: Mirror, broker
     flow.wait_copied(topic, within=WITHIN)
     new = filled(flow, "after")
     flow.wait_copied(new, within=WITHIN)
+
+
+def test_heartbeats_topic_that_is_created_again_is_copied_on(mirror: Mirror) -> None:
+    """On either side. Nobody has to decide, as for other topics."""
+    flow = mirror.flow
+
+    def beat(count: int, first: int) -> list[Record]:
+        records = [Record(key=b"k", value=b"%d" % number) for number in range(first, first + count)]
+        produce(flow.source, create_topic(flow.source, "heartbeats"), records)
+        return records
+
+    old = beat(5, 0)
+    flow.wait_holds("heartbeats", old, within=WITHIN)
+    delete_topic(flow.source, "heartbeats")
+    new = beat(7, 100)
+    flow.wait_holds("heartbeats", [*old, *new], within=WITHIN)
+    delete_topic(flow.target, flow.remote("heartbeats"))
+    flow.wait_holds("heartbeats", new, within=WITHIN)

@@ -22,7 +22,7 @@ from lockstep_data_plane.driver.slot_supervisor import SlotSupervisor
 from lockstep_data_plane.driver.source_monitor import SourceMonitor
 from lockstep_data_plane.driver.switch_metrics import SwitchMetrics
 from lockstep_data_plane.driver.verify_supervisor import VerifySupervisor
-from lockstep_data_plane.provenance.origin_events import OriginRecorder
+from lockstep_data_plane.provenance.origin_events import OriginRecorder, restore_origins
 from lockstep_data_plane.slot.desired_state import closed_slots, has_failed, resting_partitions, starts_asked
 from lockstep_data_plane.slot.slot_spec import slot_count
 from lockstep_data_plane.spark.session import SparkSession
@@ -228,6 +228,7 @@ class Driver:
         """Slots write these rows. No slot runs now, and a row that is behind is as good as any."""
         if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
             self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
+        await restore_origins(self.ctx)
 
     # -- while it runs -------------------------------------------------------------------------------------------------
 

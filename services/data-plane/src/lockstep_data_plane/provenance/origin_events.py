@@ -21,7 +21,19 @@ REPEATED_EVERY = timedelta(days=1)
 SILENT_S = 10.0
 
 
-async def recorded_origins(ctx: FlowContext, target_cluster_id: str) -> list[Origin]:
+async def restore_origins(ctx: FlowContext) -> None:
+    """Write the flow's producer ids down again if no row names one, because the state topic was lost. Raises
+    ClusterError."""
+    target_id = await ctx.target.cluster_id()
+    known = (row for row in ctx.state.rows.values() if isinstance(row, Origin))
+    if any((row.source, row.target_cluster_id) == (ctx.flow.source, target_id) for row in known):
+        return
+    if rows := await _recorded_origins(ctx, target_id):
+        await ctx.state.write_all(rows)
+        ctx.log.warn("producer ids written again", ", ".join(str(row.producer_id) for row in rows))
+
+
+async def _recorded_origins(ctx: FlowContext, target_cluster_id: str) -> list[Origin]:
     """Return the rows that events of the last days name, those first that count for their origin. None if the topic
     is not there or may not be read. Raises ClusterError."""
     found: dict[Origin, bool] = {}

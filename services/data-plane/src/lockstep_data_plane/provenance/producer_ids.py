@@ -6,7 +6,6 @@ from typing import Any
 
 from lockstep_config import FlowSettings
 from lockstep_config.flow.client_settings import client_id
-from lockstep_data_plane.provenance.origin_events import recorded_origins
 from lockstep_data_plane.wire.cluster import KafkaProtocolError, connect_cluster
 from lockstep_data_plane.wire.connection import BrokerUnreachable, message
 from lockstep_protocol.kafka_errors import KafkaErrorCode
@@ -76,17 +75,14 @@ async def new_producer_id(settings: FlowSettings) -> int:
 
 async def flow_origin(ctx: FlowContext) -> Origin:
     """The flow's row, written and read back if there is none yet; of two that were written at once the first counts.
-    If the state topic was lost, the id that the flow had before is written down again. Raises ClusterError."""
+    Raises ClusterError."""
     ids = await ctx.source.cluster_id(), await ctx.target.cluster_id()
     while (found := find_origin(ctx.state.rows.values(), ctx.flow, *ids)) is None:
         before = ctx.state.position
-        rows = await recorded_origins(ctx, ids[1])
-        if find_origin(rows, ctx.flow, *ids) is None:
-            try:
-                producer_id = await new_producer_id(ctx.settings)
-            except (BrokerUnreachable, KafkaProtocolError) as exc:
-                raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
-            rows.append(origin_row(producer_id, ctx.flow, *ids))
-        await ctx.state.write_all(rows)
+        try:
+            producer_id = await new_producer_id(ctx.settings)
+        except (BrokerUnreachable, KafkaProtocolError) as exc:
+            raise ClusterUnreachable(ctx.flow.target, ctx.settings.target.bootstrap, str(exc)) from exc
+        await ctx.state.write(origin_row(producer_id, ctx.flow, *ids))
         await ctx.state.changed(before)
     return found

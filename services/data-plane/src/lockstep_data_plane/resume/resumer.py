@@ -182,7 +182,7 @@ class Resumer:
         first = await self._first(partition, topic, former, committed)
         row = await self._lost_rows.rebuilt(partition, first, last, committed)
         if row is not None and fence.owns(row):
-            await self._write(partition, row)
+            await uninterrupted(self._write(partition, row))
             return await self._go_on(partition, topic, row)
         if row is not None:
             return await self._begin(partition, topic, row)
@@ -191,8 +191,9 @@ class Resumer:
         row = fence.begin(first, -1)
         gap = await self._doubt(partition, row, last.sentence(partition.name, partition.target_name))
         if gap.decision is None:
-            await self._write(partition, replace(row, begins=LOST))
-        return await self._go_on(partition, topic, await self.gap_resolver.decided(partition, topic, row, gap))
+            await uninterrupted(self._write(partition, replace(row, begins=LOST)))
+        row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, gap))
+        return await self._go_on(partition, topic, row)
 
     async def _doubt(self, partition: PartitionMachine, row: PartitionProgress, text: str) -> GapFound:
         """The case in which nothing proves where the copy ends, with what the policy makes of it. Raises what
