@@ -118,6 +118,12 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "ClusterReplaced", "cluster", "Another cluster answers at the same address.", "cluster before now"
             ),
             _warning("ControlTopicLost", "topic", "A control topic was deleted. It is created again.", "cluster"),
+            _warning(
+                "ControlTopicCorrected",
+                "topic",
+                "A setting of a control topic was not as it has to be, and was changed.",
+                "cluster setting before now",
+            ),
             _warning("LeadChangesOften", "leader", "The lead changes often.", "times instances"),
             _warning("ServiceFailed", "connector", "The service waits for the command `restart`.", "reason failures"),
             _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason"),

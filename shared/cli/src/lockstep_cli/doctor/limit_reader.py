@@ -7,6 +7,7 @@ from lockstep_cli.doctor.access_reader import AccessReader
 from lockstep_cli.doctor.flow_clusters import FlowClusters
 from lockstep_cli.doctor.limits import FlowLimits, SideLimits, TopicPair
 from lockstep_cli.doctor.quotas import ClientQuota
+from lockstep_cli.plan.topic_reader import needed_topics
 from lockstep_config.clients.principal import find_principal
 from lockstep_config.credentials.permissions import THE_CLUSTER
 from lockstep_config.flow.client_settings import client_id
@@ -15,6 +16,7 @@ from lockstep_config.flow.model import FlowSettings
 from lockstep_protocol.topic_config import TopicConfig
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.broker_session import BrokerSession, QuestionRefused
+from lockstep_runtime.kafka.control_topic_faults import read_faults
 from lockstep_runtime.util.errors import ClusterError, NotPermitted
 
 MOST_TOPICS = 500
@@ -51,7 +53,16 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
         pairs=await _pairs(settings, source, target, names[:MOST_TOPICS], there),
         topics=len(names),
         request_bytes=int(size) if size.isdigit() else None,
+        control_faults=await _control_faults(clusters),
     )
+
+
+async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, str]] = []
+    for admin in (clusters.source, clusters.target):
+        topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
+        found += [(fault.sentence, fault.command(admin.bootstrap)) for fault in await read_faults(admin, topics)]
+    return tuple(found)
 
 
 async def _side(admin: Admin, reading: AccessReader) -> SideLimits:

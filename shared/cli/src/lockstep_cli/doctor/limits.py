@@ -66,6 +66,8 @@ class FlowLimits:
     pairs: tuple[TopicPair, ...] = ()
     topics: int = 0
     request_bytes: int | None = None
+    control_faults: tuple[tuple[str, str], ...] = ()
+    """What is wrong with a control topic that exists, with the command that sets it right."""
 
 
 def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
@@ -80,6 +82,14 @@ def judge_limits(facts: FlowLimits) -> Iterator[CheckFinding]:
     yield _timestamps(facts)
     for side in (facts.source, facts.target):
         yield _unclean(facts.flow, side)
+    yield from _control_topics(facts)
+
+
+def _control_topics(facts: FlowLimits) -> Iterator[CheckFinding]:
+    for sentence, command in facts.control_faults:
+        yield registry.CONTROL_TOPICS.failed(facts.flow, sentence, command)
+    if not facts.control_faults:
+        yield registry.CONTROL_TOPICS.ok(facts.flow, "those that exist are as they have to be")
 
 
 def _message_size(facts: FlowLimits) -> CheckFinding:

@@ -249,6 +249,14 @@ UNCLEAN_ELECTION = DoctorCheck(
     "Set it to `false`, unless availability is worth more than records. "
     "[No silent loss](no-silent-loss.md) says what follows.",
 )
+CONTROL_TOPICS = DoctorCheck(
+    "LD807",
+    Category.LIMITS,
+    "control topics",
+    "Topics of Lockstep and of MirrorMaker 2 that exist keep what is written to them, and take it: cleanup policy, "
+    "partitions, retention, timestamps, in-sync replicas.",
+    "Run the command of the line. Services do it themselves if they may: AlterConfigs on the topic.",
+)
 
 HEARTBEAT = DoctorCheck(
     "LD901",
@@ -316,7 +324,7 @@ CHECKS: tuple[DoctorCheck, ...] = (
     *(BROKER_ANSWERS, TOKEN, MECHANISM, CREDENTIALS),
     *(REACHED, VERSIONS, CLOCK, ROUND_TRIP, TWO_CLUSTERS),
     RIGHTS,
-    *(MESSAGE_SIZE, REQUEST_SIZE, REPLICATION_FACTOR, QUOTAS, TIMESTAMPS, UNCLEAN_ELECTION),
+    *(MESSAGE_SIZE, REQUEST_SIZE, REPLICATION_FACTOR, QUOTAS, TIMESTAMPS, UNCLEAN_ELECTION, CONTROL_TOPICS),
     *(HEARTBEAT, CANARY, *BANDWIDTH),
 )
 

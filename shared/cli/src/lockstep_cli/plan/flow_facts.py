@@ -133,6 +133,8 @@ class FlowFacts:
     acls: AclFacts = AclFacts()
     control_topics: tuple[ControlTopicFacts, ...] = ()
     """Those that are missing."""
+    control_faults: tuple[tuple[str, str, str], ...] = ()
+    """(topic, what is wrong with it, the command that sets it right) of those that exist."""
     rights: tuple[MissingRight, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Selected topics that could not be described or read, each with the reason."""

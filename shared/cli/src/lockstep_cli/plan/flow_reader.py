@@ -23,6 +23,7 @@ from lockstep_cli.plan.topic_reader import (
     TopicReading,
     check_creations,
     missing_control_topics,
+    needed_topics,
     read_topics,
 )
 from lockstep_cli.report import PausedPart
@@ -31,6 +32,7 @@ from lockstep_config import FlowSettings
 from lockstep_config.credentials.permissions import EVERY, TO_GRANT, source_grants, target_grants
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topic_faults import read_faults
 from lockstep_runtime.state.desired_state import DesiredState
 from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
@@ -110,6 +112,7 @@ class FlowReader:
             groups=groups.groups,
             acls=acls,
             control_topics=check.control,
+            control_faults=await self._unless_denied(self._control_faults(), ()),
             rights=_distinct(rights),
             unreadable={
                 **dict.fromkeys(sorted(unread), "its log cannot be read: Read on the topic is needed"),
@@ -131,6 +134,14 @@ class FlowReader:
             return f"no topic of {self.source.alias} that we may describe passes topics and topics.exclude"
         remedy = self.source.access.remedy("topic", EVERY, "Read")
         return f"{self.source.alias} shows no topic. It has none, or {remedy}"
+
+    async def _control_faults(self) -> tuple[tuple[str, str, str], ...]:
+        found: list[tuple[str, str, str]] = []
+        for alias, admin in self._clusters().items():
+            topics = [topic for at, topic in needed_topics(self._settings) if at == alias]
+            faults = await read_faults(admin, topics)
+            found += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
+        return tuple(found)
 
     def _clusters(self) -> Mapping[str, Admin]:
         return {self._settings.flow.source: self.source, self._settings.flow.target: self.target}

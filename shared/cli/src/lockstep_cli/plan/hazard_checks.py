@@ -51,6 +51,12 @@ def find_foreign_data(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
         )
 
 
+def find_unfit_control_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """A control topic exists and does not keep, or take, what is written to it."""
+    for topic, sentence, command in facts.control_faults:
+        yield topic, f"{sentence}. {command}"
+
+
 def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     """Two topics that get one name on the target, or names that Kafka takes for one."""
     target, flow = facts.target.alias, facts.settings.flow

@@ -228,6 +228,16 @@ HAZARDS = (
         "Grant Describe on the groups",
         checks.find_unreadable_groups,
     ),
+    HazardKind(
+        "LS022",
+        "A control topic that does not keep its records",
+        ERROR,
+        "A topic of Lockstep or of MirrorMaker 2 exists with another cleanup policy, a shorter retention or too few "
+        "partitions. Or it needs more in-sync replicas than it has. With cleanup.policy=delete the state topic loses "
+        "its rows. Services set it right when they start if they may, and refuse to run otherwise.",
+        "Run the command of the line, or grant AlterConfigs on the topic",
+        checks.find_unfit_control_topics,
+    ),
 )
 
 

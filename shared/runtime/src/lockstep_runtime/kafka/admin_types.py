@@ -36,11 +36,13 @@ class Outcome(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic that exists. `topic_id` is Kafka's base64 text, "" from brokers older than 2.8."""
+    """A topic that exists. `topic_id` is Kafka's base64 text, "" from brokers older than 2.8. `replicas`: of the
+    partition that has the fewest; 0: not known."""
 
     name: str
     topic_id: str
     partitions: int
+    replicas: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class ControlTopic:
     partitions: int = 1
     replication_factor: int = -1
     configs: dict[str, str] = field(default_factory=lambda: {"cleanup.policy": "compact"})
+    needs_partitions: bool = False
+    """With fewer partitions a part of the work is not done. Others may have any number."""
 
     @property
     def creation_configs(self) -> dict[str, str]:
@@ -57,7 +59,9 @@ def flow_topics(flow: Flow, group_id: str | None, replication_factor: int) -> tu
     return (
         ControlTopic(state_topic(flow, group_id), 1, replication_factor, state),
         ControlTopic(events_topic(flow, group_id), 1, replication_factor, kept),
-        ControlTopic(commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept),
+        ControlTopic(
+            commands_topic(flow, group_id), COMMANDS_PARTITIONS, replication_factor, kept, needs_partitions=True
+        ),
     )
 
 

@@ -60,7 +60,8 @@ class TopicRequests(AdminRequests):
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         found: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
-            found[name] = TopicDescription(name, _as_kafka_prints(topic.topic_id), len(topic.partitions))
+            replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+            found[name] = TopicDescription(name, _as_kafka_prints(topic.topic_id), len(topic.partitions), replicas)
         return Outcome(found, outcome.failed, outcome.denied)
 
     async def topic_operations(self, names: Iterable[str]) -> Outcome[frozenset[str]]:

@@ -1,5 +1,6 @@
 """What a life of a flow was begun for: two clusters, and the control topics on them. Another cluster at the same
-address, or another state topic, ends it. Other control topics that are gone are created again meanwhile."""
+address, or another state topic, ends it. Other control topics that are gone are created again meanwhile, and settings
+that are not as they have to be are set right."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -7,7 +8,9 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topic_faults import ControlTopicUnfit
 from lockstep_runtime.kafka.control_topics import ControlTopic, ensure_control_topics, flow_topics, service_topics
+from lockstep_runtime.membership.control_topic_guard import ControlTopicGuard
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, TopicMissing, TopicReplaced
 
 CHECK_INTERVAL_S = 4.0
@@ -26,6 +29,7 @@ class LifeWatch:
         self._flow_topics = {
             topic.name: topic for topic in flow_topics(ctx.flow, settings.group_id, settings.control.replication_factor)
         }
+        self._guard = ControlTopicGuard(ctx, self._flow_topics)
         self._cluster_ids = cluster_ids
         self._first: Mapping[str, str] = {}
         """Ids of the topics on the target by name, as this life has found them."""
@@ -42,8 +46,10 @@ class LifeWatch:
 
     async def begin(self) -> ClusterReplaced | None:
         """Note what is there on the target now. Returns how the cluster differs from that of the life before, which may
-        have ended for another reason first. Raises ClusterError."""
+        have ended for another reason first. Raises ClusterError, and ControlTopicUnfit if the flow's topics cannot be
+        used as they are."""
         target, replaced = self._ctx.target, None
+        await self._guard.check(target, self._flow_topics.values())
         try:
             await self._check_cluster(target)
         except ClusterReplaced as found:
@@ -52,8 +58,8 @@ class LifeWatch:
         return replaced
 
     async def run(self) -> None:
-        """For ever. Raises ClusterReplaced, TopicMissing or TopicReplaced when this life has to end. A cluster that
-        does not answer ends nothing here."""
+        """For ever. Raises ClusterReplaced, TopicMissing, TopicReplaced or ControlTopicUnfit when this life has to end.
+        A cluster that does not answer ends nothing here."""
         async with asyncio.TaskGroup() as tasks:
             for admin in (self._ctx.source, self._ctx.target):
                 tasks.create_task(self._watch(admin))
@@ -70,7 +76,11 @@ class LifeWatch:
                 if admin is self._ctx.target:
                     self._check_state(ids, missing & missed)
                 await self._create(admin, [wanted[name] for name in sorted(missing & missed)])
-            except (ClusterReplaced, TopicMissing, TopicReplaced):
+                if self._ctx.acting:
+                    await self._guard.check_if_due(admin, wanted.values())
+                if admin is self._ctx.target:
+                    await self._guard.report()
+            except (ClusterReplaced, ControlTopicUnfit, TopicMissing, TopicReplaced):
                 raise
             except ClusterError as trouble:
                 self._ctx.log.debug("control topics not checked", str(trouble))

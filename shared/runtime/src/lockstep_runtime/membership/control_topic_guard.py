@@ -1,0 +1,74 @@
+"""Keeps the control topics of a flow as its services need them: checked when a life begins, and each minute."""
+
+from collections.abc import Collection, Iterable
+
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.admin import Admin
+from lockstep_runtime.kafka.control_topic_faults import (
+    ENDS_WORK,
+    ControlTopicFault,
+    ControlTopicUnfit,
+    read_faults,
+    set_right,
+)
+from lockstep_runtime.kafka.control_topics import ControlTopic
+
+CHECK_INTERVAL_S = 60.0
+"""Seconds between two checks. A policy that deletes takes effect after minutes."""
+
+
+class ControlTopicGuard:
+    """Of one life. What it sets right is reported by `report`, which needs the events topic."""
+
+    def __init__(self, ctx: FlowContext, essential: Collection[str]) -> None:
+        """`essential`: names of the topics without which no service of the flow works."""
+        self._ctx = ctx
+        self._essential = frozenset(essential)
+        self._checked_at: dict[str, float] = {}
+        self._troubles: dict[str, frozenset[str]] = {}
+        self._corrected: list[tuple[str, ControlTopicFault]] = []
+
+    async def check(self, admin: Admin, topics: Iterable[ControlTopic]) -> None:
+        """Set right what differs from what readers need.
+
+        Raises:
+            ControlTopicUnfit: We may not set it right, and the flow would lose what it has to know. It has the command.
+            ClusterError: The cluster does not answer.
+        """
+        ctx = self._ctx
+        self._checked_at[admin.alias] = ctx.clock.monotonic()
+        faults = await read_faults(admin, topics)
+        refused = await set_right(admin, faults) if faults else {}
+        self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
+        present = set[str]()
+        for fault, why in refused.items():
+            command = fault.command(admin.bootstrap)
+            unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {why}; to set it right: {command}")
+            if fault.setting in ENDS_WORK and fault.topic in self._essential:
+                raise unfit
+            name = f"{fault.setting} of {fault.topic}"
+            present.add(name)
+            ctx.rounds.troubles.began(name, unfit)
+        for name in self._troubles.get(admin.alias, frozenset()) - present:
+            ctx.rounds.troubles.over(name)
+        self._troubles[admin.alias] = frozenset(present)
+
+    async def check_if_due(self, admin: Admin, topics: Iterable[ControlTopic]) -> None:
+        """Check if a minute has passed. Raises as `check`."""
+        if self._ctx.clock.monotonic() - self._checked_at.get(admin.alias, float("-inf")) >= CHECK_INTERVAL_S:
+            await self.check(admin, topics)
+
+    async def report(self) -> None:
+        """Report what was set right. Raises ClusterError if the event is not written."""
+        while self._corrected:
+            alias, fault = self._corrected[0]
+            await self._ctx.event(
+                "ControlTopicCorrected",
+                fault.topic,
+                f"{fault.topic} on {alias}: {fault.setting} was {fault.actual}, and is {fault.needed} now",
+                cluster=alias,
+                setting=fault.setting,
+                before=fault.actual,
+                now=fault.needed,
+            )
+            del self._corrected[0]
