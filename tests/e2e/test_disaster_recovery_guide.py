@@ -201,7 +201,7 @@ class Day:
 
     def see_what_prevents(self, text: str) -> None:
         (line,) = self.lines(text)
-        ran = self.say(line, "--force", codes=(0, 1))  # this day has less than ten minutes
+        ran = self.say(line, "--allow-soon", codes=(0, 1))  # this day has less than ten minutes
         missing = set(self.app.written) - self.copied() - self.written_on_b()
         assert ("Say --diverged copy" in ran.stderr) is bool(missing), (ran.stderr, len(missing))
         assert ran.returncode == bool(missing), ran.stderr
@@ -212,7 +212,7 @@ class Day:
     def fail_back(self, text: str) -> None:
         (line,) = self.lines(text)
         self.app.stop()
-        self.say(line, "--force")
+        self.say(line, "--allow-soon")
         found = self.evidence("failback", "B-A")
         assert (found["phase"], found["lost"], found["late"]) == ("done", 0, 0), found
         assert set(self.app.written) <= self.copied() | self.written_on_b(), "what A had alone is on B"

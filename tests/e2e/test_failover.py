@@ -46,7 +46,7 @@ def test_failover_of_a_copy_that_is_up_to_date_loses_nothing(
         assert (done["phase"], done["lost"]) == ("done", 0), done
         scene.app.go_on()
         a.start()
-        back = scene.switch("failback", "--force", "--timeout", "120")
+        back = scene.switch("failback", "--allow-soon", "--timeout", "120")
         assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
         scene.app.go_on()
         scene.app.stop_when_read()
@@ -82,9 +82,9 @@ def test_failover_names_the_loss_and_failback_decides_about_it(
         assert sum(one["missing"] for one in where) == len(missing)
         assert all(one["missing_since"] for one in where if one["missing"])
         a.start()
-        undecided = scene.switch("failback", "--force", code=1)
+        undecided = scene.switch("failback", "--allow-soon", code=1)
         assert f"has {len(missing):,} records that" in undecided["said"]
-        back = scene.switch("failback", "--force", "--diverged", diverged)
+        back = scene.switch("failback", "--allow-soon", "--diverged", diverged)
         assert back["phase"] == "done", back
         is_there = missing <= values(b.bootstrap, copy)
         assert is_there is (diverged == "copy")
@@ -124,7 +124,7 @@ def test_failback_that_leaves_records_moves_groups_exactly_by_name(
         assert done["lost"] == len(missing)
         scene.app.go_on()
         a.start()
-        back = scene.switch("failback", "--force", "--diverged", "leave", "--timeout", "120")
+        back = scene.switch("failback", "--allow-soon", "--diverged", "leave", "--timeout", "120")
         (group,) = back["groups"]
         assert (back["phase"], group["state"], group["read_again"]) == ("done", "exact", 0), back
         scene.app.go_on()

@@ -39,10 +39,10 @@ def test_applications_switch_three_times_and_lose_nothing(
         assert [group["state"] for group in there["groups"]] == ["exact"], there["groups"]
         scene.app.go_on()
         scene.wait_followed(scene.flow_back)
-        back = scene.switch("failback", "--force")
+        back = scene.switch("failback", "--allow-soon")
         assert (back["phase"], back["lost"], back["late"]) == ("done", 0, 0), back
         scene.app.go_on()
-        again = scene.switch("switchover", "--force")
+        again = scene.switch("switchover", "--allow-soon")
         assert again["phase"] == "done", again
         scene.app.go_on()
         nothing_lost_or_doubled(scene)
@@ -59,8 +59,10 @@ def test_second_switch_within_ten_minutes_is_refused(tmp_path: Path, brokers: tu
         scene.app.go_on()
         assert scene.switch("switchover")["phase"] == "done"
         refused = scene.switch("failback", code=1)
-        assert "a second one within ten minutes is refused without --force" in refused["said"]
-        assert scene.switch("switchover", "--continue")["phase"] == "done", "it says so, and does nothing"
+        assert "a second one within ten minutes is refused without --allow-soon" in refused["said"]
+        assert scene.continue_last("switchover")["phase"] == "done", "it says so, and does nothing"
+        again = scene.switch("switchover", "--continue", code=1)
+        assert "nothing to continue" in again["said"]
         assert "is done" in scene.switch("switchover", "--abort", code=1)["said"]
         nothing_lost_or_doubled(scene)
 
@@ -106,9 +108,9 @@ def test_switch_of_one_topic_pauses_it_alone_and_rewinds_groups(tmp_path: Path, 
 
 def fail_back(scene: SwitchScene, topic: str) -> None:
     """One topic, with what came to the source behind the cutoff. Nothing else of either flow is paused or stopped."""
-    leave = scene.switch("failback", "--topic", topic, "--force", "--diverged", "leave", code=2)
+    leave = scene.switch("failback", "--topic", topic, "--allow-soon", "--diverged", "leave", code=2)
     assert "leave out --topic" in leave["said"]
-    back = scene.switch("failback", "--topic", topic, "--force", "--diverged", "copy")
+    back = scene.switch("failback", "--topic", topic, "--allow-soon", "--diverged", "copy")
     assert (back["phase"], [one["topic"] for one in back["topics"]]) == ("done", [topic]), back
     scene.flow_there.wait_copied(topic)
     for flow, phase in ((scene.flow_there, "copying"), (scene.flow_back, "paused")):

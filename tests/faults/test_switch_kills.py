@@ -31,7 +31,7 @@ def scene(moving: SwitchScene) -> Iterator[SwitchScene]:
     moving.app.go_on()
     if moving.is_on(moving.there.target):
         moving.wait_followed(moving.flow_back)
-        assert moving.switch("failback", "--force")["phase"] == "done"
+        assert moving.switch("failback", "--allow-soon")["phase"] == "done"
         moving.wait_followed(moving.flow_there)
     assert moving.app.read_twice == {}
 
@@ -76,9 +76,9 @@ def test_command_killed_after_each_step_goes_on(scene: SwitchScene) -> None:
     scene.app.go_on()
     arguments: tuple[str, ...] = ()
     for step in steps:
-        killed_in(scene, Begun(scene, "switchover", *arguments, *([] if arguments else ["--force"])), step, DONE)
+        killed_in(scene, Begun(scene, "switchover", *arguments, *([] if arguments else ["--allow-soon"])), step, DONE)
         arguments = ("--continue",)
-    done = scene.switch("switchover", "--continue")  # which may have ended already
+    done = scene.continue_last("switchover")  # which may have ended already
     assert (done["phase"], done["lost"], done["late"]) == ("done", 0, 0), done
     scene.app.go_on()
     nothing_is_lost(scene)
@@ -87,9 +87,9 @@ def test_command_killed_after_each_step_goes_on(scene: SwitchScene) -> None:
 @pytest.mark.parametrize("step", [Step.FENCE, Step.GROUPS, Step.STOP])
 def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: Step) -> None:
     scene.app.go_on()
-    killed_in(scene, Begun(scene, "switchover", "--force"), step, RUNNING, DONE)
+    killed_in(scene, Begun(scene, "switchover", "--allow-soon"), step, RUNNING, DONE)
     if "redirect" in scene.hooks():
-        assert scene.switch("switchover", "--continue")["phase"] == "done", "it was too late"
+        assert scene.continue_last("switchover")["phase"] == "done", "it was too late"
     else:
         aborted = scene.switch("switchover", "--abort")
         assert aborted["phase"] == "aborted", aborted
@@ -109,12 +109,12 @@ def test_command_killed_within_a_step_can_be_aborted(scene: SwitchScene, step: S
 )
 def test_service_killed_in_the_middle_of_a_switch_loses_nothing(scene: SwitchScene, step: Step, service: str) -> None:
     scene.app.go_on()
-    command = Begun(scene, "switchover", "--force", "--timeout", "60")
+    command = Begun(scene, "switchover", "--allow-soon", "--timeout", "60")
     wait_for_step(scene, command, step, RUNNING, DONE)
     os.kill(scene.run.service_pid(service), signal.SIGKILL)
     said, _ = command.communicate(timeout=200)
     if command.returncode:
-        assert scene.switch("switchover", "--continue")["phase"] == "done", said
+        assert scene.continue_last("switchover")["phase"] == "done", said
     scene.app.go_on()
     nothing_is_lost(scene)
 
@@ -123,23 +123,23 @@ def test_target_unreachable_in_the_middle_of_a_switch_loses_nothing(
     scene: SwitchScene,
 ) -> None:
     scene.app.go_on()
-    command = Begun(scene, "switchover", "--force", "--timeout", "60")
+    command = Begun(scene, "switchover", "--allow-soon", "--timeout", "60")
     wait_for_step(scene, command, Step.ENDS, RUNNING, DONE)
     scene.b.suspend()
     time.sleep(15)
     scene.b.resume()
     said, _ = command.communicate(timeout=200)
     if command.returncode:
-        assert scene.switch("switchover", "--continue")["phase"] == "done", said
+        assert scene.continue_last("switchover")["phase"] == "done", said
     scene.app.go_on()
     nothing_is_lost(scene)
 
 
 def test_second_command_continues_a_switch_and_the_first_one_ends(scene: SwitchScene) -> None:
     scene.app.go_on()
-    first = Begun(scene, "switchover", "--force")
+    first = Begun(scene, "switchover", "--allow-soon")
     wait_for_step(scene, first, Step.ENDS, RUNNING, DONE)
-    second = scene.switch("switchover", "--continue")
+    second = scene.continue_last("switchover")
     said, _ = first.communicate(timeout=60)
     assert second["phase"] == "done"
     assert first.returncode == 1, said

@@ -141,6 +141,12 @@ class SwitchScene:
         body: dict[str, Any] = json.loads(ran.stdout) if ran.stdout else {}
         return {**body, "said": ran.stderr}
 
+    def continue_last(self, verb: str, *arguments: str) -> dict[str, Any]:
+        """Continue the last switch, named by its id: it may have ended."""
+        last = self.last()
+        assert last is not None
+        return self.switch(verb, "--continue", "--id", last.id, *arguments)
+
     def command(self, verb: str, *arguments: str) -> list[str]:
         """The command line."""
         given = () if {"--continue", "--abort", "--status", "--dry-run", "--drill"} & set(arguments) else ("--yes",)

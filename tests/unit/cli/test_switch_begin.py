@@ -12,11 +12,13 @@ from lockstep_cli.switch import switch_log, switch_run, switch_session
 from lockstep_cli.switch.command import SwitchArguments
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
-from lockstep_cli.switch.switch_run import SwitchPlan, SwitchRefused, begin, plan_switch, running
+from lockstep_cli.switch.switch_run import SwitchPlan, begin, plan_switch
 from lockstep_cli.switch.switch_session import SwitchSession
 from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, Verb, with_step
+from lockstep_cli.switch.switch_under_way import SwitchRefused, running
 from lockstep_config import FlowSettings
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Switch
+from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterUnreachable, TopicMissing
 from tests.support.shared_topic import SharedTopic
 
@@ -146,6 +148,10 @@ async def test_opposite_flow_of_a_cluster_that_is_gone_is_asked_once(
     async def refusals(*_given: object) -> object:
         return [], (), ()
 
+    async def is_open(*_given: object) -> None:
+        return
+
+    monkeypatch.setattr(Admin, "require_open", is_open)
     monkeypatch.setattr(switch_run, "flow_rows", rows)
     monkeypatch.setattr(switch_run, "_refusals", refusals)
     topic.write(MirroredTopic(source_topic="t", target_topic="A.t", partitions=1))
@@ -180,12 +186,16 @@ def session(
         scheduled=None,
         drill=False,
         rewind_groups=False,
+        allow_soon=False,
+        allow_not_ready=False,
+        allow_left_groups=False,
         force=False,
         dry_run=False,
         yes=False,
         continue_=False,
         abort=False,
         status=False,
+        switch_id="",
         timeout=1.0,
         evidence=None,
         output="text",
@@ -241,6 +251,10 @@ async def test_continued_switch_that_had_ended_has_its_code_and_its_files(
 
     monkeypatch.setattr(session, "_topology", no_topology)
     topic.write(new("x", operator="other", phase="done", late=5, began_ms=1_000))
+    with pytest.raises(SwitchRefused, match="nothing to continue"):
+        await session._continue()
+    assert not list(tmp_path.glob("switchover-*")), "which switch is meant is not known"
+    session._options = replace(session._options, id="x")
     assert await session._continue() == 1
     assert {path.suffix for path in tmp_path.glob("switchover-A-B-*")} == {".json", ".md"}
 
@@ -249,3 +263,13 @@ async def test_continued_switch_that_had_ended_has_its_code_and_its_files(
 def test_evidence_that_is_a_folder_is_refused_before_anything_begins(session: SwitchSession, folder: str) -> None:
     with pytest.raises(CannotUse, match="is a folder"):
         replace(session._arguments, evidence=Path(folder), yes=True).check()
+
+
+def test_force_is_refused_with_the_options_that_take_its_place(session: SwitchSession) -> None:
+    with pytest.raises(CannotUse, match=r"--allow-soon: .*--allow-not-ready: .*--allow-left-groups: .*--allow-unknown"):
+        replace(session._arguments, force=True, yes=True).check()
+
+
+def test_id_without_a_switch_that_has_begun_is_refused(session: SwitchSession) -> None:
+    with pytest.raises(CannotUse, match="--continue, --abort or --status"):
+        replace(session._arguments, switch_id="x", yes=True).check()

@@ -18,7 +18,7 @@ from lockstep_cli.switch.switch_check import (
     unknown_topics,
     way_back_blockers,
 )
-from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import PartitionLoss
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.reason import Reason
@@ -40,7 +40,7 @@ def left(verb: Verb, *, force: bool = False, rewind: bool = False) -> set[Switch
 
 
 def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[str]:
-    known = {"source": "A", "source_answers": False, "force": False}
+    known = {"source": "A", "source_answers": False, "allows": ()}
     return list(failover_refusals(losses, allowed, **{**known, **fields}))
 
 
@@ -213,15 +213,20 @@ def test_failover_that_loses_names_the_option() -> None:
 def test_failover_from_a_source_that_answers_is_refused() -> None:
     (said,) = refusals([], -1, source_answers=True)
     assert said.startswith("A answers: use lockstep switchover")
-    assert refusals([], -1, source_answers=True, force=True) == []
+    assert refusals([], -1, source_answers=True, allows=[Allowance.NOT_READY]) == []
     assert len(refusals(LOSSES, -1, source_answers=True)) == 2
 
 
-def test_failover_with_force_never_allows_a_loss() -> None:
-    assert len(refusals(LOSSES, -1, source_answers=True, force=True)) == 1
+def test_failover_with_all_allowed_still_counts_the_loss() -> None:
+    assert len(refusals(LOSSES, -1, source_answers=True, allows=Allowance)) == 1
 
 
-def test_switch_options_by_default_lose_and_force_nothing() -> None:
+def test_switch_options_by_default_allow_and_lose_nothing() -> None:
     options = SwitchOptions(verb=Verb.FAILOVER)
-    assert (options.allowed_loss, options.force, options.rewind_groups, options.drill) == (-1, False, False, False)
+    assert (options.allowed_loss, options.allows, options.rewind_groups, options.drill) == (
+        -1,
+        frozenset(),
+        False,
+        False,
+    )
     assert (options.topics, options.cutoff_ms, options.diverged) == ((), 0, "")

@@ -291,7 +291,7 @@ def test_lasting_effects_of_begun_steps_are_sentences(steps: list[Any], diverged
 def test_too_soon_within_ten_minutes_names_the_time(ago_ms: int) -> None:
     why = too_soon([switch(phase="done", ended_ms=NOW - ago_ms)], NOW)
     assert why.startswith(f"a switch ended {ago_ms // 1000} s ago")
-    assert "--force" in why
+    assert "--allow-soon" in why
 
 
 @pytest.mark.parametrize(

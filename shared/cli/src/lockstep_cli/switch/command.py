@@ -12,7 +12,7 @@ import click
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.options import file_argument, flow_option, gathered, output_option
-from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_steps import Verb
 
 if TYPE_CHECKING:
@@ -36,12 +36,16 @@ class SwitchArguments:
     scheduled: str | None
     drill: bool
     rewind_groups: bool
+    allow_soon: bool
+    allow_not_ready: bool
+    allow_left_groups: bool
     force: bool
     dry_run: bool
     yes: bool
     continue_: bool
     abort: bool
     status: bool
+    switch_id: str
     timeout: float
     evidence: Path | None
     output: str
@@ -50,8 +54,13 @@ class SwitchArguments:
         """Raises CannotUse where options exclude each other, or no terminal can give a needed answer."""
         import sys
 
+        if self.force:
+            named = "; ".join(f"{one.option}: {one.meaning}" for one in Allowance)
+            raise CannotUse(f"--force is several options, so that you give up only what you mean to. {named}")
         if sum((self.continue_, self.abort, self.status, self.dry_run)) > 1:
             raise CannotUse("--continue, --abort, --status and --dry-run exclude each other")
+        if self.switch_id and not (self.continue_ or self.abort or self.status):
+            raise CannotUse("--id names a switch that has begun: say it with --continue, --abort or --status")
         if self.evidence is not None and self.evidence.name in ("", ".."):
             raise CannotUse(f"--evidence {self.evidence} is a folder: name a file in it, without .json")
         asked = not (self.yes or self.dry_run or self.status or self.continue_ or self.abort or self.drill)
@@ -63,17 +72,26 @@ class SwitchArguments:
         """When to begin, Unix milliseconds; 0: now. Raises CannotUse for a time that is none."""
         return _moment(self.scheduled, "--scheduled")
 
-    def options(self, verb: Verb, *, allowed_loss: int = -1, diverged: str = "") -> SwitchOptions:
+    def options(
+        self, verb: Verb, *, allowed_loss: int = -1, allow_unknown_loss: bool = False, diverged: str = ""
+    ) -> SwitchOptions:
         """Raises CannotUse for a time that is none."""
+        said = {
+            Allowance.SOON: self.allow_soon,
+            Allowance.NOT_READY: self.allow_not_ready,
+            Allowance.LEFT_GROUPS: self.allow_left_groups,
+            Allowance.UNKNOWN_LOSS: allow_unknown_loss,
+        }
         return SwitchOptions(
             verb=verb,
+            id=self.switch_id,
             topics=self.topics,
             cutoff_ms=_moment(self.cutoff, "--cutoff"),
             drill=self.drill,
             rewind_groups=self.rewind_groups,
             diverged=diverged,
             allowed_loss=allowed_loss,
-            force=self.force,
+            allows=frozenset(one for one, is_said in said.items() if is_said),
             within_s=self.timeout,
         )
 
@@ -91,6 +109,10 @@ def _moment(text: str | None, option: str) -> int:
     except BadValue as exc:
         raise CannotUse(f"{option} {text} {exc}") from exc
     return found or 0
+
+
+def _allowing(allowance: Allowance) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(allowance.option, is_flag=True, help=allowance.meaning)
 
 
 def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,12 +137,28 @@ def _switch_options(command: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="A group that went back on the source goes back on the target too, if it has no members there.",
         ),
-        click.option("--force", is_flag=True, help="Begin although something speaks against it."),
+        _allowing(Allowance.SOON),
+        _allowing(Allowance.NOT_READY),
+        _allowing(Allowance.LEFT_GROUPS),
+        click.option("--force", is_flag=True, hidden=True),
         click.option("--dry-run", is_flag=True, help="Show the steps and what speaks against them, and do nothing."),
         click.option("--yes", is_flag=True, help="Do it without asking."),
-        click.option("--continue", "continue_", is_flag=True, help="Go on with the switch that is under way."),
-        click.option("--abort", is_flag=True, help="Take back the switch that is under way, where that is possible."),
+        click.option(
+            "--continue", "continue_", is_flag=True, help="Go on with the switch of this command that is under way."
+        ),
+        click.option(
+            "--abort",
+            is_flag=True,
+            help="Take back the switch of this command that is under way, where that is possible.",
+        ),
         click.option("--status", is_flag=True, help="Show the switch that is under way, or the last one."),
+        click.option(
+            "--id",
+            "switch_id",
+            default="",
+            metavar="ID",
+            help="With --continue, --abort and --status: only the switch with this id, which each one prints first.",
+        ),
         click.option(
             "--timeout",
             type=click.FloatRange(min=1),
@@ -173,9 +211,12 @@ async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -
     metavar="N",
     help="As many records may be lost that the source was known to have. Without it none may.",
 )
+@_allowing(Allowance.UNKNOWN_LOSS)
 @_switch_options
 @asynchronous
-async def failover(file: Path, flow: str | None, allow_data_loss: int | None, arguments: SwitchArguments) -> int:
+async def failover(
+    file: Path, flow: str | None, allow_data_loss: int | None, allow_unknown_loss: bool, arguments: SwitchArguments
+) -> int:
     """Move applications to the target of a flow, without its source. Says first how many records, by partition and
     since when, were known on the source and are not copied. If there are any, it wants --allow-data-loss.
 
@@ -190,7 +231,8 @@ async def failover(file: Path, flow: str | None, allow_data_loss: int | None, ar
     if arguments.cutoff:
         raise CannotUse("--cutoff needs the source, which a failover does without")
     allowed = -1 if allow_data_loss is None else allow_data_loss
-    return await _command(file, flow, arguments, arguments.options(Verb.FAILOVER, allowed_loss=allowed))
+    options = arguments.options(Verb.FAILOVER, allowed_loss=allowed, allow_unknown_loss=allow_unknown_loss)
+    return await _command(file, flow, arguments, options)
 
 
 @click.command(short_help="Bring applications back to the source.", epilog=EXIT_CODES)

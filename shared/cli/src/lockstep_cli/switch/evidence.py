@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockstep_cli.formatting import count_text, in_time, utc_moment
+from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_steps import MEANINGS, step_states
 from lockstep_protocol.names import Flow
 from lockstep_protocol.rows.state_rows import Row, Switch, SwitchGroup, SwitchTopic, VerifiedPartition
@@ -65,7 +66,7 @@ class Evidence:
             "groups_known_until": _moment(row.groups_known_ms),
             "late": row.late,
             "cutoff": _moment(row.cutoff_ms),
-            "forced": row.force,
+            "allowed": [str(one) for one in Allowance if allows(row, one)],
             "only_topics": list(row.topics),
             "allowed_loss": None if row.allowed_loss < 0 else row.allowed_loss,
             "diverged": row.diverged,

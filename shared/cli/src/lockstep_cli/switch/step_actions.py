@@ -10,6 +10,7 @@ from lockstep_cli.switch.group_positions import GroupAtSource, GroupVerdict, gro
 from lockstep_cli.switch.source_ends import SourceEndsReader
 from lockstep_cli.switch.switch_clusters import StepFailed, SwitchClusters, known_groups
 from lockstep_cli.switch.switch_log import SwitchLog
+from lockstep_cli.switch.switch_options import Allowance, allows
 from lockstep_cli.switch.switch_positions import (
     PartitionLoss,
     count_losses,
@@ -177,8 +178,8 @@ class StepActions:
                 f"{records_by_partition(counts)} were known on {source} and are not copied. "
                 f"Say --continue --allow-data-loss {lost}, or --abort"
             )
-        if unknown and not row.force:
-            raise StepFailed(f"{unknown}. Say --continue --force, or --abort")
+        if unknown and not allows(row, Allowance.UNKNOWN_LOSS):
+            raise StepFailed(f"{unknown}. Say --continue {Allowance.UNKNOWN_LOSS.option}, or --abort")
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
@@ -214,10 +215,13 @@ class StepActions:
             if time.monotonic() > deadline or not any(one.may_settle for one in left):
                 named = "; ".join(f"{one.group} ({one.state}): {one.text}" for one in left[:3])
                 more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-                if row.force:
+                if allows(row, Allowance.LEFT_GROUPS):
                     await self._write_groups(row, groups, verdicts)
-                    return f"{groups_text(verdicts)}. --force: {named}{more}", readings.list_known_ms
-                raise StepFailed(f"{count_text(len(left), 'group')} cannot move: {named}{more}")
+                    return f"{groups_text(verdicts)}. Left where they are: {named}{more}", readings.list_known_ms
+                raise StepFailed(
+                    f"{count_text(len(left), 'group')} cannot move: {named}{more}. Say --continue "
+                    f"{Allowance.LEFT_GROUPS.option} to leave them where they are, or --abort"
+                )
             self._progress.text = f"{left[0].group}: {left[0].text}"
             await asyncio.sleep(CHECK_AGAIN_S)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from lockstep_cli.switch.switch_options import Allowance
 from lockstep_cli.switch.switch_positions import PartitionLoss, count_losses, records_by_partition, unknown_losses
 from lockstep_cli.switch.switch_steps import Verb
 from lockstep_protocol.reason_catalogue import ReasonCode
@@ -128,16 +129,16 @@ def unknown_topics(rows: Mapping[str, Row], topics: Sequence[str]) -> str:
 
 
 def failover_refusals(
-    losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, force: bool
+    losses: Sequence[PartitionLoss], allowed: int, *, source: str, source_answers: bool, allows: Collection[Allowance]
 ) -> Iterator[str]:
     """What speaks against giving up the source, as sentences."""
-    if source_answers and not force:
+    if source_answers and Allowance.NOT_READY not in allows:
         yield (
-            f"{source} answers: use lockstep switchover, which loses nothing. Say --force if {source} must not be used "
-            "any more"
+            f"{source} answers: use lockstep switchover, which loses nothing. Say {Allowance.NOT_READY.option} if "
+            f"{source} must not be used any more"
         )
-    if (unknown := unknown_losses(losses)) and not force:
-        yield f"{unknown}. Say --force to lose them"
+    if (unknown := unknown_losses(losses)) and Allowance.UNKNOWN_LOSS not in allows:
+        yield f"{unknown}. Say {Allowance.UNKNOWN_LOSS.option} to lose them"
     counts = count_losses(losses)
     lost = sum(counts.values())
     if lost > max(0, allowed):

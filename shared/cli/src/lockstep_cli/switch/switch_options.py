@@ -1,8 +1,43 @@
 """What a command line says of a switch (no I/O)."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lockstep_cli.switch.switch_steps import Verb
+from lockstep_protocol.rows.state_rows import Switch
+
+
+class Allowance(StrEnum):
+    """What a command refuses unless it is allowed. Each has an option of its own, so that one can be allowed without
+    the others."""
+
+    SOON = "soon"
+    NOT_READY = "not-ready"
+    LEFT_GROUPS = "left-groups"
+    UNKNOWN_LOSS = "unknown-loss"
+
+    @property
+    def option(self) -> str:
+        """How it is said on the command line."""
+        return f"--allow-{self}"
+
+    @property
+    def meaning(self) -> str:
+        """What is allowed, as the help says it."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Allowance.SOON: "Begin within ten minutes of the last switch between these clusters.",
+    Allowance.NOT_READY: "Begin although the flow is not ready. A failover begins although the source answers, too.",
+    Allowance.LEFT_GROUPS: "Go on without groups that cannot move. The evidence names them.",
+    Allowance.UNKNOWN_LOSS: "Of a failover: go on although the loss of some partitions is not known.",
+}
+
+
+def allows(row: Switch, allowance: Allowance) -> bool:
+    """Return whether a switch may do that. `force` is of rows of earlier releases, and allowed everything."""
+    return row.force or allowance in row.allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,6 +45,8 @@ class SwitchOptions:
     """How a switch is to be done. `within_s`: seconds that each step may wait."""
 
     verb: Verb
+    id: str = ""
+    """The switch that is to be continued, aborted or shown; "": the last one."""
     topics: tuple[str, ...] = ()
     """Source topics; (): all that are mirrored."""
     cutoff_ms: int = 0
@@ -17,5 +54,5 @@ class SwitchOptions:
     rewind_groups: bool = False
     diverged: str = ""
     allowed_loss: int = -1
-    force: bool = False
+    allows: frozenset[Allowance] = frozenset()
     within_s: float = 300.0

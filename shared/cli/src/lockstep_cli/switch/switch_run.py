@@ -23,7 +23,7 @@ from lockstep_cli.switch.switch_check import (
 )
 from lockstep_cli.switch.switch_clusters import PROBED_WITHIN_S, NotFoundYet, StepFailed, SwitchClusters
 from lockstep_cli.switch.switch_log import SwitchLog
-from lockstep_cli.switch.switch_options import SwitchOptions
+from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_positions import (
     count_losses,
     groups_known_until,
@@ -38,11 +38,11 @@ from lockstep_cli.switch.switch_steps import (
     WAITING,
     Step,
     Verb,
-    cannot_abort,
     last_done_ms,
     planned_steps,
     too_soon,
 )
+from lockstep_cli.switch.switch_under_way import SwitchRefused, running
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_config import FlowSettings
 from lockstep_protocol.commands.command_vocabulary import Connector, Scope, ScopeKind
@@ -56,16 +56,6 @@ from lockstep_runtime.util.clock import now_ms
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
 REPORTED_WITHIN_S = 5.0
-
-
-class SwitchRefused(Exception):
-    """The switch may not begin, continue or be aborted, and nothing was changed. `reasons` are sentences. `may_pass`:
-    they can be over in some seconds."""
-
-    def __init__(self, reasons: Sequence[str], *, may_pass: bool = False) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = tuple(reasons)
-        self.may_pass = may_pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +101,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         assert opposite is not None
         wanted = {settings.flow: _wanted(settings, log.rows), opposite.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
-    if not options.force and not options.drill and (why := too_soon(others, now_ms())):
+    if Allowance.SOON not in options.allows and not options.drill and (why := too_soon(others, now_ms())):
         refusals.append(why)
     records_ms, groups_ms = records_known_ms(log.rows), GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
@@ -140,7 +130,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         rewind_groups=options.rewind_groups,
         diverged=options.diverged,
         allowed_loss=options.allowed_loss,
-        force=options.force,
+        allowed=tuple(sorted(options.allows)),
         opposite_was=opposite_was,
         opposite_paused=_paused(opposite, opposite_rows, options.topics),
         last_done_ms=last_done_ms(log.switch),
@@ -209,41 +199,6 @@ async def begin(log: SwitchLog, opposite: FlowSettings | None, row: Switch) -> S
     return began
 
 
-def continued(log: SwitchLog, options: SwitchOptions) -> Switch:
-    """The row of the switch that is under way, with what the command line allows beyond it. Raises SwitchRefused."""
-    row = log.switch
-    if row is not None and row.phase == "aborting":
-        raise SwitchRefused([f"{log.settings.flow}: the {row.verb} is being taken back: --abort goes on with that"])
-    if row is None or row.phase != "running":
-        what = "no switch has begun" if row is None else f"the last {row.verb} is {row.phase}"
-        raise SwitchRefused([f"{log.settings.flow}: there is nothing to continue, {what}"])
-    return replace(
-        row,
-        allowed_loss=max(row.allowed_loss, options.allowed_loss),
-        force=row.force or options.force,
-        diverged=options.diverged or row.diverged,
-        rewind_groups=row.rewind_groups or options.rewind_groups,
-    )
-
-
-def aborted(log: SwitchLog) -> Switch:
-    """The row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
-    row = log.switch
-    if row is None:
-        raise SwitchRefused([f"{log.settings.flow}: there is nothing to abort, no switch has begun"])
-    if why := cannot_abort(row):
-        raise SwitchRefused([f"{log.settings.flow}: {why}"])
-    return row
-
-
-def running(row: Switch) -> str:
-    """That a switch is under way, as a sentence."""
-    return (
-        f"a {row.verb} is under way: see it with lockstep {row.verb} --status, go on with --continue, or take it back "
-        "with --abort"
-    )
-
-
 async def _refusals(
     log: SwitchLog, opposite: FlowSettings | None, options: SwitchOptions
 ) -> tuple[list[str], tuple[Blocker, ...], tuple[Report, ...]]:
@@ -254,9 +209,10 @@ async def _refusals(
     reports = await read_reports(log.settings, opposite)
     found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
     if options.verb is Verb.FAILBACK and not options.drill:
-        kept = way_back_blockers(found, force=options.force)
+        kept = way_back_blockers(found, force=Allowance.NOT_READY in options.allows)
     else:
-        kept = blocking(found, options.verb, force=options.force, rewind_groups=options.rewind_groups)
+        force = Allowance.NOT_READY in options.allows
+        kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
     return [], kept, reports
 
 
@@ -280,9 +236,9 @@ async def _failover_refusals(
     gone = await clusters.source_answers()
     topics = selected_topics(log, options.topics)
     losses = known_loss(log.rows, topics)
-    force = options.force or options.drill
+    allowed_too = frozenset(Allowance) if options.drill else options.allows
     allowed = sum(count_losses(losses).values()) if options.drill else options.allowed_loss
-    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=not gone, force=force))
+    refusals = list(failover_refusals(losses, allowed, source=source, source_answers=not gone, allows=allowed_too))
     services = [name for name in SERVICES if settings.needs(name)]
     replicas = await describe_replicas(clusters.target, settings, services)
     report = build_report(
@@ -298,6 +254,7 @@ async def _failover_refusals(
         limits=settings.switch_limits,
     )
     found = about_topics(report.switch_blockers, log.rows, options.topics)
+    force = Allowance.NOT_READY in allowed_too
     kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
     return refusals, kept
 

@@ -25,15 +25,20 @@ from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
 from lockstep_cli.switch.switch_options import SwitchOptions
 from lockstep_cli.switch.switch_run import (
     SwitchPlan,
-    SwitchRefused,
-    aborted,
     begin,
-    continued,
     plan_switch,
     read_reports,
 )
-from lockstep_cli.switch.switch_shown import evidence_shown, last_line, next_words, plan_shown, topology_shown
+from lockstep_cli.switch.switch_shown import (
+    begun_words,
+    evidence_shown,
+    last_line,
+    next_words,
+    plan_shown,
+    topology_shown,
+)
 from lockstep_cli.switch.switch_steps import UNDER_WAY, Step
+from lockstep_cli.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
 from lockstep_cli.switch.switcher import Switcher
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
@@ -113,6 +118,7 @@ class SwitchSession:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
+        self._print(Text(begun_words(plan.row)))
         return await self._carry_out(await begin(self._log, plan.opposite, plan.row))
 
     async def _plan(self) -> SwitchPlan:
@@ -134,13 +140,14 @@ class SwitchSession:
             await self._log.catch_up_now()
 
     async def _continue(self) -> int:
+        flow, options = self._settings.flow, self._options
         try:
-            began = await self._log.claim(lambda: continued(self._log, self._options))
+            began = await self._log.claim(lambda: continued(self._log.switch, flow, options))
         except SwitchRefused:
             row = self._log.switch
-            if row is None or row.phase != "done":
+            if row is None or not has_ended(row, options):
                 raise
-            return await self._end(row)  # it had ended before its command did, or another one ended it
+            return await self._end(row)
         return await self._carry_out(began)
 
     async def _carry_out(self, began: Switch) -> int:
@@ -150,7 +157,9 @@ class SwitchSession:
         return await self._end(await self._switcher.run(began))
 
     async def _abort(self) -> Switch:
-        return await self._switcher.abort(await self._log.claim(lambda: aborted(self._log)))
+        flow, options = self._settings.flow, self._options
+        row = await self._log.claim(lambda: aborted(self._log.switch, flow, options))
+        return await self._switcher.abort(row)
 
     async def _end(self, row: Switch) -> int:
         """Show what came of it, and write the evidence."""
@@ -165,9 +174,7 @@ class SwitchSession:
         return Exit.TROUBLE if row.late else Exit.FINE
 
     async def _show_last(self) -> int:
-        row = self._log.switch
-        if row is None:
-            raise SwitchRefused([f"{self._settings.flow}: no switch has begun"])
+        row = shown(self._log.switch, self._settings.flow, self._options)
         for step, state, *_ in row.steps:
             if state != "waiting":
                 self._print(last_line(row, Step(step)))
@@ -232,7 +239,7 @@ class SwitchSession:
                     if row.phase == "aborting"
                     else "Go on with --continue, or take it back with --abort"
                 )
-                click.echo(f"{how}: {row.verb} of {self._settings.flow}", err=True)
+                click.echo(f"{how}: {row.verb} of {self._settings.flow}, --id {row.id}", err=True)
             self._body(evidence.as_json())
         return Exit.TROUBLE
 

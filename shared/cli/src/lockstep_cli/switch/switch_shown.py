@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from lockstep_cli.formatting import count_text, in_time, visible
+from lockstep_cli.formatting import count_text, in_time, utc_moment, visible
 from lockstep_cli.report import Report
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_run import SwitchPlan
@@ -68,6 +68,7 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
     groups = evidence.groups
     again = sum(one.read_again for one in groups)
     yield Text.assemble((f"{row.verb} {row.phase}", colour), f" in {lasted}")
+    yield Text(f"  id            {row.id}, begun {utc_moment(row.began_ms)}")
     yield Text(f"  lost          {evidence.lost_words}")
     yield Text(f"  known of {evidence.flow.source:<5}{evidence.known_words}")
     yield Text(f"  late          {count_text(row.late, 'record')}" + (" came after the fence" if row.late else ""))
@@ -77,6 +78,11 @@ def evidence_shown(evidence: Evidence) -> Iterator[Text]:
             yield Text.assemble("  ", (visible(one.group), "bold"), f"  {one.state}: {visible(one.text)}")
     for sentence in evidence.lasting:
         yield Text(f"  not taken back: {sentence}")
+
+
+def begun_words(row: Switch) -> str:
+    """Return the id of a switch that is about to begin, and what it is for."""
+    return f"id {row.id}: if this command ends, go on with --continue --id {row.id}"
 
 
 def next_words(row: Switch, flow: Flow, file: str) -> str:

@@ -61,7 +61,7 @@ WAITING, RUNNING, DONE, FAILED, UNDONE = "waiting", "running", "done", "failed",
 """The state of a step."""
 
 ANTI_FLAPPING_MS = 600_000
-"""A second switch within this time needs `--force`."""
+"""A second switch within this time needs `--allow-soon`."""
 
 
 UNDER_WAY = frozenset({"running", "aborting"})
@@ -131,14 +131,18 @@ def has_begun(row: Switch, *steps: Step) -> bool:
 
 def cannot_abort(row: Switch) -> str:
     """Why the switch cannot be taken back, as a sentence; "" where it can."""
+    back = row.verb == Verb.FAILBACK
+    way_back = (
+        f"lockstep {'switchover moves the applications again' if back else 'failback brings the applications back'}"
+    )
     if row.phase == "done":
-        return f"the {row.verb} is done: lockstep failback brings the applications back"
+        return f"the {row.verb} is done: {way_back}"
     if row.phase == "aborted":  # `aborting` goes on
         return f"the {row.verb} is aborted already"
     if has_begun(row, *REDIRECTED):
         return (
             "clients were sent to the other cluster and may have written there, so this cannot be taken back. "
-            "--continue ends it, and lockstep failback brings the applications back"
+            f"--continue ends it, and {way_back}"
         )
     return ""
 
@@ -181,4 +185,4 @@ def too_soon(rows: Collection[Switch], now_ms: int) -> str:
     if not last_ms or now_ms - last_ms >= ANTI_FLAPPING_MS:
         return ""
     ago_s = max(0, now_ms - last_ms) // 1000
-    return f"a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --force"
+    return f"a switch ended {ago_s} s ago, and a second one within ten minutes is refused without --allow-soon"

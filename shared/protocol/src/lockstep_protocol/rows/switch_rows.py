@@ -36,6 +36,9 @@ class Switch(Row):
     allowed_loss: int = -1
     """Of a failover: as many records may be lost; -1: none."""
     force: bool = False
+    """Everything is allowed that `allowed` names one by one. Only earlier releases wrote it."""
+    allowed: tuple[str, ...] = ()
+    """What the operator allowed: `soon` | `not-ready` | `left-groups` | `unknown-loss`."""
     opposite_was: str = ""
     """What was wanted of the flow in the opposite direction when the switch began: `running` | `paused` | `stopped`.
     "": the file has no such flow."""
