@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.broker import Broker, two_brokers
 from tests.support.clusters import Record, end_offsets, produce, read_topic
 from tests.support.eventually import wait_until
+from tests.support.runs import is_alive
 from tests.support.switch_scene import WITHIN, SwitchScene
 from tests.support.wire import set_quota
 
@@ -44,6 +47,9 @@ def test_failover_of_a_copy_that_is_up_to_date_loses_nothing(
         a.kill()
         done = scene.switch("failover")
         assert (done["phase"], done["lost"]) == ("done", 0), done
+        assert all(group["known_until"] and group["known_until"] in group["text"] for group in done["groups"]), done
+        assert done["source_known_until"]
+        assert done["groups_known_until"]
         scene.app.go_on()
         a.start()
         back = scene.switch("failback", "--allow-soon", "--timeout", "120")
@@ -131,3 +137,67 @@ def test_failback_that_leaves_records_moves_groups_exactly_by_name(
         scene.app.stop_when_read()
         assert scene.app.read_twice == {}
         assert not missing & values(b.bootstrap, topic)
+
+
+def test_failover_after_a_time_of_frozen_services_wants_consent(tmp_path: Path, brokers: tuple[Broker, Broker]) -> None:
+    """The groups were read before that time: which there are now, and where, is not known to anybody."""
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b)
+    with scene.running():
+        scene.app.go_on()
+        scene.app.stop_when_read()
+        scene.wait_translated()
+        checkpoint = psutil.Process(scene.run.service_pid("checkpoint"))
+        checkpoint.suspend()
+        frozen_at = datetime.now(UTC)
+        scene.start_on(scene.there.source)
+        scene.app.go_on(800)
+        scene.app.stop_when_read()
+        wait_until(lambda: (datetime.now(UTC) - frozen_at).total_seconds() > 12.0, within=30.0, what="it is long ago")
+        a.kill()
+        checkpoint.resume()
+        allowed = ("--allow-data-loss", "100000")
+        refused = scene.switch("failover", *allowed, code=1)
+        assert "groups-stale" in refused["said"]
+        assert "groups that appeared since are not known" in refused["said"]
+        assert datetime.fromisoformat(refused["groups_known_until"]) <= frozen_at
+        looked = scene.switch("failover", *allowed, "--force", "--dry-run")
+        assert looked["refusals"] == []
+        assert datetime.fromisoformat(looked["groups_known_until"]) <= frozen_at
+        assert datetime.fromisoformat(looked["source_known_until"]) > frozen_at, "the data plane went on"
+
+
+def test_failback_after_a_kill_of_slots_names_no_copy_as_diverged(
+    tmp_path: Path, brokers: tuple[Broker, Broker]
+) -> None:
+    """What the way back has copied in the last second is in no row yet."""
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, identity=True, topics=1)
+    with scene.running():
+        scene.app.go_on()
+        scene.app.stop_when_read()
+        scene.wait_written_down()
+        scene.wait_translated()
+        a.kill()
+        assert scene.switch("failover")["phase"] == "done"
+        a.start()
+        scene.app.go_on()
+        wait_until(lambda: copies(scene), within=WITHIN, every=0.2, what="the way back copies")
+        for worker in workers(scene):
+            worker.kill()
+        looked = scene.switch("failback", "--dry-run", "--force", code=0)
+        assert looked["refusals"] == []
+        scene.app.go_on()
+
+
+def copies(scene: SwitchScene) -> bool:
+    """Whether all that was written on B is on A, or was a moment ago."""
+    (topic,) = scene.topics
+    there, here = end_offsets(scene.b.bootstrap, topic), end_offsets(scene.a.bootstrap, topic)
+    return all(here[number] > end - 200 for number, end in there.items())
+
+
+def workers(scene: SwitchScene) -> list[psutil.Process]:
+    """The processes in which slots run."""
+    found = scene.run.family()
+    return [one for one in found if is_alive(one) and "pyspark_daemon" in " ".join(one.cmdline())]

@@ -2,12 +2,15 @@
 two slots is this file's own."""
 
 import os
+import statistics
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
+from lockstep_protocol.rows.state_rows import SourceEnds
 from tests.conftest import Pair
 from tests.support.clusters import Record, create_topic, produce, unique_name
 from tests.support.eventually import wait_until
@@ -18,7 +21,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 MARK = uuid.uuid4().hex[:6]
 SEEN_WITHIN = 25.0
-"""The driver asks for the source's ends every ten seconds; a slot that says nothing for thirty is replaced."""
+"""The driver asks for the source's ends every ten seconds at most; a slot that says nothing for thirty is replaced."""
 
 WITHIN = 300.0
 PIECE, PIECE_EVERY_S = 500_000, 0.1
@@ -69,6 +72,21 @@ def test_lag_of_frozen_slots_grows_by_the_end_offsets_of_the_driver(mirror: Mirr
         )
 
     wait_until(none_waits, within=WITHIN, every=0.25, what="no record waits")
+
+
+def test_ends_of_the_source_are_known_on_busy_cores(mirror: Mirror, flow: MirroredFlow) -> None:
+    """A failover knows of no later record. The process is at work meanwhile: a page after the other."""
+    topic = create_topic(flow.source, unique_name(MARK), partitions=12)
+    produce(flow.source, topic, [Record(value=b"x" * 1_000, partition=n % 12) for n in range(2_000)])
+    times: list[int] = []
+
+    def asked_often() -> bool:
+        read_page(mirror.data_plane.page("/metrics")[1])
+        times.extend(row.asked_ms for row in flow.rows(SourceEnds) if row.asked_ms not in times)
+        return len(times) >= 5
+
+    wait_until(asked_often, within=WITHIN, every=0.01, what="the source's ends are asked for")
+    assert statistics.median(later - earlier for earlier, later in pairwise(times)) <= 10_000
 
 
 def test_new_partitions_go_to_the_idler_slot_and_busy_ones_are_parted(mirror: Mirror, flow: MirroredFlow) -> None:
