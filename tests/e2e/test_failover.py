@@ -158,10 +158,10 @@ def test_failover_after_a_time_of_frozen_services_wants_consent(tmp_path: Path, 
         checkpoint.resume()
         allowed = ("--allow-data-loss", "100000")
         refused = scene.switch("failover", *allowed, code=1)
-        assert "groups-stale" in refused["said"]
+        assert "(groups-stale). Say --allow-stale-groups" in refused["said"]
         assert "groups that appeared since are not known" in refused["said"]
         assert datetime.fromisoformat(refused["groups_known_until"]) <= frozen_at
-        looked = scene.switch("failover", *allowed, "--force", "--dry-run")
+        looked = scene.switch("failover", *allowed, "--allow-stale-groups", "--dry-run")
         assert looked["refusals"] == []
         assert datetime.fromisoformat(looked["groups_known_until"]) <= frozen_at
         assert datetime.fromisoformat(looked["source_known_until"]) > frozen_at, "the data plane went on"
@@ -185,7 +185,7 @@ def test_failback_after_a_kill_of_slots_names_no_copy_as_diverged(
         wait_until(lambda: copies(scene), within=WITHIN, every=0.2, what="the way back copies")
         for worker in workers(scene):
             worker.kill()
-        looked = scene.switch("failback", "--dry-run", "--force", code=0)
+        looked = scene.switch("failback", "--dry-run", "--allow-soon", code=0)
         assert looked["refusals"] == []
         scene.app.go_on()
 

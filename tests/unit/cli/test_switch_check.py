@@ -15,6 +15,7 @@ from lockstep_cli.switch.switch_check import (
     blocking,
     failover_refusals,
     may_pass,
+    refusal,
     unknown_topics,
     way_back_blockers,
 )
@@ -35,8 +36,8 @@ def blocker(reason: SwitchReason, subject: str = "") -> Blocker:
     return Blocker(reason, subject, "text")
 
 
-def left(verb: Verb, *, force: bool = False, rewind: bool = False) -> set[SwitchReason]:
-    return {one.reason for one in blocking(EVERY, verb, force=force, rewind_groups=rewind)}
+def left(verb: Verb, *allows: Allowance, rewind: bool = False) -> set[SwitchReason]:
+    return {one.reason for one in blocking(EVERY, verb, allows=allows, rewind_groups=rewind)}
 
 
 def refusals(losses: list[PartitionLoss], allowed: int, **fields: Any) -> list[str]:
@@ -62,22 +63,34 @@ def test_blocking_with_rewound_groups_lets_them_skip(verb: Verb) -> None:
     assert left(verb) - left(verb, rewind=True) == {SwitchReason.GROUP_SKIPS}
 
 
-def test_blocking_with_force_keeps_what_makes_it_impossible() -> None:
+def test_blocking_with_consent_keeps_what_makes_it_impossible() -> None:
     needs_both = {SwitchReason.TARGET_UNREACHABLE, SwitchReason.NOTHING_COPIED, SwitchReason.SOURCE_UNREACHABLE}
-    assert left(Verb.SWITCHOVER, force=True) == left(Verb.FAILBACK, force=True) == needs_both
-    assert left(Verb.FAILOVER, force=True) == NEVER_FORCED
+    ready = Allowance.NOT_READY
+    assert left(Verb.SWITCHOVER, ready) == left(Verb.FAILBACK, ready) == needs_both
+    assert left(Verb.FAILOVER, ready, Allowance.STALE_GROUPS) == NEVER_FORCED
+
+
+def test_groups_read_too_long_ago_have_an_option_of_their_own() -> None:
+    stale = {SwitchReason.GROUPS_STALE}
+    assert left(Verb.FAILOVER, Allowance.NOT_READY) == NEVER_FORCED | stale
+    assert left(Verb.FAILOVER) - left(Verb.FAILOVER, Allowance.STALE_GROUPS) == stale
+    assert refusal(blocker(SwitchReason.GROUPS_STALE)) == (
+        "text (groups-stale). Say --allow-stale-groups to go on all the same"
+    )
+    assert refusal(blocker(SwitchReason.LAG)) == "text (lag)"
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_blocking_never_has_notes(force: bool) -> None:
     notes = [Blocker(reason, "s", "text", blocks=False) for reason in SwitchReason]
-    assert blocking(notes, Verb.SWITCHOVER, force=force, rewind_groups=False) == ()
+    allows = tuple(Allowance) if force else ()
+    assert blocking(notes, Verb.SWITCHOVER, allows=allows, rewind_groups=False) == ()
     assert way_back_blockers(notes, force=force) == ()
 
 
 def test_blocking_keeps_the_order_of_blockers() -> None:
     two = [blocker(SwitchReason.LAG, "t-1"), blocker(SwitchReason.STOPPED, "connector:x")]
-    assert blocking(two, Verb.SWITCHOVER, force=False, rewind_groups=False) == tuple(two)
+    assert blocking(two, Verb.SWITCHOVER, allows=(), rewind_groups=False) == tuple(two)
 
 
 def test_way_back_blockers_let_a_stopped_flow_begin() -> None:

@@ -76,7 +76,7 @@ def test_evidence_as_json_has_the_switch_and_its_times() -> None:
         "groups_known_until": None,
         "late": 5,
         "cutoff": "2023-11-14T22:13:19.999+00:00",
-        "allowed": ["soon", "not-ready", "left-groups", "unknown-loss"],
+        "allowed": ["soon", "not-ready", "left-groups", "unknown-loss", "stale-groups"],
         "only_topics": [],
         "allowed_loss": ROW.allowed_loss if ROW.allowed_loss >= 0 else None,
         "diverged": ROW.diverged,

@@ -73,7 +73,13 @@ class SwitchArguments:
         return _moment(self.scheduled, "--scheduled")
 
     def options(
-        self, verb: Verb, *, allowed_loss: int = -1, allow_unknown_loss: bool = False, diverged: str = ""
+        self,
+        verb: Verb,
+        *,
+        allowed_loss: int = -1,
+        allow_unknown_loss: bool = False,
+        allow_stale_groups: bool = False,
+        diverged: str = "",
     ) -> SwitchOptions:
         """Raises CannotUse for a time that is none."""
         said = {
@@ -81,6 +87,7 @@ class SwitchArguments:
             Allowance.NOT_READY: self.allow_not_ready,
             Allowance.LEFT_GROUPS: self.allow_left_groups,
             Allowance.UNKNOWN_LOSS: allow_unknown_loss,
+            Allowance.STALE_GROUPS: allow_stale_groups,
         }
         return SwitchOptions(
             verb=verb,
@@ -212,10 +219,16 @@ async def switchover(file: Path, flow: str | None, arguments: SwitchArguments) -
     help="As many records may be lost that the source was known to have. Without it none may.",
 )
 @_allowing(Allowance.UNKNOWN_LOSS)
+@_allowing(Allowance.STALE_GROUPS)
 @_switch_options
 @asynchronous
 async def failover(
-    file: Path, flow: str | None, allow_data_loss: int | None, allow_unknown_loss: bool, arguments: SwitchArguments
+    file: Path,
+    flow: str | None,
+    allow_data_loss: int | None,
+    allow_unknown_loss: bool,
+    allow_stale_groups: bool,
+    arguments: SwitchArguments,
 ) -> int:
     """Move applications to the target of a flow, without its source. Says first how many records, by partition and
     since when, were known on the source and are not copied. If there are any, it wants --allow-data-loss.
@@ -231,7 +244,12 @@ async def failover(
     if arguments.cutoff:
         raise CannotUse("--cutoff needs the source, which a failover does without")
     allowed = -1 if allow_data_loss is None else allow_data_loss
-    options = arguments.options(Verb.FAILOVER, allowed_loss=allowed, allow_unknown_loss=allow_unknown_loss)
+    options = arguments.options(
+        Verb.FAILOVER,
+        allowed_loss=allowed,
+        allow_unknown_loss=allow_unknown_loss,
+        allow_stale_groups=allow_stale_groups,
+    )
     return await _command(file, flow, arguments, options)
 
 

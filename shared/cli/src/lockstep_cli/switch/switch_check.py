@@ -60,8 +60,10 @@ OF_TOPICS = frozenset(
 )
 
 
-def blocking(blockers: Iterable[Blocker], verb: Verb, *, force: bool, rewind_groups: bool) -> tuple[Blocker, ...]:
-    """Those that keep a command from beginning."""
+def blocking(
+    blockers: Iterable[Blocker], verb: Verb, *, allows: Collection[Allowance], rewind_groups: bool
+) -> tuple[Blocker, ...]:
+    """Return those that keep a command from beginning."""
     passed = set(LEFT_TO_STEPS)
     unneeded = {"acl-sync", "heartbeat"} if verb is Verb.FAILOVER else set()
     if rewind_groups:
@@ -74,8 +76,19 @@ def blocking(blockers: Iterable[Blocker], verb: Verb, *, force: bool, rewind_gro
         if one.blocks
         and one.reason not in passed
         and one.subject not in unneeded
-        and (not force or one.reason in NEVER_FORCED or one.reason is needed)
+        and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
     )
+
+
+def refusal(blocker: Blocker) -> str:
+    """Return what a blocker says to an operator, with the option if it has one of its own."""
+    allowance = _allowance(blocker)
+    option = "" if allowance is Allowance.NOT_READY else f". Say {allowance.option} to go on all the same"
+    return f"{blocker.text} ({blocker.reason.word}){option}"
+
+
+def _allowance(blocker: Blocker) -> Allowance:
+    return Allowance.STALE_GROUPS if blocker.reason is SwitchReason.GROUPS_STALE else Allowance.NOT_READY
 
 
 def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Blocker, ...]:

@@ -15,6 +15,7 @@ class Allowance(StrEnum):
     NOT_READY = "not-ready"
     LEFT_GROUPS = "left-groups"
     UNKNOWN_LOSS = "unknown-loss"
+    STALE_GROUPS = "stale-groups"
 
     @property
     def option(self) -> str:
@@ -32,6 +33,8 @@ _MEANINGS = {
     Allowance.NOT_READY: "Begin although the flow is not ready. A failover begins although the source answers, too.",
     Allowance.LEFT_GROUPS: "Go on without groups that cannot move. The evidence names them.",
     Allowance.UNKNOWN_LOSS: "Of a failover: go on although the loss of some partitions is not known.",
+    Allowance.STALE_GROUPS: "Of a failover: go on although groups were read too long ago. Newer ones do not move, and "
+    "those that went on read records again.",
 }
 
 

@@ -18,6 +18,7 @@ from lockstep_cli.switch.switch_check import (
     blocking,
     failover_refusals,
     may_pass,
+    refusal,
     unknown_topics,
     way_back_blockers,
 )
@@ -95,7 +96,7 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     for row in others:
         if row.phase in UNDER_WAY:
             raise SwitchRefused([running(row)])
-    refusals += [f"{one.text} ({one.reason.word})" for one in kept]
+    refusals += map(refusal, kept)
     opposite_was = _wanted(opposite, opposite_rows)
     if verb is Verb.FAILBACK and not options.drill and not refusals:
         assert opposite is not None
@@ -211,8 +212,7 @@ async def _refusals(
     if options.verb is Verb.FAILBACK and not options.drill:
         kept = way_back_blockers(found, force=Allowance.NOT_READY in options.allows)
     else:
-        force = Allowance.NOT_READY in options.allows
-        kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
+        kept = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
     return [], kept, reports
 
 
@@ -254,8 +254,7 @@ async def _failover_refusals(
         limits=settings.switch_limits,
     )
     found = about_topics(report.switch_blockers, log.rows, options.topics)
-    force = Allowance.NOT_READY in allowed_too
-    kept = blocking(found, options.verb, force=force, rewind_groups=options.rewind_groups)
+    kept = blocking(found, options.verb, allows=allowed_too, rewind_groups=options.rewind_groups)
     return refusals, kept
 
 
