@@ -25,7 +25,10 @@ def brokers() -> Iterator[tuple[Broker, Broker]]:
 
 @pytest.fixture
 def mirror(tmp_path: Path, brokers: tuple[Broker, Broker]) -> Iterator[Mirror]:
-    with Mirror.of_records(tmp_path, uuid.uuid4().hex[:6], *brokers, slots=1) as mirror:
+    at = [(broker.bootstrap, broker.bootstrap) for broker in brokers]
+    off = [f"{what}.enabled = false" for what in ("sync.topic.acls", "emit.heartbeats", "emit.checkpoints")]
+    lines = (*off, "lockstep.on.recreate = .*-before=restart")
+    with Mirror.one_flow(tmp_path, uuid.uuid4().hex[:6], at[0], at[1], *lines) as mirror:
         yield mirror
 
 
@@ -51,9 +54,8 @@ def test_rebuilt_source_is_noticed_and_its_topics_are_copied(mirror: Mirror, bro
     filled(flow, "before")
     each_service_says_so(flow, flow.flow.source)
     flow.wait_copied(new, within=WITHIN)
-    wait_until(lambda: flow.progress(topic)[0].phase == "halted", within=WITHIN, every=0.5, what="another log halts")
-    assert flow.progress(topic)[0].case == "source-recreated"
-    assert end_offsets(flow.target, flow.remote(topic))[0] == 100
+    assert flow.wait_event("CopyRestarted", f"{topic}-0", within=WITHIN).detail["case"] == "source-recreated"
+    wait_until(lambda: end_offsets(flow.target, flow.remote(topic))[0] == 200, within=WITHIN, every=0.5)
 
 
 def test_rebuilt_target_gets_all_topics_and_records_again(mirror: Mirror, brokers: tuple[Broker, Broker]) -> None:

@@ -226,6 +226,8 @@ class EngineScene:
         file = folder / "mm2.properties"
         file.write_text(FILE + "\n".join([*lines, ""]))
         settings = load(file, {}).flow(Flow("A", "B"))
+        self.waits = False
+        """The engine is not to fetch now."""
         self.source, self.target = EngineCluster("A"), EngineCluster("B")
         self.log, self.copy, self.progress = MemoryLog(), MemoryLog(), MemoryLog()
         self.source.create("t", self.log)
@@ -250,6 +252,7 @@ class EngineScene:
             {"t": self.topic},
             self.rows,
             lambda tp: (),
+            waits=lambda: self.waits,
         )
         self.task: asyncio.Task[None] | None = None
 

@@ -223,3 +223,18 @@ async def test_engine_gives_up_a_source_that_falls_silent_while_it_locates(
     await scene.end()
     row = scene.writer.rows[-1]
     assert (row.phase, row.located, row.upstream, row.beyond) == ("stopped", False, 0, 1)
+
+
+async def test_engine_that_waits_fetches_nothing_until_it_is_woken(scene: EngineScene) -> None:
+    """Nothing takes the slot's rows meanwhile. What is in flight then is appended, and no more."""
+    await scene.begin()
+    scene.append(0)
+    await scene.has_copied(1)
+    scene.waits = True
+    await asyncio.sleep(0.7)  # the fetch that is out ends within half a second, without records
+    scene.append(1, 2, 3)
+    await asyncio.sleep(0.5)
+    assert len(scene.copied) <= 2
+    scene.waits = False
+    scene.engine.wake()
+    await scene.has_copied(4)

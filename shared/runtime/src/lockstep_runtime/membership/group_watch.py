@@ -55,10 +55,10 @@ class GroupWatch:
                 held_at = ctx.clock.monotonic()
             elif ctx.clock.monotonic() - held_at > NOTHING_HELD_AFTER and not self.joins_anew:
                 self.joins_anew = True
-                raise self._lost(f"gives {ctx.instance} no partition, joining as a new member")
-        raise self._lost(f"is not heard of for {GROUP_SILENT_AFTER:.0f} s, joining anew")
-
-    def _lost(self, what: str) -> GroupLost:
-        ctx = self._ctx
-        group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)
-        return GroupLost(ctx.target.alias, f"cluster {ctx.target.alias}: group {group} {what}")
+                group = service_group(ctx.service, ctx.flow, ctx.settings.group_id)
+                text = f"group {group} gives {ctx.instance} no partition, joining as a new member"
+                raise GroupLost(ctx.target.alias, f"cluster {ctx.target.alias}: {text}")
+        alias = ctx.target.alias
+        raise GroupLost(
+            alias, f"cluster {alias}: nothing heard of our group for {GROUP_SILENT_AFTER:.0f} s, joining anew"
+        )

@@ -1,0 +1,31 @@
+"""How long a slot copies on while nothing takes its rows."""
+
+from lockstep_data_plane.slot.row_deadline import ROWS_WITHIN_S, RowDeadline
+
+
+def test_nothing_is_copied_before_the_first_row_is_taken() -> None:
+    deadline = RowDeadline()
+    deadline.on_write(0.0)
+    assert deadline.is_over(0.0)
+    assert deadline.news(0.0) is True
+    deadline.on_taken()
+    assert not deadline.is_over(0.0)
+    assert deadline.news(0.0) is False
+    assert deadline.news(0.0) is None
+
+
+def test_oldest_row_that_is_not_taken_decides() -> None:
+    deadline = RowDeadline()
+    deadline.on_taken()
+    for second in range(0, 100, 5):
+        deadline.on_write(float(second))
+        assert deadline.is_over(float(second)) is (second > ROWS_WITHIN_S)
+    deadline.on_taken()
+    deadline.on_write(100.0)
+    assert not deadline.is_over(100.0 + ROWS_WITHIN_S)
+
+
+def test_slot_at_rest_has_no_deadline() -> None:
+    deadline = RowDeadline()
+    deadline.on_taken()
+    assert not deadline.is_over(1e9)
