@@ -47,6 +47,7 @@ class FlowOrigin:
     async def confirmed(self) -> AsyncIterator[None]:
         """Enter once the origin is known: as the source says, or as the rows say while it does not answer. A source
         of which the rows know nothing is waited for. `check` is to be called meanwhile. Raises ClusterError."""
+        self._origin = None  # the source may be another cluster than when this was asked last
         self._confirming = asyncio.create_task(self._confirm(), name=f"origin of {self._ctx.flow}")
         try:
             await asyncio.wait({self._confirming}, timeout=HEARD_WITHIN_S)
