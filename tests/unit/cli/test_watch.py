@@ -7,15 +7,19 @@ from typing import Self
 import pytest
 from click.testing import CliRunner
 
-from lockstep_cli import clusters
+from lockstep_cli import clusters, watch
 from lockstep_cli.__main__ import main
 from lockstep_cli.exit_codes import Exit
+from lockstep_config import load
 from lockstep_runtime.kafka import topic_follower
 from lockstep_runtime.util.errors import NotPermitted
 
 
 class Target:
     async def probe(self) -> None: ...
+
+    async def topic_names(self) -> dict[str, int]:
+        return {"mm2-lockstep-state.A.internal": 1}
 
 
 class Follower:
@@ -47,3 +51,18 @@ def test_watch_of_a_topic_that_is_denied_ends_with_trouble(
     ran = CliRunner().invoke(main, ["watch", str(file()), "--no-follow", *topics])
     assert ran.exit_code == (Exit.TROUBLE if denied else Exit.FINE)
     assert ("does not permit" in ran.stderr) == denied
+    assert ran.stderr.splitlines()[0] == (
+        "watching mm2-lockstep-state.A.internal; B has no topic mm2-lockstep-events.A.internal: nothing to show"
+    )
+
+
+def test_watch_names_what_it_waits_for(file: Callable[..., Path]) -> None:
+    settings = load(file(), {}).flows[0]
+    views = watch._views(settings, ("events", "state"), watch._Screen("text", frozenset(), False), False)
+    events, state = (view.topic for view in views)
+    assert watch._what_is_watched(views, frozenset(), False) == f"watching {events}, {state}; Ctrl-C ends it"
+    assert watch._what_is_watched(views, frozenset({("B", events)}), False) == (
+        f"watching {state}; waiting for {events}, which B does not have yet; Ctrl-C ends it"
+    )
+    both = frozenset({("B", events), ("B", state)})
+    assert watch._what_is_watched(views, both, False).startswith(f"waiting for {events}, {state}, which B does not")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lockstep_config.flow.connector_settings import StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope
+from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState, after, doubts
 
@@ -79,6 +80,21 @@ def test_commands_about_nothing_there_is_are_doubted() -> None:
     assert "no topic 'A.orders'" in doubts(RESTART, Scope.parse("topic:A.orders"), rows)
     assert doubts(RESUME, Scope.parse("topic:gone"), rows) == "", "a pause must not outlive its topic"
     assert doubts(STOP, Scope.parse(SOURCE), {}) == ""
+
+
+def test_command_about_a_slot_that_is_not_there_is_refused() -> None:
+    assignments = [
+        Assignment(slot=0, generation=1, partitions=(("t", 0),)),
+        Assignment(slot=1, generation=2, partitions=(("t", 1),), ending=True),  # stopped
+        Assignment(slot=2, generation=3, ending=True),  # one too many
+    ]
+    rows: dict[str, Row] = {row.key(): row for row in assignments}
+    for verb in (PAUSE, STOP, RESTART):
+        assert doubts(verb, Scope.parse("slot:0"), rows) == doubts(verb, Scope.parse("slot:1"), rows) == ""
+        assert doubts(verb, Scope.parse("slot:9"), rows) == "the flow has no slot 9: there are 0, 1"
+        assert doubts(verb, Scope.parse("slot:2"), rows) == "the flow has no slot 2: there are 0, 1"
+    assert doubts(RESUME, Scope.parse("slot:9"), rows) == "", "a pause must not outlive its slot"
+    assert doubts(PAUSE, Scope.parse("slot:0"), {}) == "the flow has no slot 0: it has none yet"
 
 
 def test_state_of_the_file_and_rows_combine_to_the_most_restrictive() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_heartbeat.upstream_clusters import UpstreamHeartbeat, with_heartbeat
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_protocol.mm2_codec import MalformedRecord, UnsupportedRecordVersion, decode_heartbeat
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
@@ -134,7 +135,7 @@ class UpstreamMonitor:
             try:
                 first, end = bounds(consumer, topic, 0, ANSWERS)
             except KafkaException as exc:
-                self.troubles[topic] = exc.args[0].str()
+                self.troubles[topic] = error_text(exc.args[0])
                 self._ends[topic] = 0
                 assigned.append(TopicPartition(topic, 0, OFFSET_END))
             else:
@@ -153,7 +154,7 @@ class UpstreamMonitor:
         if error is not None:
             # librdkafka looks for the coordinator of the group that we do not use, and need not be let.
             if error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
-                self.troubles[topic] = error.str()
+                self.troubles[topic] = error_text(error)
             return
         read_ms, offset = self._wall_ms(), message.offset() or 0
         self._next[topic] = offset + 1

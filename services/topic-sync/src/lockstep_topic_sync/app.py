@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from lockstep_config.flow.mirroring_rules import topic_rules
 from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
+from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
 from lockstep_protocol.topic_plan import (
     LeftOutTopic,
@@ -70,7 +71,8 @@ REFRESH = "topic refresh"
 class TopicSync:
     """Owner of the `topic/*` rows of one flow."""
 
-    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic})
+    # Assignments say which slots there are, for commands about one.
+    wants: ClassVar[frozenset[type[Row]]] = frozenset({MirroredTopic, Assignment})
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx

@@ -18,6 +18,7 @@ from lockstep_cli import (
     version,
     watch,
 )
+from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.doctor import command as doctor
 from lockstep_cli.options import file_argument, run_options
@@ -28,6 +29,7 @@ from lockstep_runtime.http.access import AccessPolicy
 
 
 @click.group(
+    cls=CommandGroup,
     commands=[
         legacy.command,
         status.command,
@@ -73,7 +75,7 @@ def main() -> None:
     "planned",
     type=click.Path(path_type=Path),
     metavar="PLAN",
-    help="A plan of FILE (lockstep plan -o PLAN). Start only if FILE and the clusters are what it relies on.",
+    help="A plan of FILE (lockstep plan --out PLAN). Start only if FILE and the clusters are what it relies on.",
 )
 @click.option(
     "--processes", "apart", is_flag=True, help="Run each service in a process of its own, with 150 MiB more memory."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.options import Given, configuration_argument, echo_body, output_option
@@ -32,7 +33,7 @@ Exit codes:
 """
 
 
-@click.group(name="config", short_help="Check, show or convert a configuration.")
+@click.group(name="config", cls=CommandGroup, short_help="Check, show or convert a configuration.")
 def command() -> None:
     """What a configuration file says, before anything runs. No cluster is asked.
 
@@ -133,13 +134,11 @@ async def show(given: Given, flow: str | None, everything: bool, output: str) ->
     if output != "text":
         echo_body(_view_as_json(file, found), output)
         return Exit.FINE
-    from rich.console import Console
+    from lockstep_cli.console import console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 1000  # readers of single lines want whole lines
-    for part in _as_tables(file, found, everything):
-        console.print(part)
+    screen = console()
+    for part in _as_tables(file, found, everything, screen.width):
+        screen.print(part)
     return Exit.FINE
 
 
@@ -269,33 +268,18 @@ def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
     }
 
 
-def _as_tables(file: Path, found: "View", everything: bool) -> "Iterable[RenderableType]":
-    yield _table(file, str(file), found.file)
+def _as_tables(file: Path, found: "View", everything: bool, width: int) -> "Iterable[RenderableType]":
+    from lockstep_cli.settings_shown import settings_shown
+
+    yield settings_shown(file, str(file), found.file, width)
     for alias, settings in found.clusters.items():
-        yield _table(file, f"cluster {alias}", settings)
+        yield settings_shown(file, f"cluster {alias}", settings, width)
     for one in found.flows:
-        shown_settings = [setting for setting in one.settings if everything or setting.stated]
-        yield _table(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), shown_settings)
+        stated = [setting for setting in one.settings if everything or setting.stated]
+        yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated, width)
         for client, settings in one.clients.items():
             alias = one.flow.source if client.startswith("source") else one.flow.target
             known = set(found.clusters[alias])
             own = [setting for setting in settings if setting not in known]
             if own:
-                yield _table(file, f"{one.flow}, {client} on {alias}", own)
-
-
-def _table(file: Path, title: str, settings: "Iterable[Setting]") -> "RenderableType":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title, "bold"), title_justify="left", box=None, padding=(0, 2, 0, 0), show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
-    for setting in settings:
-        line = f"line {setting.line}" if setting.line else ""
-        where = line if setting.file == file else f"{setting.file}:{setting.line}" if line else str(setting.file)
-        origin = ", ".join(filter(None, (where, setting.stated))) if setting.stated else "default"
-        table.add_row(
-            Text(setting.key), Text(setting.value), Text(origin, "dim"), style="" if setting.stated else "dim"
-        )
-    return table
+                yield settings_shown(file, f"{one.flow}, {client} on {alias}", own, width)

@@ -108,7 +108,7 @@ class Consent:
 
     def is_given(self, plan: "TakeoverPlan | HandBack", shown: "Iterable[RenderableType]", question: str) -> bool:
         """Show a plan to people, and whether it is to be carried out. Raises as `confirm`."""
-        from lockstep_cli.status import console
+        from lockstep_cli.console import console
 
         if self.output == "text":
             screen = console()

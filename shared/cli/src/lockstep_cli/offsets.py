@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lockstep_cli.command_group import CommandGroup
 from lockstep_cli.command_runner import asynchronous
 from lockstep_cli.control_commands import EXIT_CODES
 from lockstep_cli.exit_codes import CannotUse, Exit
@@ -85,7 +86,7 @@ offsets_options = gathered(
 )
 
 
-@click.group(name="offsets", short_help="List, alter or reset where a flow goes on.")
+@click.group(name="offsets", cls=CommandGroup, short_help="List, alter or reset where a flow goes on.")
 def command() -> None:
     """Where a flow's connectors continue: the offset of the last record that was copied, for each source partition. The
     format is that of Connect's REST API (GET, PATCH and DELETE /connectors/NAME/offsets).

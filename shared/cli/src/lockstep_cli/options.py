@@ -61,6 +61,7 @@ def configuration_argument(command: F) -> Callable[..., Any]:
 
 output_option = click.option(
     "--output",
+    "-o",
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,

@@ -1,7 +1,8 @@
 """`lockstep probe`: can a flow's clusters be reached with what the configuration says, may we do there what it needs,
 and does something arrive? Its checks are `lockstep doctor`'s."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,8 +31,9 @@ Brokers are asked what we may do (topics that are not there yet cannot be asked 
 EXIT_CODES = """\b
 Exit codes:
   0  all is well
-  1  a cluster cannot be reached, a permission is missing, or nothing arrived in time; each in a line of its own
-  2  FILE or the arguments cannot be used"""
+  1  a permission is missing, two aliases are one cluster, or nothing arrived in time; each in a line of its own
+  2  FILE or the arguments cannot be used
+  3  a cluster cannot be reached"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,13 @@ class ProbeFinding:
     check: str
     ok: bool | None
     detail: str
+
+
+def exit_code(findings: Sequence[ProbeFinding], is_away: bool) -> Exit:
+    """Return what the findings come to; `is_away`: a cluster does not answer, so that little could be asked."""
+    if is_away:
+        return Exit.NO_ANSWER
+    return Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE
 
 
 @click.command(
@@ -64,16 +73,19 @@ async def command(file: Path, flows: tuple[str, ...], canary_topic: str | None, 
             word = {True: "ok", False: "failed", None: "-"}[finding.ok]
             click.echo(f"{finding.flow}  {word:6}  {finding.check}: {finding.detail}")
 
-    for settings in choose_flows(file, flows, every=not flows):
+    reached = [
         await _probe_flow(settings, canary_topic, timeout, report_finding)
+        for settings in choose_flows(file, flows, every=not flows)
+    ]
     if output != "text":
         echo_body([asdict(one) for one in findings], output)
-    return int(Exit.TROUBLE if any(one.ok is False for one in findings) else Exit.FINE)
+    return exit_code(findings, is_away=not all(reached))
 
 
 async def _probe_flow(
     settings: "FlowSettings", canary: str | None, within: float, report_finding: Callable[[ProbeFinding], None]
-) -> None:
+) -> bool:
+    """Report each check of a flow. Returns whether both clusters answer: else nothing more could be asked."""
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_cli.doctor import cluster_checks as checks
     from lockstep_config.credentials.permissions import target_grants
@@ -94,11 +106,11 @@ async def _probe_flow(
         return True
 
     source, target = source_client(settings), target_client(settings)
-    reached = [
-        await run_check(f"{one.alias} is reached", checks.reach_cluster(one, within)) for one in (source, target)
-    ]
+    reached = await asyncio.gather(
+        *(run_check(f"{one.alias} is reached", checks.reach_cluster(one, within)) for one in (source, target))
+    )
     if not all(reached):
-        return
+        return False
     await run_check("two clusters", checks.compare_clusters(source, target))
     there = await source.topic_names()
     copies_there = await target.topic_names()
@@ -113,3 +125,4 @@ async def _probe_flow(
         report_finding(ProbeFinding(flow, f"heartbeat on {target.alias}", None, "this flow has none"))
     if canary is not None:
         await run_check(f"canary through {canary}", checks.send_canary(settings, canary, within))
+    return True

@@ -1,7 +1,6 @@
 """`lockstep status`: what a flow's state topic says, read once."""
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -14,16 +13,11 @@ from lockstep_cli.exit_codes import Exit
 from lockstep_cli.options import echo_body, file_argument, output_option, timeout_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lockstep_cli.report import Report
     from lockstep_config import FlowSettings
     from lockstep_protocol.rows.state_rows import Row
     from lockstep_protocol.switch_readiness import Blocker
     from lockstep_runtime.kafka.admin import Admin
-
-PIPED_WIDTH = 200
-"""Columns where standard output is no terminal: wide enough that no name is folded."""
 
 LOOKS_AGAIN_AFTER_S = 2.5
 """A slot writes progress each second. What it has not moved past by then, it does not move past."""
@@ -97,6 +91,8 @@ async def command(
             reports.append(answer)
     from rich.text import Text
 
+    from lockstep_cli.console import console
+
     if output != "text":
         bodies: list[Any] = [as_json(report, sections, only_trouble=only_trouble) for report in reports]
         bodies += [
@@ -117,13 +113,6 @@ async def command(
     if unknown:
         return Exit.NO_ANSWER
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
-
-
-def console() -> "Console":
-    """Standard output: a terminal's own width, or one that folds no name."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
 async def read_report(settings: "FlowSettings", timeout: float, silent_s: float | None = None) -> "Report":

@@ -95,8 +95,8 @@ async def command(
     # Here a target that does not answer ends it; later it is waited for.
     await asyncio.gather(*(target_client(settings).probe() for settings in meant))
     views = [view for settings in meant for view in _views(settings, topics or TOPICS, screen, start == "beginning")]
-    if not no_follow and sys.stderr.isatty():
-        click.echo(f"watching {', '.join(sorted({view.topic for view in views}))}; Ctrl-C ends it", err=True)
+    missing = await _missing_topics(views)
+    click.echo(_what_is_watched(views, missing, no_follow), err=True)
 
     async def follow() -> None:
         await asyncio.gather(*(_show(view, no_follow) for view in views))
@@ -163,6 +163,37 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
         conf = consumer(settings, "watch")
         views.append(_View(settings, role, topics[role], alias, conf, screen, from_beginning, RowChanges()))
     return views
+
+
+async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
+    """Clusters and topics of those that are not there, as far as these clusters say so now."""
+    from lockstep_cli.clusters import source_client, target_client
+    from lockstep_runtime.util.errors import ClusterError
+
+    missing = set()
+    for settings in {str(view.settings.flow): view.settings for view in views}.values():
+        of_flow = [view for view in views if view.settings is settings]
+        for alias in {view.alias for view in of_flow}:
+            cluster = target_client(settings) if alias == settings.flow.target else source_client(settings)
+            try:
+                names = await cluster.topic_names()
+            except ClusterError:
+                continue  # a source that is away is waited for
+            missing |= {(alias, view.topic) for view in of_flow if view.alias == alias and view.topic not in names}
+    return frozenset(missing)
+
+
+def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
+    """One line: which topics are shown, and which are not there."""
+    there = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
+    parts = [f"watching {', '.join(there)}"] if there else []
+    for alias in sorted({alias for alias, _ in missing}):
+        names = ", ".join(sorted(topic for other, topic in missing if other == alias))
+        gone = f"{alias} has no topic {names}"
+        parts.append(
+            f"{gone}: nothing to show" if no_follow else f"waiting for {names}, which {alias} does not have yet"
+        )
+    return "; ".join(parts if no_follow else [*parts, "Ctrl-C ends it"])
 
 
 async def _show(view: _View, no_follow: bool) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lockstep_client.errors import ClusterUnreachable, NotPermitted, RequestRefused
+from lockstep_protocol.librdkafka_errors import error_text
 
 Conf = Mapping[str, str | int | float | bool]
 """librdkafka's settings, `bootstrap.servers` and what the cluster demands of a client."""
@@ -108,10 +109,10 @@ class Reading:
 
     def _error(self, what: str, error: KafkaError) -> ClusterUnreachable | NotPermitted | RequestRefused:
         if error.code() in DENIED:
-            return NotPermitted(what, error.str())
+            return NotPermitted(what, error_text(error))
         if error.code() in UNREACHABLE:
-            return ClusterUnreachable(self.bootstrap, self._why(error.str()))
-        return RequestRefused(what, error.code(), error.str())
+            return ClusterUnreachable(self.bootstrap, self._why(error_text(error)))
+        return RequestRefused(what, error.code(), error_text(error))
 
     def _why(self, otherwise: str) -> str:
         return self._complaints[-1] if self._complaints else otherwise
@@ -129,7 +130,7 @@ def reading(conf: Conf, timeout: float) -> Iterator[Reading]:
 
     def complain(error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # follows the one that says why
-            complaints.append(error.str())
+            complaints.append(error_text(error))
 
     consumer = Consumer({"group.id": GROUP, **conf, **READING, "error_cb": complain})
     try:

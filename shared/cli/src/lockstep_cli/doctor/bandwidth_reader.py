@@ -19,6 +19,7 @@ from lockstep_config.credentials.permissions import PREFIXED, Grant, grant_comma
 from lockstep_config.flow import client_settings
 from lockstep_config.flow.mirroring_rules import mirrored_topics
 from lockstep_config.flow.model import FlowSettings
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import NewTopic
 from lockstep_runtime.util.errors import ClusterError, NotPermitted, RequestRefused
@@ -68,7 +69,7 @@ class BandwidthReader:
         except ClusterError as exc:
             self._fail(str(exc), is_denied=isinstance(exc, NotPermitted))
         except KafkaException as exc:
-            self._fail(exc.args[0].str())
+            self._fail(error_text(exc.args[0]))
         return self._facts
 
     async def _measure(self) -> None:

@@ -20,19 +20,26 @@ from lockstep_runtime.kafka.topic_follower import target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.util.errors import AdvertisedAddressUnresolved, ClusterError
 
+LEAST_PROBE_S = 0.5
+"""Seconds that must be left for another look at a cluster that did not answer."""
+
 
 class PathFault(Exception):
     """Something is not as it has to be; the message says what, and what to do."""
 
 
 async def reach_cluster(cluster: Admin, within: float) -> str:
-    """Its bootstrap servers, once it answers and each broker accepts a connection where it is advertised."""
+    """Its bootstrap servers, once it answers and each broker accepts a connection where it is advertised. All of it
+    takes `within` seconds at most, and as long again where the cluster answers and a broker does not."""
+    ends_at = time.monotonic() + within
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))
     except AdvertisedAddressUnresolved:
         raise
     except ClusterError:
-        await cluster.probe(timedelta(seconds=within))
+        if (left := ends_at - time.monotonic()) < LEAST_PROBE_S:
+            raise
+        await cluster.probe(timedelta(seconds=left))
     if away := await cluster.unreachable_brokers(min(PROBE, timedelta(seconds=within))):
         raise PathFault(
             f"{cluster.bootstrap} answers, and names brokers that cannot be reached from here: "

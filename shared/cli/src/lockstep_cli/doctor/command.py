@@ -93,14 +93,13 @@ async def command(
 async def _examine(
     configuration: "Configuration", flows: "tuple[FlowSettings, ...]", options: DoctorOptions, output: str
 ) -> int:
-    from rich.console import Console
-
+    from lockstep_cli.console import console
     from lockstep_cli.doctor.examination import Examination
     from lockstep_cli.doctor.finding_lines import plain_lines, styled_lines, verdict
     from lockstep_cli.progress_display import ProgressDisplay
     from lockstep_cli.work_progress import WorkProgress
 
-    console = Console(highlight=False)
+    screen = console()
 
     def show(category: "CategoryFindings") -> None:
         display.hide()
@@ -108,7 +107,7 @@ async def _examine(
             return
         if sys.stdout.isatty():
             for line in styled_lines(category):
-                console.print(line, soft_wrap=True)
+                screen.print(line, soft_wrap=True)
         else:
             click.echo("\n".join(plain_lines(category)))
 

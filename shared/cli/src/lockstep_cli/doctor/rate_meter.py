@@ -14,6 +14,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 
 from lockstep_cli.doctor.bandwidth import MeasuredRate, received_rate
 from lockstep_cli.doctor.cluster import ClockFacts
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.broker_session import clock_reading
 from lockstep_runtime.kafka.client_factory import create_client
 
@@ -77,7 +78,7 @@ class WriteMeter:
 
             def note(error: Any, message: Message, times: list[float] = times) -> None:
                 if error is not None:
-                    self._trouble = error.str()
+                    self._trouble = error_text(error)
                 elif message.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME:
                     times.append(float(message.timestamp()[1]))
 
@@ -118,7 +119,7 @@ class WriteMeter:
 
     def _delivered(self, error: Any, _: Message) -> None:
         if error is not None:
-            self._trouble = self._trouble or error.str()
+            self._trouble = self._trouble or error_text(error)
             return
         self._acknowledged += RECORD_BYTES
         self._last_at = time.perf_counter()
@@ -143,7 +144,7 @@ class ReadMeter:
             consumer.assign(self._positions)
             trouble = self._read(consumer, seconds)
         except KafkaException as exc:
-            return MeasuredRate(trouble=exc.args[0].str())
+            return MeasuredRate(trouble=error_text(exc.args[0]))
         finally:
             consumer.close()
         return MeasuredRate(trouble=trouble) if trouble else received_rate(self._received)
@@ -161,5 +162,5 @@ class ReadMeter:
             for message in consumer.consume(500, 0.1):
                 error = message.error()
                 if error is not None:
-                    return error.str()
+                    return error_text(error)
         return ""

@@ -27,7 +27,7 @@ Examples:
   lockstep plan mm2.properties --flow 'A->B' --rate 200MB/s
   lockstep plan mm2.properties --against mirror.yaml
   lockstep plan mm2.properties --detailed-exitcode --output json | jq .summary
-  lockstep plan mm2.properties -o plan.json && lockstep run mm2.properties --plan plan.json
+  lockstep plan mm2.properties --out plan.json && lockstep run mm2.properties --plan plan.json
 
 The changes have the signs + (create), ~ (alter) and - (delete). A hazard has a code; docs/reference/plan-hazards.md has
 a section for each.
@@ -66,7 +66,7 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option("--measure", is_flag=True, help="Read from the source for 3 seconds, and take that as the rate.")
 @click.option("--detailed-exitcode", is_flag=True, help="0: nothing to do, 2: changes, 1: error.")
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
+    "--out", type=click.Path(path_type=Path), metavar="PLAN", help="Also write the plan as JSON to this file."
 )
 @timeout_option(10.0, "to reach a cluster")
 @output_option
@@ -89,7 +89,7 @@ async def command(
         if rate is not None and measure:
             raise CannotUse("--rate and --measure exclude each other")
         if against is not None and out is not None:
-            raise CannotUse("-o writes a plan of FILE: use it without --against")
+            raise CannotUse("--out writes a plan of FILE: use it without --against")
         planner = _Planner(flows, timeout, rate, measure)
         plan = await planner.plan(file)
         if against is not None:
@@ -205,7 +205,7 @@ def _show_comparison(comparison: Any, output: str, detailed: bool) -> int:
 
 
 def _print(parts: Any) -> None:
-    from lockstep_cli.status import console
+    from lockstep_cli.console import console
 
     screen = console()
     for part in parts:

@@ -17,6 +17,7 @@ from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
 from lockstep_protocol import offsets
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.util.errors import ClusterError
 
@@ -145,7 +146,7 @@ def _measured(settings: FlowSettings, logs: Mapping[offsets.TopicPartition, LogF
             left -= len(reader.consume(5000, 0.1))
         reader.poll(0.1)  # for the last statistics
     except KafkaException as exc:
-        return None, f"the rate of {source} cannot be measured: {exc.args[0].str()}"
+        return None, f"the rate of {source} cannot be measured: {error_text(exc.args[0])}"
     finally:
         reader.close()
     moving = [(before, now) for before, now in pairwise(seen) if now[1] - before[1] > EMPTY_ANSWERS]

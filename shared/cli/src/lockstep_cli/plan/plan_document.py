@@ -26,9 +26,9 @@ def read_body(file: Path) -> dict[str, Any]:
     except OSError as exc:
         raise CannotUse(f"{file} cannot be read: {exc.strerror}") from exc
     except ValueError as exc:
-        raise CannotUse(f"{file} is no plan: it is not JSON; make one with lockstep plan FILE -o {file}") from exc
+        raise CannotUse(f"{file} is no plan: it is not JSON; make one with lockstep plan FILE --out {file}") from exc
     if not isinstance(body, dict) or not isinstance(body.get("flows"), list) or "version" not in body:
-        raise CannotUse(f"{file} is no plan: make one with lockstep plan FILE -o {file}")
+        raise CannotUse(f"{file} is no plan: make one with lockstep plan FILE --out {file}")
     if body["version"] != VERSION:
         raise CannotUse(
             f"{file} is a plan of version {body['version']}, and this release reads version {VERSION}: make it anew"

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from lockstep_cli.command_runner import confirmed
+from lockstep_cli.console import console
 from lockstep_cli.exit_codes import CannotUse, Exit
 from lockstep_cli.formatting import utc_moment
 from lockstep_cli.options import echo_body
 from lockstep_cli.progress_display import ProgressDisplay
 from lockstep_cli.report import Report
-from lockstep_cli.status import console
 from lockstep_cli.switch.evidence import Evidence
 from lockstep_cli.switch.switch_clusters import StepFailed
 from lockstep_cli.switch.switch_log import SwitchLog, TakenOver
@@ -74,7 +74,7 @@ class SwitchSession:
         self._options = options
         self._log = SwitchLog(settings)
         # What a program reads goes to standard output alone.
-        self._screen = console() if arguments.output == "text" else Console(stderr=True, highlight=False)
+        self._screen = console(stderr=arguments.output != "text")
         self._progress = WorkProgress("reading both clusters")
         self._display = ProgressDisplay(lambda: self._progress)
         self._switcher = Switcher(self._log, opposite, self._progress, self._on_step, options.within_s)

@@ -91,6 +91,7 @@ def command() -> None:
 
 report_output = click.option(
     "--output",
+    "-o",
     type=click.Choice(["text", "json", "yaml", "markdown"]),
     default="text",
     show_default=True,
@@ -319,7 +320,7 @@ def _matching(rows: "Mapping[str, Row]", patterns: Sequence[str]) -> tuple[str, 
 
 
 def _show(found: "VerificationReport", output: str) -> None:
-    from lockstep_cli.status import console
+    from lockstep_cli.console import console
     from lockstep_cli.verify.verification_shown import as_markdown, verification_shown
 
     if output in ("json", "yaml"):

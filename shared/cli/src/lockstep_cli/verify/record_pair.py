@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as Place
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_config import FlowSettings
 from lockstep_config.flow import client_settings
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_protocol.offset_runs import RunMap
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import MirroredTopic, OffsetRuns, PartitionProgress, Row
@@ -181,7 +182,7 @@ def _read(conf: Mapping[str, Any], alias: str, tp: TopicPartition, offset: int) 
         consumer.assign([Place(*tp, offset)])
         message: Message | None = consumer.poll(READ_WITHIN_S)
     except KafkaException as exc:
-        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), exc.args[0].str()) from exc
+        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error_text(exc.args[0])) from exc
     finally:
         consumer.close()
     if message is None:
@@ -190,7 +191,7 @@ def _read(conf: Mapping[str, Any], alias: str, tp: TopicPartition, offset: int) 
     if error is not None:
         if error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return None
-        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error.str())
+        raise ClusterUnreachable(alias, str(conf.get("bootstrap.servers", "")), error_text(error))
     if message.offset() != offset:
         return None
     headers = tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.admin_types import Outcome
 from lockstep_runtime.kafka.auth_errors import (
     NOT_A_BROKER,
@@ -176,7 +177,7 @@ class AdminRequests:
 
     def _complain(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._complaints.append(error.str())
+            self._complaints.append(error_text(error))
 
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
         with self._step(operation, resource):
@@ -233,7 +234,7 @@ class AdminRequests:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = error_verdict(error.code())
         if verdict is ErrorMeaning.UNREACHABLE:
-            why = self._complaints[-1] if self._complaints else error.str()
+            why = self._complaints[-1] if self._complaints else error_text(error)
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
             if self._unanswered.is_due():
@@ -249,4 +250,4 @@ class AdminRequests:
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))
             return NotPermitted(self.alias, words(operation), resource, remedy)
-        return RequestRefused(self.alias, operation, resource, error.code(), error.str())
+        return RequestRefused(self.alias, operation, resource, error.code(), error_text(error))

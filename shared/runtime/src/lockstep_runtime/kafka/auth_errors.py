@@ -7,6 +7,8 @@ text of the same trouble is new each time.
 import re
 from collections.abc import Mapping
 
+from lockstep_protocol.librdkafka_errors import without_timing
+
 NOT_VERIFIED = "certificate verify failed"
 
 NOT_A_BROKER = (
@@ -16,7 +18,6 @@ NOT_A_BROKER = (
 """A controller answers ApiVersions as a broker does, and has no Metadata among them; every broker has."""
 
 _UNRESOLVED = re.compile(r"Failed to resolve '(?P<address>[^']+)': (?P<reason>[^(]+)")
-_TIMING = re.compile(r" \(after \d+ms in state \w+\)")
 _PLACE = re.compile(r"^\w+://\S+: ")
 _SOURCE_LINE = re.compile(r" \(_ssl\.c:\d+\)")
 _VERIFIED = re.compile(rf".*?{NOT_VERIFIED}: (?P<reason>.*?)\.?$", re.DOTALL)
@@ -39,7 +40,7 @@ _CERTIFICATES = (
 
 def refused_login(why: str, login_text: str = "") -> str:
     """`why` as it came, in our words where it is about TLS or SASL; `login_text` is who logged in (`login_name`)."""
-    text = _SOURCE_LINE.sub("", _TIMING.sub("", _PLACE.sub("", why))).strip()
+    text = _SOURCE_LINE.sub("", without_timing(_PLACE.sub("", why))).strip()
     if (found := _NOT_LET_IN.match(text)) is not None:
         login = f" of {login_text}" if login_text else ""
         if "Access denied" in found["reason"]:  # Amazon MSK's word under IAM

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from lockstep_config.clients.token_source import TokenCallback, TokenUnavailable
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.util.errors import ClusterUnreachable
 
 HANDSHAKE_S = 5.0
@@ -31,7 +32,7 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
     try:
         return make({"error_cb": _ignore, **conf})
     except KafkaException as exc:
-        why = exc.args[0].str()
+        why = error_text(exc.args[0])
         if "ssl." not in why:
             raise
         raise ClusterUnreachable(alias, bootstrap, why) from exc

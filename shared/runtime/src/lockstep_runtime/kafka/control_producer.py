@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lockstep_config.credentials.permissions import NO_ACCESS, Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict
@@ -214,7 +215,7 @@ class ControlProducer:
     def _trouble(self, topic: str, error: KafkaError) -> ClusterError:
         if error_verdict(error.code()) is ErrorMeaning.DENIED:
             return NotPermitted(self.alias, "WRITE", f"topic {topic}", self._access.remedy("topic", topic, "Write"))
-        return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error.str())
+        return NotAppended(self.alias, topic, CLOCK_OFF if error.code() in OF_ITS_TIME else error_text(error))
 
 
 class ControlTopicLog:

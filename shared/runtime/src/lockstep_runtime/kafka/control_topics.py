@@ -26,6 +26,8 @@ STATE_SEGMENT_BYTES = 16 << 20
 
 VISIBLE_WITHIN, LOOK_AGAIN = 3.0, 0.1
 """Seconds; usual is a tenth."""
+_LOWERED_ON: set[tuple[str, int]] = set()
+"""Clusters, and how many brokers they had, of which this process has said so."""
 
 OUR_TIME = {"message.timestamp.type": "LogAppendTime"}
 """Brokers take no record from more than an hour ahead of them (`message.timestamp.after.max.ms`). Ours are theirs to
@@ -114,15 +116,7 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
     if not missing:
         return ()
     brokers = await admin.broker_count()
-    for topic in missing:
-        if topic.replication_factor > brokers:
-            log.warning(
-                "replication factor lowered",
-                extra={
-                    "text": f"{topic.name} on {admin.alias}: {topic.replication_factor} wanted, {brokers} broker(s)",
-                    "topic": topic.name,
-                },
-            )
+    _warn_of_lowered(admin.alias, missing, brokers)
     outcome = await admin.create_topics(
         [
             NewTopic(t.name, t.partitions, possible_factor(t.replication_factor, brokers), t.creation_configs)
@@ -134,6 +128,20 @@ async def ensure_control_topics(admin: Admin, topics: Sequence[ControlTopic]) ->
             raise trouble
     await _visible(admin, missing)
     return tuple(outcome.done)
+
+
+def _warn_of_lowered(alias: str, topics: Sequence[ControlTopic], brokers: int) -> None:
+    """Say once for a cluster that it has too few brokers, however many topics of however many flows that is about."""
+    lowered = [topic for topic in topics if topic.replication_factor > brokers]
+    if not lowered or (alias, brokers) in _LOWERED_ON:
+        return
+    _LOWERED_ON.add((alias, brokers))
+    wanted, there = (
+        max(topic.replication_factor for topic in lowered),
+        "1 broker is" if brokers == 1 else f"{brokers} are",
+    )
+    text = f"{alias}: {wanted} replicas wanted for our own topics, and {there} there; said once, for all of them"
+    log.warning("replication factor lowered", extra={"text": text})
 
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:

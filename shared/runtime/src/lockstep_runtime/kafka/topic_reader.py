@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from lockstep_config.credentials.permissions import Access
 from lockstep_protocol.kafka_errors import ErrorMeaning
+from lockstep_protocol.librdkafka_errors import error_text
 from lockstep_runtime.kafka.client_factory import create_client
 from lockstep_runtime.kafka.client_reset import ClientReset
 from lockstep_runtime.kafka.error_verdicts import error_verdict
@@ -153,10 +154,10 @@ class TopicReader:
                 error = exc.args[0]
                 if not _passes(error):
                     raise
-                self.ends_trouble = error.str()
+                self.ends_trouble = error_text(error)
                 self._consumer.poll(0)  # lets error_cb say what is wrong on the wire
                 if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and self._unanswered.is_due():
-                    self._connect_anew(error.str())
+                    self._connect_anew(error_text(error))
         return None
 
     def begin(self, positions: Mapping[int, int], *, at_the_beginning: bool) -> None:
@@ -189,17 +190,17 @@ class TopicReader:
             )
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return LogTruncated(self._alias, self._topic, partition, self._at.get(partition, 0))
-        return ClusterUnreachable(self._alias, self._bootstrap, error.str())
+        return ClusterUnreachable(self._alias, self._bootstrap, error_text(error))
 
     def _client(self) -> Consumer:
         try:
             return create_client(Consumer, {**self._conf, "error_cb": self._complain}, self._alias)
         except KafkaException as exc:
-            raise ClusterUnreachable(self._alias, self._bootstrap, exc.args[0].str()) from exc
+            raise ClusterUnreachable(self._alias, self._bootstrap, error_text(exc.args[0])) from exc
 
     def _complain(self, error: KafkaError) -> None:
         if error_verdict(error.code()) is ErrorMeaning.UNREACHABLE and error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self.trouble = error.str()
+            self.trouble = error_text(error)
 
     def _partitions(self) -> list[int]:
         metadata = self._consumer.list_topics(self._topic, timeout=QUICK).topics[self._topic]
@@ -224,7 +225,7 @@ class TopicReader:
             for number in self._standstill.unmoved(at):
                 ends[number] = bounds(self._consumer, self._topic, number, QUICK)[1]
         except KafkaException as exc:
-            if self._unanswered.is_due() and self._connect_anew(exc.args[0].str()):
+            if self._unanswered.is_due() and self._connect_anew(error_text(exc.args[0])):
                 self._assign(at)
             return
         self._unanswered.answered()

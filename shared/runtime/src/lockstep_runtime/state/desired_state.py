@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from lockstep_config.flow.connector_settings import NOTHING_STATED, StatedPhase, StatedPhases
 from lockstep_protocol.commands.command_vocabulary import PAUSE, RESTART, RESUME, STOP, Connector, Scope, ScopeKind
+from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row, Wanted
 
 
@@ -108,7 +109,11 @@ def after(known: Wanted, verb: str, command: str) -> Wanted:
 
 def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> str:
     """Why a command is about nothing there is, as a sentence; "" when it is not. To resume is always allowed."""
-    if verb == RESUME or scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
+    if verb == RESUME:
+        return ""
+    if scope.kind is ScopeKind.SLOT:
+        return _slot_doubts(scope.number, rows)
+    if scope.kind not in (ScopeKind.TOPIC, ScopeKind.PARTITION):
         return ""
     topic = rows.get(MirroredTopic(source_topic=scope.name, target_topic="").key())
     if not isinstance(topic, MirroredTopic):
@@ -116,6 +121,16 @@ def doubts(verb: str, scope: Scope, rows: Mapping[str, Row]) -> str:
     if scope.kind is ScopeKind.PARTITION and scope.number >= topic.partitions:
         return f"topic {scope.name!r} has {topic.partitions} partitions, from 0"
     return ""
+
+
+def _slot_doubts(slot: int, rows: Mapping[str, Row]) -> str:
+    slots = sorted(
+        row.slot for row in rows.values() if isinstance(row, Assignment) and (row.partitions or not row.ending)
+    )
+    if slot in slots:
+        return ""
+    there_are = f"there are {', '.join(map(str, slots))}" if slots else "it has none yet"
+    return f"the flow has no slot {slot}: {there_are}"
 
 
 def _phase(row: Wanted) -> DesiredPhase:

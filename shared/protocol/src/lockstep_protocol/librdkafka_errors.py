@@ -1,0 +1,29 @@
+"""The text of an error of librdkafka, for people. Pure.
+
+librdkafka puts behind it how long the connection was in which of its states, and how many times it kept silent of the
+same: `(after 0ms in state CONNECT, 1 identical error(s) suppressed)`. Nobody can act on that, and it makes the text of
+the same trouble a new one each time.
+"""
+
+import re
+from typing import Protocol
+
+_TIMING = re.compile(
+    r"\s*\((?:after \d+ms in state \w+(?:, \d+ identical error\(s\) suppressed)?|\d+ identical error\(s\) suppressed)\)"
+)
+
+
+class LibrdkafkaError(Protocol):
+    """A `confluent_kafka.KafkaError`."""
+
+    def str(self) -> str: ...
+
+
+def error_text(error: LibrdkafkaError) -> str:
+    """Return what an error says, without librdkafka's own bookkeeping."""
+    return without_timing(error.str())
+
+
+def without_timing(text: str) -> str:
+    """Return a text of librdkafka without the time, the state and the count behind it."""
+    return _TIMING.sub("", text)

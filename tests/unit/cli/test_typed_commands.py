@@ -1,0 +1,161 @@
+"""What people type, and what they see at 80 columns, in a pipe and where nothing answers."""
+
+import io
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from lockstep_cli.__main__ import main
+from lockstep_cli.console import console
+from lockstep_cli.output import RunOutput
+from lockstep_cli.probe import ProbeFinding, exit_code
+from lockstep_cli.settings_shown import broken, settings_shown
+from lockstep_config.report.effective import Setting
+
+TWO = "clusters = A, B\nA.bootstrap.servers = {}\nB.bootstrap.servers = {}\nA->B.enabled = true\n"
+
+
+def every_command(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{path} {name}".strip(), command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{path} {name}".strip())
+
+
+COMMANDS = dict(every_command())
+OF_OUTPUT = sorted(name for name, one in COMMANDS.items() if any("--output" in p.opts for p in one.params))
+
+
+@pytest.mark.parametrize("name", OF_OUTPUT)
+def test_output_option_is_short_and_takes_a_format_everywhere(name: str) -> None:
+    (option,) = [one for one in COMMANDS[name].params if "--output" in one.opts]
+    assert option.opts == ["--output", "-o"]
+    assert isinstance(option.type, click.Choice)
+    assert {"text", "json", "yaml"} <= set(option.type.choices)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_short_output_option_is_never_a_path(name: str) -> None:
+    short = [one for one in COMMANDS[name].params if "-o" in one.opts]
+    assert all("--output" in one.opts for one in short)
+    said = {word for one in COMMANDS[name].params for word in one.opts}
+    assert "--output" in said or not said & {"--json", "--yaml", "--format"}
+
+
+def test_plan_with_a_format_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(main, ["plan", "missing.properties", "-o", "json"])
+    assert answer.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+    assert "there is no such file" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        (["statsu"], "status"),
+        (["Status"], "status"),
+        (["fail-over"], "failover"),
+        (["config", "shwo"], "show"),
+        (["offsets", "lst"], "list"),
+    ],
+)
+def test_unknown_command_names_the_near_one(typed: list[str], near: str) -> None:
+    answer = CliRunner().invoke(main, typed)
+    assert answer.exit_code == 2
+    assert f"No such command {typed[-1]!r}. Did you mean {near!r}?" in answer.stderr
+
+
+def test_unknown_command_like_no_other_names_none() -> None:
+    answer = CliRunner().invoke(main, ["zzz"])
+    assert (answer.exit_code, "Did you mean" in answer.stderr) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("findings", "is_away", "code"),
+    [((True, True), False, 0), ((True, None), False, 0), ((True, False), False, 1), ((False, True), True, 3)],
+)
+def test_probe_of_what_does_not_answer_exits_as_other_commands(
+    findings: tuple[bool | None, ...], is_away: bool, code: int
+) -> None:
+    assert exit_code([ProbeFinding("A->B", "x", ok, "") for ok in findings], is_away) == code
+
+
+def test_probe_of_silent_clusters_keeps_to_its_time(tmp_path: Path) -> None:
+    """Nobody answers on either side, and both are asked at once."""
+    timeout, start = 4.0, time.monotonic()
+    CliRunner().invoke(main, ["probe", str(tmp_path / "none")])
+    began = time.monotonic() - start
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        file = tmp_path / "mm2.properties"
+        file.write_text(TWO.format(*(f"127.0.0.1:{silent.getsockname()[1]}" for silent in (one, other))))
+        start = time.monotonic()
+        command = [sys.executable, "-m", "lockstep_cli", "probe", str(file), "--timeout", str(timeout), "-o", "json"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        took = time.monotonic() - start - began
+    assert ended.returncode == 3, ended.stderr
+    assert [one["ok"] for one in json.loads(ended.stdout)] == [False, False]
+    assert took < 3 * timeout, "each side alone, and twice, would be 16 s"
+
+
+LONG_KEY = "A->B.target.consumer.socket.connection.setup.timeout.max.ms"
+ADDRESSES = "broker-1.kafka.example.org:9092,broker-2.kafka.example.org:9092,broker-3.kafka.example.org:9092"
+
+
+def shown_at(width: int, *settings: Setting) -> list[str]:
+    text = io.StringIO()
+    Console(file=text, width=width, highlight=False).print(settings_shown(Path("f"), "title", settings, width))
+    return text.getvalue().splitlines()
+
+
+def test_keys_and_addresses_are_whole_at_80_columns() -> None:
+    settings = [
+        Setting(LONG_KEY, "10000", Path("f"), 5, LONG_KEY),
+        Setting("A.bootstrap.servers", ADDRESSES, Path("f"), 2, "A.bootstrap.servers"),
+    ]
+    lines = shown_at(80, *settings)
+    assert LONG_KEY in lines
+    for address in ADDRESSES.split(","):
+        assert any(address in line for line in lines), address
+    assert max(map(len, lines)) <= 80
+    assert [line for line in shown_at(300, *settings) if LONG_KEY in line and "10000" in line], "in columns, with room"
+
+
+def test_value_is_broken_behind_commas_and_blanks_alone() -> None:
+    assert broken("aaa,bbb ccc", 5) == ["aaa,", "bbb", "ccc"]
+    assert broken("x" * 90, 20) == ["x" * 90]
+    assert broken("", 20) == [""]
+
+
+def test_table_in_a_pipe_has_no_trailing_blanks_and_whole_words(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("topic", "why"):
+        table.add_column(name)
+    table.add_row("t" * 200, "word " * 60)
+    table.add_row("short", "x")
+    console().print(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "t" * 200 in lines[1]
+
+
+def test_warning_about_a_cluster_is_shown_once_for_all_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    output = RunOutput(level="info", json_lines=False, flow_width=4)
+    for process in ("data-plane", "topic-sync", "data-plane"):
+        line = {"level": "warning", "message": "replication factor lowered", "text": "B: 3 wanted, 1 there"}
+        output.add_line(process, json.dumps(line))
+        output.add_line(process, json.dumps({**line, "message": "another"}))
+    shown = capsys.readouterr().out
+    assert (shown.count("replication factor lowered"), shown.count("another")) == (1, 3)
