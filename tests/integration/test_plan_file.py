@@ -29,7 +29,7 @@ def test_run_refuses_a_plan_for_each_kind_of_change(planned: PlannedFlow, tmp_pa
     plan = tmp_path / "plan.json"
 
     def made() -> None:
-        planned.plan("-o", str(plan))
+        planned.plan("--out", str(plan))
 
     made()
     text = planned.file.read_text()
@@ -60,7 +60,7 @@ def test_run_refuses_a_plan_for_each_kind_of_change(planned: PlannedFlow, tmp_pa
 def test_run_refuses_a_plan_of_another_cluster(planned: PlannedFlow, tmp_path: Path) -> None:
     planned.topic()
     plan = tmp_path / "plan.json"
-    planned.plan("-o", str(plan))
+    planned.plan("--out", str(plan))
     body = json.loads(plan.read_text())
     body["flows"][0]["target"]["cluster_id"] = "another"
     plan.write_text(json.dumps(body))
@@ -71,7 +71,7 @@ def test_run_refuses_a_plan_of_another_cluster(planned: PlannedFlow, tmp_path: P
 def test_run_accepts_a_plan_that_holds(planned: PlannedFlow, tmp_path: Path) -> None:
     topic = planned.topic(records=5)
     plan = tmp_path / "plan.json"
-    planned.plan("-o", str(plan))
+    planned.plan("--out", str(plan))
     produce(planned.source, topic, numbered(5))
     run = LockstepRun(planned.file, "--plan", str(plan))
     try:

@@ -27,7 +27,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
     "offsets alter": ("--topic", "orders", "--partition", "0", "--offset", "3"),
     "takeover": ("--yes",),
     "handback": ("--yes",),
-    "plan": ("-o", "plan.json"),
+    "plan": ("--out", "plan.json"),
     "switchover": ("--dry-run",),
     "failover": ("--yes",),
     "failback": ("--status",),

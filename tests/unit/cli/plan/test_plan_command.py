@@ -22,7 +22,7 @@ def ran(*arguments: str | Path) -> Result:
         (("--flow", "nonsense"), "'nonsense' is not a flow"),
         (("--rate", "fast"), "'fast' is no rate: write it as 50MB/s"),
         (("--rate", "5MB/s", "--measure"), "--rate and --measure exclude each other"),
-        (("--against", "other", "-o", "plan.json"), "-o writes a plan of FILE: use it without --against"),
+        (("--against", "other", "--out", "plan.json"), "--out writes a plan of FILE: use it without --against"),
         (("--output", "xml"), "'xml' is not one of"),
     ],
 )
