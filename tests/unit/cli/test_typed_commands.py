@@ -36,7 +36,7 @@ OF_OUTPUT = sorted(name for name, one in COMMANDS.items() if any("--output" in p
 
 
 @pytest.mark.parametrize("name", OF_OUTPUT)
-def test_output_option_is_short_and_takes_a_format_everywhere(name: str) -> None:
+def test_output_option_is_short_and_names_a_format(name: str) -> None:
     (option,) = [one for one in COMMANDS[name].params if "--output" in one.opts]
     assert option.opts == ["--output", "-o"]
     assert isinstance(option.type, click.Choice)

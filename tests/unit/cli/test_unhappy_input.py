@@ -80,7 +80,7 @@ CASES = (
     UnhappyCase("failover", ("gone.properties", "--yes", "--cutoff", "now"), 2, "--cutoff needs the source"),
     UnhappyCase("verify run", ("gone.properties", "--follow"), 2, "set it for A->B"),
     UnhappyCase("verify show", ("gone.properties", "orders", "3"), 2, "'orders' names no partition"),
-    _gone("probe", code=1),
+    _gone("probe"),
     UnhappyCase("handback", ("gone.properties", "--yes", "--stop", "--timeout", "1"), 3, "cannot be reached"),
     UnhappyCase("run", ("gone.properties", "--plan", "none.json"), 2, "none.json cannot be read: No such file"),
     UnhappyCase("plan", ("gone.properties", "--against", "none.yaml", "--timeout", "1"), 3, "cannot be reached"),

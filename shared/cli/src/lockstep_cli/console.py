@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDE = 4_000
-"""Columns where nobody looks at a terminal: no cell is folded, and no word is broken."""
+"""Columns where there is no terminal: no cell is folded, and no word is broken."""
 _TRAILING = re.compile(r"[ \t]+(?=\n|$)")
 
 

@@ -1,7 +1,7 @@
 """Settings for a terminal: key, value and origin of each. Pure.
 
 A key and an address are always in one piece, so that they can be copied. Where three columns do not fit, each setting
-has lines of its own, and a long value is broken behind a comma or a blank alone.
+has lines of its own. A long value is then broken behind a comma or a blank.
 """
 
 import re
