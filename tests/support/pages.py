@@ -47,7 +47,7 @@ async def got(
 ) -> tuple[int, str]:
     """Status and body."""
     authorization = f"Authorization: Bearer {token}\r\n" if token else ""
-    request = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{authorization}\r\n".encode()
+    request = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}\r\n".encode()
     head, _, body = (await sent(address, request, tls)).decode().partition("\r\n\r\n")
     return int(head.split()[1]), body
 

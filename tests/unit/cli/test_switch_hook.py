@@ -1,6 +1,7 @@
 """Hooks of a switch as real processes, and as calls of a real HTTP server."""
 
 import asyncio
+import base64
 import json
 import shlex
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from lockstep_cli.switch.hook import LAST_WORDS, HookCall, HookFailed, run_hook
+from lockstep_cli.switch.hook import INHERITED, LAST_WORDS, HookCall, HookFailed, run_hook
 from tests.support.ports import free_port
 
 CALL = HookCall("id1", "switchover", "fence", "A->B", "A", "B")
@@ -237,3 +238,55 @@ async def test_hook_address_of_tls_on_a_plain_port_fails() -> None:
         with pytest.raises(HookFailed, match="cannot be reached"):
             await run_hook(address.replace("http://", "https://"), CALL, IN_TIME_S)
     assert calls == []
+
+
+# -- what it must not show --------------------------------------------------------------------------------------------
+
+TOKEN = "eyJhbGciOi.J9.c2lnbmF0dXJl"
+
+
+async def test_hook_output_has_no_secret_of_its_line() -> None:
+    program = (
+        "import sys, base64; t = sys.argv[2].split()[-1]; "
+        "print('sent', t, base64.b64encode(('u:' + t).encode()).decode()); sys.exit(3)"
+    )
+    line = shlex.join([sys.executable, "-c", program, "-H", f"Authorization: Bearer {TOKEN}"])
+    with pytest.raises(HookFailed) as raised:
+        await run_hook(line, CALL, IN_TIME_S)
+    encoded = base64.b64encode(f"u:{TOKEN}".encode()).decode()
+    assert "sent ********" in str(raised.value)
+    assert TOKEN not in str(raised.value)
+    assert encoded[4:-6] not in str(raised.value)
+
+
+async def test_hook_output_has_no_secret_of_the_configuration_even_at_its_cut() -> None:
+    secret = "hunter2hunter2"
+    shown = python(f"print({secret!r} + 'x' * {LAST_WORDS - 5}); raise SystemExit(1)")
+    with pytest.raises(HookFailed) as raised:
+        await run_hook(shown, CALL, IN_TIME_S, [secret])
+    assert "ter2" not in str(raised.value), "half a secret is one too"
+    assert "hunter2" not in await run_hook(python(f"print('ok', {secret!r})"), CALL, IN_TIME_S, [secret])
+
+
+async def test_refused_address_shows_no_password() -> None:
+    async with answering(500, "no access for admin:hunter2, token=hunter2") as (address, _):
+        with pytest.raises(HookFailed) as raised:
+            await run_hook(address.replace("http://", "http://admin:hunter2@"), CALL, IN_TIME_S)
+    assert "hunter2" not in str(raised.value)
+    assert "HTTP 500" in str(raised.value)
+
+
+async def test_hook_inherits_a_short_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "KAFKA_PASSWORD": "p",
+        "LOCKSTEP_TOKEN": "t",
+        "AWS_SECRET_ACCESS_KEY": "k",
+        "LC_ALL": "C",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("https_proxy", "http://proxy:1")
+    names = set((await run_hook(python("import os; print(*os.environ)"), CALL, IN_TIME_S)).split())
+    own = {name for name in names if name.startswith("LOCKSTEP_SWITCH_")}
+    assert len(own) == 7
+    assert {"PATH", "LC_ALL", "https_proxy"} <= names
+    assert {name for name in names - own - INHERITED if not name.startswith("LC_")} <= {"https_proxy", "PWD"}

@@ -222,7 +222,7 @@ async def _heard() -> list[tuple[str, str]]:
         address = await served.open(AccessPolicy(token="secret" if token else ""))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
         bearer = f"Authorization: Bearer {token}\r\n" if token else ""
-        writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{bearer}\r\n".encode())
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}\r\n".encode())
         found.append((f"{method} {path} {token}".rstrip(), (await reader.read()).decode()))
         writer.close()
         await served.close()

@@ -17,7 +17,7 @@ from lockstep_runtime.http.guard import GuardedConnection
 from lockstep_runtime.http.server import PageServer
 from tests.support.pages import certificate, crowd, got, sent, served
 
-LIVE = b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n"
+LIVE = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture
@@ -47,16 +47,16 @@ async def closes_within(seconds: float, reader: asyncio.StreamReader) -> bytes:
     [
         b"GET /live",
         b"CONNECT ",
-        b"GET /live HTTP/2.0\r\nHost: x",
-        b"GET  /live HTTP/1.1\r\nHost: x",
-        b"GET /live HTTP/1.1\r\nHost: x\r\nno colon",
+        b"GET /live HTTP/2.0\r\nHost: localhost",
+        b"GET  /live HTTP/1.1\r\nHost: localhost",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nno colon",
         b"GET /live HTTP/1.1\r\nHost : x",
-        b"GET /live HTTP/1.1\r\nHost: x\r\nA: 1\r\n folded: 2",
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\nA: 1\r\n folded: 2",
         b"GET /live HTTP/1.1",
-        b"get /live HTTP/1.1\r\nHost: x",
+        b"get /live HTTP/1.1\r\nHost: localhost",
         b"PRI * HTTP/2.0",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"GET /live HTTP/1.1\r\nHost: x\r\n" + b"\r\n".join(b"A%d: 1" % number for number in range(300)),
+        b"GET /live HTTP/1.1\r\nHost: localhost\r\n" + b"\r\n".join(b"A%d: 1" % number for number in range(300)),
     ],
 )
 async def test_malformed_http_request_is_refused_without_a_log_line(
@@ -204,7 +204,7 @@ async def test_every_connection_is_forgotten_with_its_end(tmp_path: Path, ended:
 @pytest.mark.parametrize("value", ["Basic czM=", "bearer", "Bearer", "s3cret", "Bearer  ", "Bearer s3cre"])
 async def test_only_a_bearer_token_opens(value: str) -> None:
     async with served(AccessPolicy(token="s3cret")) as address:
-        request = b"GET /status HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n\r\n"
+        request = b"GET /status HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n\r\n"
         assert (await sent(address, request % value.encode())).startswith(b"HTTP/1.1 401 ")
         assert (await sent(address, request % b"bEARER  s3cret ")).startswith(b"HTTP/1.1 200 ")
 

@@ -12,7 +12,7 @@ RUN = "run"
 """The service column of what the run itself says."""
 
 ONCE = frozenset({"replication factor lowered"})
-"""Messages about a cluster, which each process says: the same text of a second one is not shown."""
+"""Messages about a cluster, which each process logs: that of a second one about the same cluster is not shown."""
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
@@ -59,9 +59,10 @@ class RunOutput:
         if line.level in LEVELS and LEVELS.index(line.level) < least:
             return
         if line.message in ONCE:
-            if (line.message, line.text) in self._written:
+            about = (line.message, str(line.keys.get("cluster", "")))
+            if about in self._written:
                 return
-            self._written.add((line.message, line.text))
+            self._written.add(about)
         if LEVELS[least] != "debug":  # another service of its process may be at that level, and the process with it
             line.keys.pop("traceback", None)
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)

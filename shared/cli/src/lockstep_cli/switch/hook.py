@@ -5,12 +5,24 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from lockstep_config.text.secret_masking import SecretMask, credentials_of
+
 LAST_WORDS = 400
 """Characters of a failed hook's output that the message repeats."""
+
+
+INHERITED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "KUBECONFIG"),
+        *("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+    }
+)
+"""Variables that a hook inherits, with `LC_*` and those of proxies. All others may hold secrets of Lockstep's own."""
+_PROXIES = frozenset({"http_proxy", "https_proxy", "no_proxy", "all_proxy"})
 
 
 class HookFailed(Exception):
@@ -40,15 +52,31 @@ class HookCall:
         return {name: str(getattr(self, name)) for name in names}
 
 
-async def run_hook(line: str, call: HookCall, within_s: float) -> str:
+def hook_environment(environment: Mapping[str, str], call: HookCall) -> dict[str, str]:
+    """Return the variables that a hook's command gets: the short list of `INHERITED`, and the call's own."""
+    inherited = {
+        name: value
+        for name, value in environment.items()
+        if name in INHERITED or name.startswith("LC_") or name.lower() in _PROXIES
+    }
+    return {**inherited, **call.as_environment()}
+
+
+async def run_hook(line: str, call: HookCall, within_s: float, secrets: Iterable[str] = ()) -> str:
     """Run a command line, or POST to an address that begins with http. Returns its last line, or the answer's status.
 
     Raises HookFailed if it does not end within `within_s` seconds: it and its children are killed then. Also if it ends
     with another exit code than 0, or cannot be started. Also if it is answered by another status than 2xx, one that
-    redirects included. It may run twice, if the switch is killed meanwhile.
+    redirects included. It may run twice, if the switch is killed meanwhile. What it wrote is returned and raised
+    without the secrets of its own line, and without `secrets`.
     """
+    mask = SecretMask((*credentials_of(line), *secrets)).mask
     if line.startswith(("http://", "https://")):
-        return await _post(line, call, within_s)
+        return await _post(line, call, within_s, mask)
+    return await _run(line, call, within_s, mask)
+
+
+async def _run(line: str, call: HookCall, within_s: float, mask: Callable[[str], str]) -> str:
     # A file, not a pipe: what the command leaves running may keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
@@ -56,14 +84,14 @@ async def run_hook(line: str, call: HookCall, within_s: float) -> str:
             process = await asyncio.create_subprocess_exec(
                 program,
                 *arguments,
-                env={**os.environ, **call.as_environment()},
+                env=hook_environment(os.environ, call),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
         except (OSError, ValueError) as exc:
-            raise HookFailed(f"hook {call.hook} cannot be started: {exc}") from exc
+            raise HookFailed(f"hook {call.hook} cannot be started: {mask(str(exc))}") from exc
         try:
             await asyncio.wait_for(process.wait(), within_s)
         except TimeoutError:
@@ -74,14 +102,14 @@ async def run_hook(line: str, call: HookCall, within_s: float) -> str:
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         output.seek(0)
-        words = output.read().decode(errors="replace").strip()
+        words = mask(output.read().decode(errors="replace").strip())
     if process.returncode:
         said = f": {words[-LAST_WORDS:]}" if words else ""
         raise HookFailed(f"hook {call.hook} ended with exit code {process.returncode}{said}")
     return words.splitlines()[-1][-LAST_WORDS:] if words else "exit code 0"
 
 
-async def _post(address: str, call: HookCall, within_s: float) -> str:
+async def _post(address: str, call: HookCall, within_s: float, mask: Callable[[str], str]) -> str:
     from aiohttp import ClientError, ClientSession, ClientTimeout
 
     headers: Mapping[str, str] = {"Idempotency-Key": f"{call.id}-{call.hook}"}
@@ -90,11 +118,11 @@ async def _post(address: str, call: HookCall, within_s: float) -> str:
             ClientSession(timeout=ClientTimeout(total=within_s)) as session,
             session.post(address, json=call.as_json(), headers=headers, allow_redirects=False) as answer,
         ):
-            words = (await answer.text(errors="replace")).strip()
+            words = mask((await answer.text(errors="replace")).strip())
             if not 200 <= answer.status < 300:
                 raise HookFailed(f"hook {call.hook} was answered by HTTP {answer.status}: {words[:LAST_WORDS]}")
             return f"HTTP {answer.status}"
     except TimeoutError:
         raise HookFailed(f"hook {call.hook} was not answered within {within_s:g} s") from None
     except ClientError as exc:
-        raise HookFailed(f"hook {call.hook} cannot be reached: {exc}") from exc
+        raise HookFailed(f"hook {call.hook} cannot be reached: {mask(str(exc))}") from exc

@@ -29,6 +29,7 @@ from lockstep_cli.switch.switch_steps import (
 from lockstep_cli.takeover_io import flow_rows
 from lockstep_cli.work_progress import WorkProgress
 from lockstep_config import FlowSettings
+from lockstep_config.credentials.flow_secrets import flow_secrets
 from lockstep_protocol.commands.command_vocabulary import RESUME
 from lockstep_protocol.rows.state_rows import Row, Switch
 from lockstep_runtime.util.clock import now_ms
@@ -158,7 +159,7 @@ class Switcher:
         flow, hooks = self._settings.flow, self._settings.switch
         line = str(getattr(hooks, f"hook_{step}"))
         call = HookCall(row.id, row.verb, str(step), str(flow), flow.source, flow.target, result)
-        return await run_hook(line, call, hooks.hook_timeout.total_seconds())
+        return await run_hook(line, call, hooks.hook_timeout.total_seconds(), flow_secrets(self._settings))
 
     def _forward(self, row: Switch) -> ForwardFlow:
         assert self._opposite is not None

@@ -30,6 +30,11 @@ from lockstep_config.clients.token_refresh import (
     pause_after,
     refresh_at,
 )
+from lockstep_config.text.files import read_content
+from lockstep_config.text.secret_masking import SecretMask
+
+LONGEST_TOKEN_FILE = 65_536
+"""Bytes: a token with every role of a large directory has a tenth of it."""
 
 ANSWER_BYTES = 1_000_000
 """As Java: more is no token."""
@@ -252,10 +257,8 @@ class TokenSource:
     def _masked(self, text: str) -> str:
         """What a server says of our request, without what was secret in it."""
         secrets = [self._settings.client_secret, self._refresh_token, *(value for _, value in self._settings.form)]
-        for secret in secrets:
-            if secret and len(secret) > 3 and secret not in ("client_credentials", "refresh_token", "password"):
-                text = text.replace(secret, "********")
-        return text
+        grants = ("client_credentials", "refresh_token", "password")
+        return SecretMask(secret for secret in secrets if secret not in grants).mask(text)
 
 
 class TokenCallback:
@@ -297,7 +300,7 @@ def aiokafka_provider(source: TokenSource) -> Any:
 
 def _read(file: str) -> str:
     try:
-        text = Path(file).read_text(encoding="utf-8").strip()
+        text = read_content(Path(file), LONGEST_TOKEN_FILE).decode().strip()
     except (OSError, UnicodeDecodeError) as exc:
         why = getattr(exc, "strerror", None) or "it is no text"
         raise TokenUnavailable(f"the token file {file} cannot be read: {why}") from exc

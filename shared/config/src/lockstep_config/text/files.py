@@ -14,8 +14,8 @@ class Unreadable(OSError):
     """`strerror` says why, so that "FILE cannot be read: ..." is a sentence."""
 
 
-def read_content(path: Path) -> bytes:
-    """All of a file. Raises OSError, with a `strerror`."""
+def read_content(path: Path, largest: int = LARGEST) -> bytes:
+    """Return all of a regular file of at most `largest` bytes. Raises OSError, with a `strerror`."""
     try:
         # To open a pipe waits for its writer, unless O_NONBLOCK is set.
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -28,9 +28,10 @@ def read_content(path: Path) -> bytes:
         if not stat.S_ISREG(kind.st_mode):
             raise Unreadable(0, "it is a device or a pipe, no file")
         with os.fdopen(opened, "rb", closefd=False) as stream:
-            data = stream.read(LARGEST + 1)
+            data = stream.read(largest + 1)
     finally:
         os.close(opened)
-    if len(data) > LARGEST:
-        raise Unreadable(0, f"it is larger than {LARGEST // 1024 // 1024} MiB")
+    if len(data) > largest:
+        size = f"{largest // 1024 // 1024} MiB" if largest >= 1024 * 1024 else f"{largest // 1024} KiB"
+        raise Unreadable(0, f"it is larger than {size}")
     return data

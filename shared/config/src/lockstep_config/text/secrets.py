@@ -5,7 +5,8 @@ import re
 MASK = "********"
 
 _SECRET = re.compile(
-    r"password|passphrase|secret|token|jaas|credential|private|basic\.auth|(?:^|[._-])key$|key\.?material",
+    r"password|passphrase|secret|token|jaas|credential|private|basic\.auth|(?:^|[._-])key$|key\.?material"
+    r"|switch\.hook\.(?:before|fence|redirect|after)$",
     re.IGNORECASE,
 )
 _PUBLIC = re.compile(r"token\.endpoint\.url$|(?:location|enabled|class|retry\.backoff(?:\.max)?\.ms)$", re.IGNORECASE)

@@ -6,6 +6,8 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lockstep_config.text.files import read_content
+
 
 class PagesUnusable(Exception):
     """The pages cannot be served so; the text says what is wrong and what to do."""
@@ -13,6 +15,10 @@ class PagesUnusable(Exception):
 
 EVERY_ADDRESS = "*"
 """The host of pages that listen on every address of the machine, IPv4 and IPv6."""
+
+
+LONGEST_TOKEN = 8_192
+"""Bytes of a token's file: as much as a request's head may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class AccessPolicy:
         if self.token_file is None:
             return self.token
         try:
-            return self.token_file.read_text(encoding="utf-8").strip()
+            return read_content(self.token_file, LONGEST_TOKEN).decode().strip()
         except (OSError, UnicodeDecodeError):
             return ""
 
@@ -52,12 +58,26 @@ class AccessPolicy:
         """Whether who comes with this token may read what is not for everybody."""
         return not self.guarded or same_token(token, self.read_token())
 
+    def serves(self, host: str) -> bool:
+        """Return whether a request with this `Host` is for these pages.
+
+        A page on loopback is for this machine. A name that is none of this machine's own comes from a browser that was
+        led here by somebody else's page (DNS rebinding).
+        """
+        if not _is_loopback(self.host) or not host:
+            return True
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        return _is_loopback(name) or name.lower().endswith(".localhost")
+
     def check(self) -> None:
         """Raises PagesUnusable for a token that is none, and for half of a certificate's pair."""
         if self.token_file is not None and self.token:
             raise PagesUnusable("--token-file and LOCKSTEP_TOKEN both give a token: keep one")
         if self.token_file is not None and not self.read_token():
-            raise PagesUnusable(f"--token-file {self.token_file} cannot be read or is empty: write the token into it")
+            raise PagesUnusable(
+                f"--token-file {self.token_file} cannot be read or is empty, or it is no regular file "
+                f"of at most {LONGEST_TOKEN} bytes: write the token into it"
+            )
         if (self.certificate is None) != (self.key is None):
             raise PagesUnusable("--tls-cert and --tls-key go together: give both, or neither")
 
@@ -121,11 +141,11 @@ class Certificate:
 def same_token(given: str, wanted: str) -> bool:
     """Whether they are the same, in a time that does not depend on where they differ. No token is never the right
     one."""
-    return bool(wanted) and hmac.compare_digest(given.encode(), wanted.encode())
+    return bool(wanted) and hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
 
 
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"

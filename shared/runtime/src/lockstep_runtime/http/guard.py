@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import logging
 import re
+import select
 import ssl
+import time
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -31,11 +33,16 @@ CONNECTIONS = 64
 """At once. Beyond that, the oldest connection without a whole head gives way (else the oldest one). A probe sends its
 request with its connection, so slow clients never keep it waiting."""
 
+FAILURES_EVERY_S = 60.0
+"""Between two lines about pages that failed: whoever may ask could fill the log otherwise."""
+
+log = logging.getLogger(__name__)
+
 OPTIONS: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,
     "keepalive_timeout": 0,
-    "logger": logging.getLogger(__name__),
+    "logger": log,
     "max_field_size": HEAD_BYTES,
     "max_line_size": HEAD_BYTES,
 }
@@ -54,12 +61,20 @@ class GuardedConnection(web.RequestHandler):
         self._wire = cast(asyncio.Transport, transport)
         self._deadline = self._loop.call_later(HEAD_WITHIN_S, self._end_late)
         if len(self._crowd) >= CONNECTIONS:
-            next((one for one in self._crowd if one._asking), next(iter(self._crowd))).abort()
+            self._displaced().abort()
         self._crowd[self] = None
         if self._tls is None:
             super().connection_made(transport)
         else:
             self._handshake = self._loop.create_task(self._start_tls(self._tls))
+
+    def _displaced(self) -> "GuardedConnection":
+        """The oldest connection without a whole head of which nothing waits to be read. If all others have something,
+        or have asked already, the oldest that has not asked, else the oldest."""
+        asking = [one for one in self._crowd if one._asking]
+        waiting = _with_bytes([one._wire for one in asking])
+        silent = (one for one in asking if one._wire not in waiting)
+        return next(silent, next(iter(asking), next(iter(self._crowd))))
 
     async def _start_tls(self, tls: ssl.SSLContext) -> None:
         encrypted = None
@@ -109,7 +124,7 @@ class GuardedConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer what aiohttp cannot parse, or what a page raised, with our own refusal."""
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            self.logger.error("page failed", exc_info=exc)
+            _FAILURES.add_failure(exc)
         self._refuse(HTTPStatus(status))
         return web.Response(status=status)  # never sent: aiohttp has no transport any more
 
@@ -137,3 +152,37 @@ class GuardedConnection(web.RequestHandler):
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         else:
             self.abort()
+
+
+def _with_bytes(wires: list[asyncio.Transport]) -> set[asyncio.Transport]:
+    """Those whose clients have sent something that is not read yet."""
+    by_number = {
+        number: wire
+        for wire in wires
+        if (made := wire.get_extra_info("socket")) is not None and (number := made.fileno()) >= 0
+    }
+    poll = select.poll()
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    return {by_number[number] for number, _ in poll.poll(0)}
+
+
+class _PageFailures:
+    """One line a minute about pages that failed, with how many there were."""
+
+    def __init__(self) -> None:
+        self._next_at = float("-inf")
+        self._unreported = 0
+
+    def add_failure(self, exc: BaseException | None) -> None:
+        """Note a failure. The first of a minute is logged, with its traceback and the number of those before it."""
+        now = time.monotonic()
+        if now < self._next_at:
+            self._unreported += 1
+            return
+        more = f", and {self._unreported} more before it" if self._unreported else ""
+        self._next_at, self._unreported = now + FAILURES_EVERY_S, 0
+        log.error("page failed", exc_info=exc, extra={"text": f"{type(exc).__name__}: {exc}{more}"})
+
+
+_FAILURES = _PageFailures()

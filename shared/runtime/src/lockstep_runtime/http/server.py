@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -20,6 +21,10 @@ from lockstep_runtime.telemetry.metrics import Metrics
 
 BACKLOG = 1_024
 """Connections that the kernel keeps until the process accepts them: it may be busy for a moment."""
+
+ACCEPTED_A_TURN = 8
+"""Connections that are accepted before those that are there are read from. asyncio accepts a whole backlog at once, and
+a crowd would displace a probe before anything of it is read."""
 
 ANY_IPV4 = "0.0.0.0"  # noqa: S104  # only where the host is `*`, which others are meant to reach
 
@@ -102,8 +107,9 @@ class PageServer:
                 else {"host": access.host, "port": access.port}
             )
             self._listener = await asyncio.get_running_loop().create_server(
-                lambda: GuardedConnection(server, self._crowd, tls), backlog=BACKLOG, **place
+                lambda: GuardedConnection(server, self._crowd, tls), backlog=ACCEPTED_A_TURN, **place
             )
+            _keep_waiting(self._listener, BACKLOG)
         except OSError as exc:
             await self.close()
             host = EVERY_ADDRESS if access.everywhere else access.host
@@ -131,6 +137,8 @@ class PageServer:
 
     @web.middleware
     async def _refuse_others(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not self._access.serves(request.headers.get("Host", "")):
+            return refusal(HTTPStatus.MISDIRECTED_REQUEST)
         if request.method not in METHODS:
             return refusal(HTTPStatus.METHOD_NOT_ALLOWED)
         try:
@@ -164,6 +172,13 @@ class PageServer:
     def _admits(self, request: web.Request) -> bool:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
+
+
+def _keep_waiting(listener: asyncio.Server, backlog: int) -> None:
+    """Let the kernel keep more connections than asyncio accepts in a turn: its argument is for both."""
+    for bound in listener.sockets:
+        with socket.socket(fileno=os.dup(bound.fileno())) as same:
+            same.listen(backlog)
 
 
 def _socket_for_every_address(port: int) -> socket.socket:

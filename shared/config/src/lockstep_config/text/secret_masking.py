@@ -1,0 +1,69 @@
+"""Secrets taken out of a text that somebody else wrote: the answer of a server, the output of a command. Pure.
+
+A secret comes back in many forms: as it is, in a URL, in JSON, and in base64, where it may begin in the middle of three
+bytes (`Authorization: Basic` has the user before the password).
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+from lockstep_config.text.secrets import MASK
+
+SHORTEST = 4
+"""Characters of a secret that is looked for: what is shorter is in every text."""
+
+_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s\"'&;,]+)"
+_AFTER = (
+    re.compile(rf"(?i)\b(?:bearer|basic|negotiate|digest|apikey)\s+({_VALUE})"),
+    re.compile(r"://[^\s/:@]*:([^\s/@]+)@"),
+    re.compile(
+        r"(?i)[\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|credential|authorization|cookie)[\w.-]*"
+        rf"[\"']?\s*[=:]\s*(?!\s*(?:bearer|basic|negotiate|digest|apikey)\b)({_VALUE})"
+    ),
+    re.compile(rf"(?:^|\s)--?(?:password|pass|passwd|token|secret|api-key|apikey)(?:\s+|=)({_VALUE})", re.IGNORECASE),
+    re.compile(rf"(?:^|\s)(?:-u|--user|--proxy-user)(?:\s+|=)?[\"']?[^\s:\"']+:({_VALUE})"),
+)
+"""Where a command line, a URL or a header has a secret."""
+
+
+def credentials_of(text: str) -> frozenset[str]:
+    """Return the secrets that a command line or an address shows by their places in it."""
+    found = (match[1].strip("\"'") for form in _AFTER for match in form.finditer(text))
+    return frozenset(one for one in found if one and not one.startswith("$"))
+
+
+class SecretMask:
+    """Takes secrets out of texts, in every form in which they are likely to come back."""
+
+    def __init__(self, secrets: Iterable[str | None]) -> None:
+        forms = {form for secret in secrets if secret and len(secret) >= SHORTEST for form in _forms(secret)}
+        # The longest first, so that no rest of one is left behind a shorter one.
+        self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True)))) if forms else None
+
+    def mask(self, text: str) -> str:
+        """Return the text without the secrets that are known, and without those that their place shows."""
+        if self._known is not None:
+            text = self._known.sub(MASK, text)
+        for form in _AFTER:
+            text = form.sub(lambda match: match[0].replace(match[1], MASK), text)
+        return text
+
+
+def _forms(secret: str) -> set[str]:
+    forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+    forms |= {re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in forms}
+    data = secret.encode()
+    for before in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            forms.add(_inner_base64(encode(b"\0" * before + data).decode(), before, len(data)))
+    return {form for form in forms if len(form) >= SHORTEST}
+
+
+def _inner_base64(encoded: str, before: int, size: int) -> str:
+    """The characters that depend on the secret alone: those at its ends have bits of its neighbours."""
+    first = -(-before * 8 // 6)
+    last = (before + size) * 8 // 6
+    return encoded[first:last]
