@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_config.text.secret_masking import SecretMask, credentials_of
+from lockstep_config.text.secret_masking import SecretMask, shown_credentials
 from lockstep_config.text.secrets import MASK, is_secret
 
 SECRET = "s3cr3t/+& ü?=pass"
@@ -57,8 +57,8 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_credentials_of_a_line_are_found_by_their_place(line: str) -> None:
-    assert credentials_of(line) == LINES[line]
+def test_shown_credentials_a_line_are_found_by_their_place(line: str) -> None:
+    assert shown_credentials(line) == LINES[line]
     assert not [one for one in LINES[line] if one in SecretMask(()).mask(line)]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lockstep_config.text.secret_masking import SecretMask, credentials_of
+from lockstep_config.text.secret_masking import SecretMask, shown_credentials
 
 LAST_WORDS = 400
 """Characters of a failed hook's output that the message repeats."""
@@ -52,7 +52,7 @@ class HookCall:
         return {name: str(getattr(self, name)) for name in names}
 
 
-def hook_environment(environment: Mapping[str, str], call: HookCall) -> dict[str, str]:
+def _hook_environment(environment: Mapping[str, str], call: HookCall) -> dict[str, str]:
     """Return the variables that a hook's command gets: the short list of `INHERITED`, and the call's own."""
     inherited = {
         name: value
@@ -70,7 +70,7 @@ async def run_hook(line: str, call: HookCall, within_s: float, secrets: Iterable
     redirects included. It may run twice, if the switch is killed meanwhile. What it wrote is returned and raised
     without the secrets of its own line, and without `secrets`.
     """
-    mask = SecretMask((*credentials_of(line), *secrets)).mask
+    mask = SecretMask((*shown_credentials(line), *secrets)).mask
     if line.startswith(("http://", "https://")):
         return await _post(line, call, within_s, mask)
     return await _run(line, call, within_s, mask)
@@ -84,7 +84,7 @@ async def _run(line: str, call: HookCall, within_s: float, mask: Callable[[str],
             process = await asyncio.create_subprocess_exec(
                 program,
                 *arguments,
-                env=hook_environment(os.environ, call),
+                env=_hook_environment(os.environ, call),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,

@@ -8,7 +8,7 @@ import javaproperties
 
 from lockstep_config.text.config_errors import Problem
 from lockstep_config.text.properties import Entry
-from lockstep_config.text.secret_masking import credentials_of
+from lockstep_config.text.secret_masking import shown_credentials
 from lockstep_config.text.secrets import is_secret
 
 _REFERENCES = re.compile(r"\s*(?:\$\{[^}]*\}\s*)+")
@@ -48,7 +48,7 @@ def _is_plain_secret(entry: Entry) -> bool:
         found = [value.strip('"') for value in _JAAS_SECRET.findall(entry.value)]
         return any(value and not _REFERENCES.fullmatch(value) for value in found)
     if ".switch.hook." in entry.key:
-        return any(not _REFERENCES.fullmatch(one) for one in credentials_of(entry.value))
+        return any(not _REFERENCES.fullmatch(one) for one in shown_credentials(entry.value))
     return not _REFERENCES.fullmatch(entry.value)
 
 

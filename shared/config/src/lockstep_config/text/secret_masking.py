@@ -1,7 +1,7 @@
 """Secrets taken out of a text that somebody else wrote: the answer of a server, the output of a command. Pure.
 
-A secret comes back in many forms: as it is, in a URL, in JSON, and in base64, where it may begin in the middle of three
-bytes (`Authorization: Basic` has the user before the password).
+A secret comes back in many forms: as it is, in a URL, in JSON and in base64. In base64 it may begin in the middle of
+three bytes, as `Authorization: Basic` has the user before the password.
 """
 
 import base64
@@ -29,7 +29,7 @@ _AFTER = (
 """Where a command line, a URL or a header has a secret."""
 
 
-def credentials_of(text: str) -> frozenset[str]:
+def shown_credentials(text: str) -> frozenset[str]:
     """Return the secrets that a command line or an address shows by their places in it."""
     found = (match[1].strip("\"'") for form in _AFTER for match in form.finditer(text))
     return frozenset(one for one in found if one and not one.startswith("$"))

@@ -34,7 +34,7 @@ CONNECTIONS = 64
 request with its connection, so slow clients never keep it waiting."""
 
 FAILURES_EVERY_S = 60.0
-"""Between two lines about pages that failed: whoever may ask could fill the log otherwise."""
+"""Between two lines about pages that failed: a client that asks again and again could fill the log otherwise."""
 
 log = logging.getLogger(__name__)
 
