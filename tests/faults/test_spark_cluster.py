@@ -102,7 +102,7 @@ def there(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ther
     a, b = (pair.a.bootstrap,) * 2, (pair.b.bootstrap,) * 2
     with SparkCluster(environment=theirs) as cluster:
         master = f"lockstep.spark.master = {cluster.master}"
-        with Mirror.one_flow(folder, MARK, a, b, master, *lines, slots=2) as mirror:
+        with Mirror.one_flow(folder, MARK, a, b, master, cluster.secret_line, *lines, slots=2) as mirror:
             yield There(cluster, mirror, (pair.a.port, pair.b.port))
 
 

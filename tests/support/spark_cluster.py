@@ -23,7 +23,10 @@ from tests.support.processes import end, kill, show, spawn, starting
 HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 STARTED_WITHIN = 90.0  # seconds; usual is 4, but several test runs may share the cores
-SMALL = {"SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "SPARK_DAEMON_MEMORY": "128m"}
+SECRET = "only-its-own-drivers"
+"""What the cluster and its drivers know (`spark.authenticate.secret`)."""
+GUARDED = f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET} -Dspark.network.crypto.enabled=true"
+SMALL = {"SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {GUARDED}", "SPARK_DAEMON_MEMORY": "128m"}
 
 
 class SparkWorker:
@@ -81,6 +84,7 @@ class SparkCluster:
         self.log = self.folder / "master.log"
         port = free_port()
         self.master = f"spark://{HOST}:{port}"
+        self.secret_line = f"lockstep.spark.conf.spark.authenticate.secret = {SECRET}"
         given = {**os.environ, **SMALL, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST}
         # What killed daemons and executors leave goes with the folder.
         given |= {"TMPDIR": str(self.folder), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self.folder}"}

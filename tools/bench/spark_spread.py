@@ -53,6 +53,7 @@ def measure_spread(stage: Stage, system: System) -> tuple[dict[str, float], list
     ) as cluster:
         settings = {
             "lockstep.spark.master": cluster.master,
+            **dict([cluster.secret_line.split(" = ")]),
             "lockstep.spark.conf.spark.driver.host": "127.0.0.1",
             "lockstep.spark.conf.spark.driver.bindAddress": "127.0.0.1",
         }

@@ -5,12 +5,14 @@ import pytest
 from lockstep_config.keys.spark_settings import PINNED
 from tests.unit.config.conftest import LoadText, MistakesOf
 
+SECRET = "lockstep.spark.conf.spark.authenticate.secret = x\n"
+
 
 @pytest.mark.parametrize(
     "master", ["local", "local[4]", "local[*]", "local[4,1]", "spark://a:7077", "spark://a:7077,b:7077"]
 )
 def test_masters_on_which_slots_run(load_text: LoadText, master: str) -> None:
-    (flow, *_) = load_text(f"lockstep.spark.master = {master}\n").flows
+    (flow, *_) = load_text(f"lockstep.spark.master = {master}\n{SECRET}").flows
     assert flow.data_plane.spark.master == master
 
 
@@ -30,6 +32,21 @@ def test_spark_master_of_another_kind_is_refused(mistakes_of: MistakesOf, master
     (mistake,) = mistakes_of(f"lockstep.spark.master = {master}\n")
     assert mistake.startswith("5 lockstep.spark.master: ")
     assert said in mistake
+
+
+@pytest.mark.parametrize("secret", ["", "lockstep.spark.conf.spark.authenticate.secret =\n"])
+def test_standalone_cluster_without_a_secret_is_refused_with_both_lines(mistakes_of: MistakesOf, secret: str) -> None:
+    (mistake,) = mistakes_of(f"lockstep.spark.master = spark://a:7077\n{secret}")
+    assert mistake.startswith("5 lockstep.spark.master: needs a secret")
+    assert "Write lockstep.spark.conf.spark.authenticate.secret = ${file:" in mistake
+    assert "and the same spark.authenticate.secret, with spark.authenticate true, into spark-defaults.conf" in mistake
+
+
+def test_connections_of_a_cluster_are_always_encrypted(mistakes_of: MistakesOf, load_text: LoadText) -> None:
+    off = "lockstep.spark.conf.spark.network.crypto.enabled = false\n"
+    (mistake,) = mistakes_of(f"lockstep.spark.master = spark://a:7077\n{SECRET}{off}")
+    assert "needs spark.network.crypto.enabled=true" in mistake
+    assert load_text(off).flows, "on this machine nothing goes over a network"
 
 
 def test_sparks_own_settings_reach_every_flow(load_text: LoadText) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import javaproperties
@@ -43,6 +44,13 @@ def test_pinned_spark_settings_override_the_file(spark: SparkSettings) -> None:
     assert {key: found[key] for key, pin in PINNED.items() if pin.value} == {
         key: pin.value for key, pin in PINNED.items() if pin.value
     }
+
+
+@pytest.mark.parametrize("spark", [SparkSettings(), standalone(), kubernetes()])
+def test_sparks_ports_are_authenticated_and_encrypted_beyond_this_machine(spark: SparkSettings) -> None:
+    found = settings_for(replace(spark, conf={"spark.network.crypto.enabled": "false"}), 2, Pod())
+    assert found["spark.authenticate"] == "true"
+    assert found["spark.network.crypto.enabled"] == ("true" if spark.master else "false")
 
 
 def test_standalone_spark_has_two_cores_more_than_slots() -> None:

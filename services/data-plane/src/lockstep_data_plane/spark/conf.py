@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lockstep_config.keys.spark_settings import CONF_PREFIX, MASTER, PINNED, SparkSettings, check_conf
+from lockstep_config.keys.spark_settings import CONF_PREFIX, ENCRYPTION, MASTER, PINNED, SparkSettings, check_conf
 from lockstep_config.text.files import read_content
 from lockstep_config.text.properties import read_properties
 from lockstep_config.text.secrets import is_secret
@@ -80,6 +80,8 @@ def settings_for(spark: SparkSettings, slots: int, pod: Pod) -> dict[str, str]:
         found |= _kubernetes(spark, slots, pod)
     found = _with_java_options({**found, **spark.conf}, spark.conf)
     found |= {key: pinned.value for key, pinned in PINNED.items() if pinned.value is not None}
+    if not master.startswith("local"):
+        found[ENCRYPTION] = "true"  # the slots' specifications have the passwords of both clusters
     return {**found, "spark.master": master}
 
 

@@ -1,7 +1,7 @@
 """Where the slots run, and which of Spark's own settings a file may choose (`kafka-wire.md` §6). Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,6 +10,11 @@ from lockstep_config.text.values import BadValue, integer
 MASTER = "lockstep.spark.master"
 CONF_PREFIX = "lockstep.spark.conf."
 """What follows is Spark's own key."""
+
+SECRET = "spark.authenticate.secret"  # noqa: S105 a key, no secret
+"""What both sides of a connection between Spark's parts know. Spark makes it on this machine and on Kubernetes."""
+
+ENCRYPTION = "spark.network.crypto.enabled"
 
 IMAGE = "spark.kubernetes.container.image"
 
@@ -65,6 +70,7 @@ PINNED: Mapping[str, Pinned] = MappingProxyType(
             "it bounds address space, not memory, and ends slots that use little: "
             "spark.executor.memoryOverhead is what to raise",
         ),
+        "spark.authenticate": Pinned("true", "Spark's ports would take Java objects from everybody who reaches them"),
         "spark.submit.deployMode": Pinned(None, "the driver is the data plane's own process: client mode"),
         "spark.master": Pinned(None, f"{MASTER} names the master"),
         "spark.remote": Pinned(None, "Spark Connect has no job groups and ends long tasks"),
@@ -102,7 +108,19 @@ def check_conf(key: str, value: str) -> None:
         raise BadValue(f"cannot be set: {key} {stays}, for {pinned.why}")
 
 
-def check_together(master: str, keys: Iterable[str]) -> None:
-    """Raises BadValue where a master needs a setting that is not among `keys`."""
-    if master.startswith("k8s://") and IMAGE not in keys:
+def check_together(master: str, conf: Mapping[str, str]) -> None:
+    """Raises BadValue where a master needs a setting that `conf` does not have, or has otherwise."""
+    if master.startswith("k8s://") and IMAGE not in conf:
         raise BadValue(f"needs {CONF_PREFIX}{IMAGE}: the image of the pods in which the slots run")
+    if master.startswith("spark://") and not conf.get(SECRET, "").strip():
+        raise BadValue(
+            f"needs a secret, or everybody who reaches Spark's ports could run code in the slots. Write {CONF_PREFIX}"
+            f"{SECRET} = ${{file:/run/secrets/spark.properties:secret}} here, and the same {SECRET}, with "
+            "spark.authenticate true, into spark-defaults.conf of the master and of each worker"
+        )
+    is_local = not master or master.startswith("local")
+    if not is_local and conf.get(ENCRYPTION, "true").strip().lower() != "true":
+        raise BadValue(
+            f"needs {ENCRYPTION}=true: the slots get the passwords of both clusters over the network; remove the line "
+            f"{CONF_PREFIX}{ENCRYPTION}"
+        )
