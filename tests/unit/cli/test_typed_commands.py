@@ -154,10 +154,10 @@ def test_table_in_a_pipe_has_no_trailing_blanks_and_whole_words(capsys: pytest.C
 def test_warning_about_a_cluster_is_shown_once_for_all_processes(capsys: pytest.CaptureFixture[str]) -> None:
     output = RunOutput(level="info", json_lines=False, flow_width=4)
     for process in ("data-plane", "topic-sync", "data-plane"):
-        line = {"level": "warning", "message": "replication factor lowered", "text": process, "cluster": "B"}
+        line = {"level": "warning", "message": "replication factor lowered", "text": process, "once": "B"}
         output.add_line(process, json.dumps(line))
-        output.add_line(process, json.dumps({**line, "message": "another"}))
+        output.add_line(process, json.dumps({**line, "message": "another", "once": ""}))
     shown = capsys.readouterr().out
     assert (shown.count("replication factor lowered"), shown.count("another")) == (1, 3)
-    output.add_line("data-plane", json.dumps({**line, "cluster": "A"}))
+    output.add_line("data-plane", json.dumps({**line, "once": "A"}))
     assert "replication factor lowered" in capsys.readouterr().out, "another cluster"

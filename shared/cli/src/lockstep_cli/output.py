@@ -11,8 +11,8 @@ from lockstep_cli.supervisor import Heard
 RUN = "run"
 """The service column of what the run itself says."""
 
-ONCE = frozenset({"replication factor lowered"})
-"""Messages about a cluster, which each process logs: that of a second one about the same cluster is not shown."""
+ONCE = "once"
+"""The key of a line that each process may write: of those with the same value the first is shown."""
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 
@@ -32,7 +32,7 @@ class RunOutput:
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._on_closed: Callable[[], None] = lambda: None
         self._closed = False
-        self._written: set[tuple[str, str]] = set()
+        self._written: set[str] = set()
 
     def when_closed(self, end: Callable[[], None]) -> None:
         """Calls `end` when the log has no reader any more (`lockstep run FILE | head`), at once if so already."""
@@ -58,11 +58,9 @@ class RunOutput:
         least = self._levels.get(line.service, self._least)
         if line.level in LEVELS and LEVELS.index(line.level) < least:
             return
-        if line.message in ONCE:
-            about = (line.message, str(line.keys.get("cluster", "")))
-            if about in self._written:
-                return
-            self._written.add(about)
+        if (once := str(line.keys.pop(ONCE, ""))) in self._written:
+            return
+        self._written |= {once} - {""}
         if LEVELS[least] != "debug":  # another service of its process may be at that level, and the process with it
             line.keys.pop("traceback", None)
         text = as_json(line) if self._json_lines else as_text(line, flow_width=self._flow_width, colours=self._colours)

@@ -141,7 +141,7 @@ def _warn_of_lowered(alias: str, topics: Sequence[ControlTopic], brokers: int) -
         "1 broker is" if brokers == 1 else f"{brokers} are",
     )
     text = f"{alias}: {wanted} replicas wanted for our own topics, and {there} there; said once, for all of them"
-    log.warning("replication factor lowered", extra={"text": text, "cluster": alias})
+    log.warning("replication factor lowered", extra={"text": text, "once": f"replication factor on {alias}"})
 
 
 async def _visible(admin: Admin, created: Sequence[ControlTopic]) -> None:
