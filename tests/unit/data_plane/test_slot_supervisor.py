@@ -11,6 +11,7 @@ from lockstep_data_plane.driver.slot_supervisor import (
     STARTS_WITHIN_S,
     SlotHealth,
     SlotProblem,
+    not_started,
 )
 from lockstep_protocol.rows.state_rows import SlotStatus
 
@@ -89,3 +90,11 @@ def test_slot_that_does_not_drain_is_reported_once(late: bool) -> None:
     found = [health.check_ending(100.0, float(now)) for now in range(100, 200)]
     assert found[: int(DRAINS_ALONE_WITHIN_S) + 1] == [None] * (int(DRAINS_ALONE_WITHIN_S) + 1)
     assert [each for each in found if each] == [SlotProblem.UNDRAINED]
+
+
+def test_late_slot_asks_for_cores_only_where_spark_has_none_left() -> None:
+    occupancy = "local[4,1] has executors: 1, running tasks: 2"
+    slow = not_started("slot 0", occupancy, 2)
+    assert "although Spark has a core for it (local[4,1] has executors: 1, running tasks: 2): it is slow" in slow
+    assert "cores" not in slow.replace("Spark has a core", "")
+    assert "give Spark more cores, or set tasks.max to fewer slots" in not_started("slot 0", occupancy, 0)

@@ -49,7 +49,7 @@ STRIMZI = {
 they select or group by; its panels about the JVM and the container's CPU aside."""
 
 
-OF_PROCESSES = {"lockstep_memory_bytes"}
+OF_PROCESSES = {"lockstep_memory_bytes", "lockstep_build_info"}
 """A process serves several flows."""
 
 

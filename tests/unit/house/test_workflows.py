@@ -34,7 +34,8 @@ def test_every_push_and_pull_request_runs_what_a_checkout_runs() -> None:
 def test_tag_is_released_after_the_check_and_as_a_draft() -> None:
     release = jobs()["release"]
     assert (release["needs"], release["if"]) == ("check", "startsWith(github.ref, 'refs/tags/v')")
-    making, publishing = commands("release")
+    checking, making, publishing = commands("release")
+    assert checking == "[[ $GITHUB_REF_NAME =~ ^v[0-9.]+$ ]]", "before make, which would expand what is in it"
     assert making.startswith('make release TAG="$GITHUB_REF_NAME"')
     assert "--draft" in publishing
     assert "--verify-tag" in publishing

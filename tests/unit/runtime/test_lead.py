@@ -115,9 +115,30 @@ async def test_refresh_is_not_answered_after_the_lead_is_lost(tmp_path: Path, mo
     scene.send(0)
     await eventually(lambda: scene.service.began == 2, within=5.0)
     scene.ctx.leadership.assigned(())
-    await scene.lead.stand_down()
+    await scene.lead.stand_down("another leads")
     await asyncio.sleep(0.01)
     assert scene.answers == []
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "why"),
+    [
+        (None, "the group's coordinator has not answered yet"),
+        (0.0, "another replica leads now"),
+        (37.0, "no answer of the group's coordinator on B for 37 s"),
+    ],
+)
+async def test_standing_down_names_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent_s: float | None, why: str
+) -> None:
+    scene = Scene(tmp_path, monkeypatch)
+    now = scene.ctx.clock.monotonic()
+    scene.ctx.heard_at = None if silent_s is None else now - silent_s
+    heard: list[tuple[str, str]] = []
+    monkeypatch.setattr(scene.ctx.log, "info", lambda message, text="", **_: heard.append((message, text)))
+    scene.lead._loop_task = asyncio.create_task(asyncio.sleep(60))
+    await scene.lead.stand_down(scene.lead._why_not_acting())
+    assert heard == [("standing down", f"{scene.ctx.instance}: {why}")]
 
 
 @pytest.mark.parametrize("ends_as", [None, asyncio.CancelledError()])
@@ -174,7 +195,7 @@ async def test_next_main_loop_begins_when_the_former_has_ended(tmp_path: Path, m
 
     keeping = asyncio.create_task(keep())
     await eventually(lambda: service.began == 1, within=5.0)
-    await lead.stand_down()
+    await lead.stand_down("another leads")
     scene.ctx.heard_at = scene.ctx.clock.monotonic()
     lead.nudge()
     await asyncio.sleep(0.2)
@@ -197,7 +218,7 @@ async def test_main_loop_that_never_ends_ends_its_process(tmp_path: Path, monkey
     monkeypatch.setattr(lead, "_attend", asyncio.Event().wait)
     task = lead._loop_task = asyncio.create_task(lead._act())
     await eventually(lambda: service.began == 1, within=5.0)
-    await lead.stand_down()
+    await lead.stand_down("another leads")
     await eventually(lambda: len(ended) == 1, within=5.0)
     assert "did not end" in ended[0]
     service.may_end.set()

@@ -164,6 +164,10 @@ class SparkSession:
         master = self.master
         return await self._call("occupancy", lambda context: _answer(lambda: _occupancy(context, master), master))
 
+    async def free_cores(self) -> int:
+        """Return how many places for tasks are not in use; 0 where Spark has no executor, or does not answer."""
+        return await self._call("free cores", lambda context: _answer(lambda: _free_cores(context), 0))
+
     async def _call(self, name: str, call: Callable[[Any], R]) -> R:
         context = await self.context()
         return await in_thread(name, lambda: call(context))
@@ -263,6 +267,15 @@ def _is_at_work(context: Any, spec: SlotSpec) -> bool:
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_group(spec))]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
     return any(stage.numActiveTasks for stage in stages if stage is not None)
+
+
+def _free_cores(context: Any) -> int:
+    infos = list(context._jsc.sc().statusTracker().getExecutorInfos())
+    is_cluster = not context.master.startswith("local")
+    if len(infos) <= is_cluster:  # on a cluster the driver is among them
+        return 0
+    running = sum(int(info.numRunningTasks()) for info in infos)
+    return max(0, int(context.defaultParallelism) - running)
 
 
 def _occupancy(context: Any, master: str) -> str:

@@ -1,5 +1,6 @@
 """Metrics that every service has: its standing in each flow, its rounds, and what Kafka Connect's workers would say."""
 
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -36,6 +37,12 @@ ROUND_FAILURES = OF_ROUNDS.counter(
     "lockstep_round_failures",
     (*STANDING, "round"),
     "Rounds that failed because a cluster refused or did not answer; each is retried with backoff",
+)
+
+BUILD_INFO = OF_ALL.gauge(
+    "lockstep_build_info",
+    ("service", "version", "python"),
+    "1, with the versions of Lockstep and of Python that the service runs",
 )
 
 MEMORY = OF_ALL.gauge(
@@ -149,6 +156,13 @@ def lead_samples(service: str, flows: Iterable[LeadSample]) -> Iterator[Sample]:
             if acts:
                 status = "failed" if one.degraded else "running"
                 yield Sample(CONNECTOR_STATUS, (connector(one.flow, kind), "0", status), 1)
+
+
+def build_samples(service: str) -> Iterator[Sample]:
+    """Return what a service is made of."""
+    from importlib.metadata import version
+
+    yield Sample(BUILD_INFO, (service, version("lockstep-runtime"), platform.python_version()), 1.0)
 
 
 def memory_samples(service: str, bytes_by_part: Mapping[str, int]) -> Iterator[Sample]:

@@ -35,6 +35,7 @@ FORGETS_AFTER = 60.0
 """Seconds after which a replica that does not act forgets what failed while it did: the leader retries it, or it is
 over. A replica that leads again sooner reports that its troubles are over."""
 
+LIFE_ENDS = "this life of the flow ends"
 STUCK = 20.0
 """Seconds without a tick after which the flow does not count as alive."""
 
@@ -231,7 +232,7 @@ class FlowRunner:
                 self._replaced = None
             await self._replay_and_serve(facts, watch)
         finally:
-            await self._lead.stand_down()
+            await self._lead.stand_down(LIFE_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())
 
     async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch) -> None:
@@ -263,7 +264,7 @@ class FlowRunner:
                 self.ctx.rounds.troubles.began("target", next(errors_in(group)))
                 raise
             finally:
-                await self._lead.stand_down()
+                await self._lead.stand_down(LIFE_ENDS)
                 await membership.leave()
 
     async def _compare_with_former(self, watch: LifeWatch) -> None:
@@ -316,7 +317,7 @@ class FlowRunner:
         """The group takes everything back: acting ends before this returns."""
         self.ctx.leadership.assigned(())
         self.rebalancing = True
-        await self._lead.stand_down()
+        await self._lead.stand_down("the group divides the work anew")
         self._lead.nudge()
 
     def on_heartbeat(self, asked_at: float) -> None:

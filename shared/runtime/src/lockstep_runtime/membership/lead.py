@@ -122,7 +122,7 @@ class Lead:
                 ctx.log.info("leading", f"{ctx.instance}, {term_text}", term=ctx.term)
                 self._loop_task = tasks.create_task(self._act())
             elif not ctx.acting and self._loop_task is not None:
-                await self.stand_down()
+                await self.stand_down(self._why_not_acting())
             await set_within(self._nudged, to_next_tick(TICK))
 
     async def _claim(self, partition: int) -> None:
@@ -133,15 +133,24 @@ class Lead:
         term = await ctx.state.claim(row) or await ctx.state.claim(row)
         ctx.leadership.claimed(partition, term)
 
-    async def stand_down(self) -> None:
-        """Acting ends before this returns, within `DRAIN` seconds. A main loop that takes longer is waited for before
-        another begins."""
+    def _why_not_acting(self) -> str:
+        ctx = self.ctx
+        if ctx.heard:
+            return "another replica leads now"
+        if ctx.heard_at is None:
+            return "the group's coordinator has not answered yet"
+        silent_s = ctx.clock.monotonic() - ctx.heard_at
+        return f"no answer of the group's coordinator on {ctx.flow.target} for {silent_s:.0f} s"
+
+    async def stand_down(self, why: str) -> None:
+        """End acting before this returns, within `DRAIN` seconds; the log has the reason, `why`. A main loop that takes
+        longer is waited for before another begins."""
         task, self._loop_task = self._loop_task, None
         self._handler = None
         if task is None:
             return
         if not task.done():
-            self.ctx.log.info("standing down", self.ctx.instance)
+            self.ctx.log.info("standing down", f"{self.ctx.instance}: {why}")
             self._ending = task
             task.cancel()
             _, late = await asyncio.wait({task}, timeout=DRAIN)

@@ -17,7 +17,7 @@ from typing import Any
 from lockstep_config import Configuration, FlowSettings
 from lockstep_config.credentials.permissions import needed_access
 from lockstep_config.flow import client_settings
-from lockstep_runtime.flow.common_metrics import certificate_samples, lead_samples, memory_samples
+from lockstep_runtime.flow.common_metrics import build_samples, certificate_samples, lead_samples, memory_samples
 from lockstep_runtime.flow.context import Clock, FlowContext, FlowService
 from lockstep_runtime.flow.rotation import Rotation
 from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
@@ -97,6 +97,7 @@ class Process:
         self._rotation = Rotation(configuration, reload, self.runners, {s.flow: s for s in flows}, self.log)
         self.metrics.ask(lambda: lead_samples(service, self.runners))
         self.metrics.ask(lambda: memory_samples(service, resident()))
+        self.metrics.ask(lambda: build_samples(service))
         self.metrics.ask(self._certificate_samples)
 
     def _certificate_samples(self) -> Iterator[Sample]:
