@@ -32,6 +32,7 @@ class _Direction:
 @dataclass(eq=False)
 class _Connection:
     client: asyncio.StreamWriter
+    forgotten: bool = False
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -89,6 +90,17 @@ class Proxy:
     def cut(self) -> int:
         """Resets every open connection; what is in transit is lost. New ones are served. Returns how many it cut."""
         return self._do(self._cut())
+
+    def forget(self) -> int:
+        """As a load balancer does with connections that were silent: none of them ends, and what comes on one is thrown
+        away. New ones are served. Returns how many it forgot."""
+
+        async def forget_all() -> int:
+            for connection in self._connections:
+                connection.forgotten = True
+            return len(self._connections)
+
+        return self._do(forget_all())
 
     def refuse(self) -> None:
         """Cuts every connection, and each new one at once, until heal()."""
@@ -165,9 +177,12 @@ class Proxy:
         def carry(size: int) -> None:
             self._carried[client] += size
 
+        def forgotten() -> bool:
+            return connection.forgotten
+
         connection.tasks = [
-            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry)),
-            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry)),
+            asyncio.create_task(_forward(reader, broker_writer, self._requests, carry, forgotten)),
+            asyncio.create_task(_forward(broker_reader, writer, self._answers, carry, forgotten)),
         ]
         self._connections.add(connection)
         try:
@@ -182,9 +197,13 @@ class Proxy:
 
 
 async def _forward(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction, carry: Callable[[int], None]
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    way: _Direction,
+    carry: Callable[[int], None],
+    is_forgotten: Callable[[], bool],
 ) -> None:
-    """Ends when either side does."""
+    """Ends when either side does. What comes while it `is_forgotten` is thrown away."""
     under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(IN_TRANSIT)
     clock = asyncio.get_running_loop().time
 
@@ -201,6 +220,8 @@ async def _forward(
             await way.flows.wait()
             if not chunk:
                 return
+            if is_forgotten():
+                continue
             writer.write(chunk)
             await writer.drain()
             way.passed += len(chunk)

@@ -12,13 +12,16 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, message
-from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, FrameProtocol
+from lockstep_data_plane.wire.connection import ANSWER_BYTES, BrokerUnreachable, Connection, message
+from lockstep_data_plane.wire.frame_protocol import KEPT_BYTES, READ_BYTES, EncodedRequest, FrameProtocol
 from lockstep_protocol.kafka_apis import APIS
 from tests.support.eventually import eventually
 
 CLIENT = b"client"
 DESCRIBE_PRODUCERS = 61
+FETCH = APIS["fetch"].key
+LARGEST = 2 * KEPT_BYTES
+"""How long a frame may be."""
 
 
 class Written:
@@ -148,7 +151,9 @@ class Heard:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.lost: list[Exception | None] = []
-        self.read = FrameProtocol(asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append)
+        self.read = FrameProtocol(
+            asyncio.Protocol(), lambda frame: self.frames.append(bytes(frame)), self.lost.append, lambda: LARGEST
+        )
 
     def arrives(self, data: bytes) -> None:
         while data:
@@ -196,13 +201,32 @@ def test_a_length_that_cannot_be_one_ends_the_connection(size: int) -> None:
     assert "says it is" in str(heard.lost[0])
 
 
+@pytest.mark.parametrize("size", [LARGEST + 1, 2**31 - 1])
+def test_a_frame_far_above_what_was_asked_ends_the_connection(size: int) -> None:
+    heard = Heard()
+    heard.arrives(framed(b"good") + struct.pack(">i", size) + bytes(50))
+    assert heard.frames == [b"good"]
+    assert f"says it is {size} bytes long, where at most {LARGEST} were asked for" in str(heard.lost[0])
+    assert len(heard.read._large) == 0
+
+
+async def test_an_answer_may_be_as_long_as_what_was_asked_and_one_batch() -> None:
+    made, _ = connection({FETCH: (0, 13)})
+    assert made._largest_answer() == ANSWER_BYTES
+    made.ask(EncodedRequest(FETCH, 13, [b""], 50_000_000))
+    made.ask(describe("ab"))
+    assert made._largest_answer() == ANSWER_BYTES + 50_000_000
+    made._requests.popleft()
+    assert made._largest_answer() == ANSWER_BYTES
+
+
 def test_unreadable_answer_closes_the_connection() -> None:
     lost: list[Exception | None] = []
 
     def unreadable(frame: memoryview) -> None:
         raise ValueError("an array of -2 entries")
 
-    read = FrameProtocol(asyncio.Protocol(), unreadable, lost.append)
+    read = FrameProtocol(asyncio.Protocol(), unreadable, lost.append, lambda: LARGEST)
     frame = framed(b"anything")
     read.get_buffer(-1)[: len(frame)] = frame
     read.buffer_updated(len(frame))

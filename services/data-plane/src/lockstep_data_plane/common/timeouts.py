@@ -21,6 +21,9 @@ class Timeouts:
     request_s: float = 40.0
     """For the answer to an append, and to a fetch beyond what that asked the broker to wait."""
 
+    trusted_s: float = 30.0
+    """A connection on which nothing was asked for so long is tried before it is used again."""
+
     @property
     def replicas(self) -> timedelta:
         """How long a broker may wait for its replicas: it has time left to say that they did not answer, which spares

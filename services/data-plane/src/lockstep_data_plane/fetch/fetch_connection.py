@@ -88,7 +88,7 @@ class FetchConnection:
 
     async def connect(self) -> None:
         """Wait until there is a connection, and its broker may be asked. Raises BrokerUnreachable."""
-        if self._connection is None or self._connection.closed:
+        if self._connection is None or self._connection.closed or self._connection.is_doubtful:
             self._connection = await self._cluster.connection(self.broker, f"fetch-{self.index}")
             self._last = None
             self._session.lost()
@@ -101,7 +101,7 @@ class FetchConnection:
     def end_stuck(self, now: float) -> None:
         """Close the connection when its broker has been silent for too long; the fetch then fails like any lost one."""
         if self._connection is not None and self._cluster.timeouts.ends_fetch(self._asked_at, now, self._kept_s):
-            self._connection.close()
+            self._connection.give_up()
 
     # -- the request ---------------------------------------------------------------------------------------------------
 

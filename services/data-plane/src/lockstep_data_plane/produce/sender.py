@@ -208,6 +208,11 @@ class ProduceConnection:
         return bool(self._sent) and now - max(self._sent[0].sent_at, self.connection.resting_until) > patience_s
 
 
+def _is_usable(connection: Connection) -> bool:
+    """Whether a request may go out now. One that was silent for long is tried first, or opened again."""
+    return not (connection.closed or connection.is_doubtful)
+
+
 def connection_index(used: Sequence[int], *, alone: bool) -> int:
     """The connection to a broker for a partition. The argument has the number of partitions of each connection.
     `alone`: it shares no request with others, only the waiting for answers."""
@@ -240,11 +245,11 @@ class Sender:
         leader = self._cluster.require_leader(target_partition.target_tp)
         known = self._attached.get(target_partition)
         index = self._index(target_partition.partition, leader.broker, alone=alone)
-        if known is not None and not known[0].connection.closed and known[1] == leader:
+        if known is not None and _is_usable(known[0].connection) and known[1] == leader:
             return
         key = (leader.broker, index)
         produce_connection = self._produce_connections.get(key)
-        if produce_connection is None or produce_connection.connection.closed:
+        if produce_connection is None or not _is_usable(produce_connection.connection):
             connection = await self._cluster.connection(leader.broker, f"produce-{index}")
             produce_connection = self._produce_connections.get(key)  # somebody else may have opened it meanwhile
             if produce_connection is None or produce_connection.connection is not connection:
@@ -277,11 +282,11 @@ class Sender:
             attached = self._attached.get(target_partition)
             if attached is None:
                 continue
-            if not attached[0].connection.closed or partition.unanswered_by(target_partition.number):
+            if _is_usable(attached[0].connection) or partition.unanswered_by(target_partition.number):
                 attached[0].ready(target_partition, attached[1])
             elif (
                 target_partition not in self._reopening
-            ):  # brokers close what is idle: no harm where nothing was on its way
+            ):  # brokers close what is idle, firewalls forget it: no harm where nothing was on its way
                 self._reopening[target_partition] = asyncio.create_task(self._reopen(target_partition))
 
     async def _reopen(self, target_partition: TargetPartition) -> None:
@@ -309,4 +314,4 @@ class Sender:
             if not produce_connection.connection.closed and produce_connection.stuck(
                 now, self._cluster.timeouts.request_s
             ):
-                produce_connection.connection.close()
+                produce_connection.connection.give_up()

@@ -6,9 +6,11 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_data_plane.common.timeouts import USUAL, Timeouts, timeouts_from
 from lockstep_data_plane.wire.connection import BrokerUnreachable, Connection, TopicDeletedError, message
@@ -217,11 +219,13 @@ class ClusterClient:
 
     async def _open(self, key: tuple[int, str], address: tuple[str, int]) -> Connection:
         connection = self._connections.get(key)
-        if connection is not None and not connection.closed and (connection.host, connection.port) == address:
+        if connection is not None and _leads_to(address, connection) and not connection.is_doubtful:
             return connection
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
-            if connection is None or connection.closed or (connection.host, connection.port) != address:
+            if connection is not None and connection.is_doubtful:
+                await connection.is_answered(_metadata_request(connection, []))
+            if connection is None or not _leads_to(address, connection):
                 if connection is not None:
                     connection.close()
                 try:
@@ -230,8 +234,17 @@ class ClusterClient:
                     raise BrokerUnreachable(str(exc), self.alias) from exc
                 connection.on_throttled = self.quota.throttled
                 connection.question_s = self.timeouts.question_s
+                connection.trusted_s = self.timeouts.trusted_s
+                connection.on_silent = partial(self._close_idle, address)
                 self._connections[key] = connection
             return connection
+
+    def _close_idle(self, address: tuple[str, int]) -> None:
+        """A connection to this broker had no answer. The others on which nothing is out are most likely dead too, and
+        each would be waited for."""
+        for connection in self._connections.values():
+            if _leads_to(address, connection) and not connection.unanswered:
+                connection.close()
 
     async def close(self) -> None:
         """Close every connection; outstanding questions fail."""
@@ -299,12 +312,16 @@ def connect_cluster(alias: str, properties: Mapping[str, str], client_id: str) -
     except OSError as exc:
         raise BrokerUnreachable(f"cluster {alias}: the certificates do not serve: {exc}", alias) from exc
     timeouts = timeouts_from(properties)
-    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": None}
+    opening = {"request_timeout_ms": round(timeouts.opening_s * 1e3), "max_idle_ms": max_idle_ms(properties)}
     settings = {"client_id": client_id, **opening, **security}
     sizes = {option: int(properties.get(key, SYSTEMS_CHOICE)) for key, option in BUFFERS.items()}
     return ClusterClient(
         alias, bootstrap, settings, {option: size for option, size in sizes.items() if size > 0}, timeouts
     )
+
+
+def _leads_to(address: tuple[str, int], connection: Connection) -> bool:
+    return not connection.closed and (connection.host, connection.port) == address
 
 
 def _address(entry: str) -> tuple[str, int]:

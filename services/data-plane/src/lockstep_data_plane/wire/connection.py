@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
+from math import inf
 from typing import Any, NamedTuple
 
 from aiokafka.conn import CloseReason
@@ -30,6 +31,10 @@ from lockstep_runtime.util.asyncio_util import error_retrieved
 _NUMBER = struct.Struct(">i")
 _HEADER = struct.Struct(">hhi")
 """API, version, number of the request; the client's id and the tags, of which we have none, come behind them."""
+ANSWER_BYTES = 256 * 1024 * 1024
+"""An answer may be longer by so much than what was asked for. A broker sends a batch whole that is larger, and the
+metadata of everything."""
+
 NAMES = {api.key: name for name, api in APIS.items()}
 
 
@@ -80,6 +85,7 @@ class _PendingRequest(NamedTuple):
     reader: Callable[[memoryview, int], tuple[Any, int]]
     at: float
     seen: Callable[[Any], None] | None
+    largest: int
 
     def read(self, frame: memoryview, correlation_id: int) -> Any:
         """The answer, which must have this correlation id. Raises KafkaConnectionError."""
@@ -112,6 +118,18 @@ class Connection(SessionConnection):
     question_s = 30.0
     """How long `call` waits for an answer."""
 
+    trusted_s = 30.0
+    """A connection that was silent for so long is tried before it is used: a firewall may have forgotten it."""
+
+    _last_action = inf
+    """When something was asked or answered last. Of the class as well: what was never opened is not silent."""
+
+    trial_s = 1.0
+    """How long that may take. If there is no answer another connection is opened, which costs little."""
+
+    on_silent: Callable[[], None] | None = None
+    """Called when the connection is given up, for there was no answer."""
+
     on_throttled: Callable[[float, float], None] | None = None
     """Called with the seconds that the broker wants us to stay away, and the moment (of `time.monotonic`)."""
 
@@ -131,7 +149,8 @@ class Connection(SessionConnection):
         # From now on each answer is taken from the socket by `FrameProtocol`; nothing is on its way at this moment.
         connection._read_task.cancel()
         on_lost = partial(connection.close, CloseReason.CONNECTION_BROKEN)
-        connection._writer.transport.set_protocol(FrameProtocol(connection._protocol, connection._answered, on_lost))
+        frames = FrameProtocol(connection._protocol, connection._answered, on_lost, connection._largest_answer)
+        connection._writer.transport.set_protocol(frames)
         return connection
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -139,6 +158,11 @@ class Connection(SessionConnection):
         self._held = deque()
         client = self._client_id.encode()
         self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
+
+    def _largest_answer(self) -> int:
+        """How long the answer that comes next may be."""
+        asked = self._requests[0][1] if self._requests else None
+        return asked.largest if isinstance(asked, _PendingRequest) else ANSWER_BYTES
 
     def _answered(self, frame: memoryview) -> None:
         if not self._requests:
@@ -194,14 +218,15 @@ class Connection(SessionConnection):
         future. The future has what it raises."""
         if self._writer is None:
             raise BrokerUnreachable(f"{self.host}:{self.port}: the connection is closed")
-        key, version, parts = entity if isinstance(entity, EncodedRequest) else encoded(entity)
+        key, version, parts, asked_bytes = entity if isinstance(entity, EncodedRequest) else encoded(entity)
         correlation_id = self._next_correlation_id()
         size = _HEADER.size + len(self._client_id_header) + sum(map(len, parts))
         frame = b"".join(
             (_NUMBER.pack(size), _HEADER.pack(key, version, correlation_id), self._client_id_header, *parts)
         )
         future: asyncio.Future[Any] = self._loop.create_future()
-        asked = (frame, correlation_id, _PendingRequest(_reader(key, version), time.monotonic(), seen), future)
+        pending = _PendingRequest(_reader(key, version), time.monotonic(), seen, asked_bytes + ANSWER_BYTES)
+        asked = (frame, correlation_id, pending, future)
         self.begin_overdue_login()
         if self.holding:
             self._held.append(asked)
@@ -251,10 +276,34 @@ class Connection(SessionConnection):
             async with asyncio.timeout(self.question_s):
                 return await self.ask(entity)
         except TimeoutError as exc:
-            self.close()
+            self.give_up()
             raise BrokerUnreachable(f"{self.host}:{self.port}: no answer within {self.question_s:g} s") from exc
         except KafkaError as exc:
             raise BrokerUnreachable(f"{self.host}:{self.port}: {self._why(exc)}") from exc
+
+    def give_up(self) -> None:
+        """Close the connection, for its broker does not answer."""
+        if not self.closed:
+            self.close()
+            if self.on_silent is not None:
+                self.on_silent()
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the connection was silent for so long that it is to be tried before it is used."""
+        silent_s = time.monotonic() - self._last_action
+        return silent_s > self.trusted_s and not self.unanswered and not self.closed and not self.throttled_for
+
+    async def is_answered(self, entity: Any) -> bool:
+        """Ask something that every broker answers at once. Return whether it did; if not, the connection is closed."""
+        try:
+            async with asyncio.timeout(self.trial_s + 2 * self.round_trip_s):
+                await self.ask(entity)
+        except TimeoutError:
+            self.give_up()
+        except (BrokerUnreachable, KafkaError):
+            self.close()
+        return not self.closed
 
     def _why(self, exc: BaseException) -> str:
         login = {"sasl.mechanism": self._sasl_mechanism, "sasl.username": self._sasl_plain_username}

@@ -78,18 +78,18 @@ def fetch_request(
     for (topic, number), leader in session.forgotten if session is not None else ():
         forgotten.setdefault(leader.topic_id if named_by_id else topic, []).append((_NUMBER.pack(number),))
     session_id, epoch = (0, UNKNOWN) if session is None else (session.session_id, session.epoch)
+    max_bytes = settings.max_bytes if max_bytes is None else max_bytes
     head = _HEAD.pack(
         settings.max_wait_ms if wait_ms is None else wait_ms,
         settings.min_bytes,
-        settings.max_bytes if max_bytes is None else max_bytes,
+        max_bytes,
         READ_COMMITTED[isolation],
         session_id,
         epoch,
     )
     replica = b"" if version >= REPLICA_IN_TAGS else _NUMBER.pack(UNKNOWN)
-    return EncodedRequest(
-        API_KEY, version, [replica, head, *by_topic(topics), *by_topic(forgotten), compact_string(rack), NO_TAGS]
-    )
+    parts = [replica, head, *by_topic(topics), *by_topic(forgotten), compact_string(rack), NO_TAGS]
+    return EncodedRequest(API_KEY, version, parts, max_bytes)
 
 
 def topic_names(wanted: Iterable[Wanted]) -> Mapping[Any, str]:

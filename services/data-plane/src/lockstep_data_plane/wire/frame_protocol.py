@@ -22,15 +22,18 @@ Parts = Sequence[bytes | memoryview]
 class FrameProtocol(asyncio.BufferedProtocol):
     """Calls `on_frame` with each whole frame, in order; the view is read-only, and valid during that call only. What
     ends the connection, an impossible length included, is given to `on_lost`. `before` is the protocol that the
-    transport had, which is still notified of its end."""
+    transport had, which is still notified of its end. `largest_frame` gives how long the next frame may be: no memory
+    is taken for a longer one."""
 
     def __init__(
         self,
         before: asyncio.Protocol,
         on_frame: Callable[[memoryview], None],
         on_lost: Callable[[Exception | None], None],
+        largest_frame: Callable[[], int],
     ) -> None:
         self._before = before
+        self._largest_frame = largest_frame
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._begun = memoryview(bytearray(READ_BYTES))
@@ -63,6 +66,11 @@ class FrameProtocol(asyncio.BufferedProtocol):
                 raise ConnectionError(f"the broker sent a frame that says it is {size} bytes long")
             if filled - at - SIZE.size < size:
                 if size > READ_BYTES - SIZE.size:
+                    if size > (largest := self._largest_frame()):
+                        raise ConnectionError(
+                            f"the broker sent a frame that says it is {size} bytes long, "
+                            f"where at most {largest} were asked for"
+                        )
                     if len(self._large) < size:
                         self._large = memoryview(bytearray(size))
                     self._wanted, self._filled = size, filled - at - SIZE.size
@@ -90,3 +98,5 @@ class EncodedRequest(NamedTuple):
     api_key: int
     version: int
     parts: Parts
+    asked_bytes: int = 0
+    """So many bytes are asked for; a far longer answer is refused."""

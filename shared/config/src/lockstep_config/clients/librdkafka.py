@@ -18,6 +18,9 @@ RECEIVE_MESSAGE_MAX_BYTES = 100_000_000
 MESSAGE_MAX_BYTES = 1_000_000
 RESPONSE_OVERHEAD_BYTES = 512
 
+SILENT_AT_MOST_MS = 180_000
+JAVAS_IDLE_MS = 540_000
+
 
 @dataclass(frozen=True, slots=True)
 class TranslatedProperties:
@@ -31,6 +34,12 @@ class TranslatedProperties:
 def read_protocol(properties: Mapping[str, str]) -> str:
     """The security protocol, upper case (Kafka compares without case); Java's default is PLAINTEXT."""
     return properties.get("security.protocol", "PLAINTEXT").strip().upper()
+
+
+def max_idle_ms(properties: Mapping[str, str]) -> int | None:
+    """After how long a connection is closed on which nothing was asked, outside of librdkafka. None: never."""
+    idle_ms = integer(properties.get("connections.max.idle.ms", str(JAVAS_IDLE_MS)))
+    return idle_ms if idle_ms > 0 else None
 
 
 def uses_tls(properties: Mapping[str, str]) -> bool:
@@ -49,6 +58,10 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
         # librdkafka's default pushes metrics to brokers that subscribe (KIP-714), and keeps histograms for that. They
         # take 0.2 to 0.4 MiB of each client. Each service has a page of metrics instead.
         "enable.metrics.push": "false",
+        # Load balancers forget a silent connection (350 s at AWS, 240 s at Azure). librdkafka leaves to the system how
+        # soon it asks whether the other side is there, two hours at most places, so connections are closed before.
+        "socket.keepalive.enable": "true",
+        "connections.max.idle.ms": str(SILENT_AT_MOST_MS),
     }
     refused: list[tuple[str, str]] = []
     for part in (_tls, _sasl):

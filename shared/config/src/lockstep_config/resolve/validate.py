@@ -32,7 +32,7 @@ from lockstep_protocol.java_regex.tokens import UntranslatablePattern
 OF_EVERY_CLIENT = frozenset(
     {
         *("client.id", "receive.buffer.bytes", "send.buffer.bytes"),
-        *("request.timeout.ms", "socket.connection.setup.timeout.ms"),
+        *("request.timeout.ms", "socket.connection.setup.timeout.ms", "connections.max.idle.ms"),
     }
 )
 """Properties that people may well mean for any client of a cluster."""

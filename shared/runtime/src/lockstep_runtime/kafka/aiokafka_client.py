@@ -6,6 +6,7 @@ from typing import Any
 
 from aiokafka.errors import KafkaError
 
+from lockstep_config.clients.librdkafka import max_idle_ms
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_config.flow.client_settings import aiokafka_connection
 from lockstep_runtime.util.errors import ClusterUnreachable
@@ -17,6 +18,7 @@ def client_arguments(properties: Mapping[str, str], client_id: str, timeout_s: f
         "bootstrap_servers": [one.strip() for one in properties["bootstrap.servers"].split(",") if one.strip()],
         "client_id": client_id,
         "request_timeout_ms": round(timeout_s * 1000),
+        "connections_max_idle_ms": max_idle_ms(properties),
         **aiokafka_connection(properties),
     }
 

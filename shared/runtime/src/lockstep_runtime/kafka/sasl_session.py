@@ -8,6 +8,7 @@ lost, doubled or overtaken, and a late login does no harm.
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -39,6 +40,23 @@ login follows."""
 
 TRIES = 5
 """After so many sessions in a row that are too short they always are."""
+
+
+ALIVE_AFTER_S, ALIVE_EVERY_S, ALIVE_TRIES = 60, 10, 3
+"""Load balancers forget a connection that is silent for some minutes (350 s at AWS, 240 s at Azure) without a word."""
+
+
+def _keep_alive(connected: Any) -> None:
+    """Let the system ask the other side of a socket, or asyncio's view of one, whether it is there, when nothing passes
+    for a minute. It ends the connection where there is no answer."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE" if hasattr(socket, "TCP_KEEPIDLE") else "TCP_KEEPALIVE", ALIVE_AFTER_S),  # the latter: macOS
+        ("TCP_KEEPINTVL", ALIVE_EVERY_S),
+        ("TCP_KEEPCNT", ALIVE_TRIES),
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def login_after(session_s: float, part: float, waits_s: float) -> float:
@@ -137,6 +155,11 @@ class SessionConnection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka s
     def _release(self) -> None:
         """What was held back may go out."""
         self._open.set()
+
+    async def connect(self) -> Any:
+        opened = await super().connect()
+        _keep_alive(self._writer.get_extra_info("socket"))
+        return opened
 
     def _note_drained(self) -> None:
         if not self._requests:

@@ -16,13 +16,15 @@ from mode import Service
 from mode.supervisors import CrashingSupervisor
 
 from lockstep_config import FlowSettings
-from lockstep_config.clients.librdkafka import uses_sasl
+from lockstep_config.clients.librdkafka import max_idle_ms, uses_sasl
 from lockstep_config.clients.sasl import read_login
 from lockstep_config.flow import client_settings
 from lockstep_protocol.names import service_group
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.sasl_session import WAITS_S
 from lockstep_runtime.state.leadership import HEARTBEAT_EVERY, SESSION_TIMEOUT
+
+NEVER_MS = 2**31 - 1
 
 METADATA_EVERY_MS = 10_000
 """If the commands topic has no leader in the metadata, the member that assigns the group assigns no partition. No
@@ -148,6 +150,7 @@ def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | N
         consumer_group_instance_id=instance,
         consumer_auto_offset_reset="earliest",
         consumer_metadata_max_age_ms=METADATA_EVERY_MS,
+        consumer_connections_max_idle_ms=max_idle_ms(settings.target.properties) or NEVER_MS,
         store="memory://",
         Monitor=Unmeasured,
         web_enabled=False,

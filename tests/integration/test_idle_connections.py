@@ -1,0 +1,110 @@
+"""Connections of the data plane on which nothing passes for long: kept alive, closed in time, and tried before use."""
+
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from lockstep_data_plane.core.events import Acked
+from lockstep_data_plane.produce.sender import AnsweredBatch, Sender
+from lockstep_data_plane.wire.cluster import connect_cluster
+from lockstep_data_plane.wire.produce_codec import ProduceAnswer
+from lockstep_runtime.util.clock import now_ms
+from tests.integration.partition_fetches import copying, fetched_elsewhere
+from tests.support.batch_bytes import batch, record
+from tests.support.broker import Broker
+from tests.support.clusters import create_topic
+from tests.support.eventually import eventually
+from tests.support.proxy import Proxy
+
+
+async def test_connections_that_were_forgotten_cost_one_trial_together(broker_a: Broker, proxy_a: Proxy) -> None:
+    """As behind a load balancer. Each was waited for by itself once, for 30 s."""
+    topic = create_topic(broker_a.bootstrap)
+    cluster = connect_cluster("a", {"bootstrap.servers": proxy_a.bootstrap}, "test")
+    cluster.timeouts = replace(cluster.timeouts, trusted_s=0.2)
+    written, acked, silent = copying(topic), list[ProduceAnswer](), list[int]()
+
+    def answered(batches: Sequence[AnsweredBatch]) -> None:
+        for machine, sent, answer in batches:
+            assert isinstance(answer, ProduceAnswer), answer
+            machine.step(Acked(sent, answer.base_offset, now_ms()))
+            acked.append(answer)
+
+    def append(number: int) -> None:
+        fetched_elsewhere(written, batch([record(number, timestamp=now_ms())]))
+        sender.ready(written)
+        sender.pump()
+
+    sender = Sender(cluster, answered)
+    try:
+        await cluster.refresh([topic])
+        await sender.attach(written)
+        assert await cluster.end_offset((topic, 0)) == 0
+        append(0)
+        await eventually(lambda: len(acked) == 1, within=20)
+        forgotten = list(cluster._connections.values())
+        for connection in forgotten:
+            assert connection.on_silent is not None
+            connection.on_silent = partial(_counted, silent, connection.on_silent)
+        await eventually(lambda: all(each.is_doubtful for each in forgotten), within=20)
+        assert proxy_a.forget() == len(forgotten) == 3
+        append(1)
+        await eventually(lambda: len(acked) == 2, within=20, what="the first record after the silence is appended")
+        await cluster.refresh([topic])
+        assert await cluster.end_offset((topic, 0)) == 2
+        assert silent == [1], "one dead connection was waited for, and its trial takes a second"
+        assert all(each.closed for each in forgotten)
+        assert forgotten[0].trial_s + 2 * forgotten[0].round_trip_s < 2
+    finally:
+        await cluster.close()
+
+
+def _counted(silent: list[int], on_silent: Callable[[], None]) -> None:
+    silent.append(1)
+    on_silent()
+
+
+async def test_trusted_connection_is_used_without_a_trial(broker_a: Broker) -> None:
+    cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap}, "test")
+    try:
+        await cluster.refresh([])
+        first = await cluster.any_connection()
+        asked = first._correlation_id
+        assert await cluster.any_connection() is first
+        assert first._correlation_id == asked
+        cluster.timeouts = replace(cluster.timeouts, trusted_s=0.0)
+        first.trusted_s = 0.0
+        assert await cluster.any_connection() is first, "the broker has answered the trial"
+        assert first._correlation_id == asked + 1
+    finally:
+        await cluster.close()
+
+
+@pytest.mark.parametrize(("properties", "idle_ms"), [({}, 540_000), ({"connections.max.idle.ms": "-1"}, None)])
+async def test_socket_is_kept_alive_and_closed_when_idle_for_long(
+    broker_a: Broker, properties: dict[str, str], idle_ms: int | None
+) -> None:
+    cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap, **properties}, "test")
+    try:
+        await cluster.refresh([])
+        connection = await cluster.any_connection()
+        connected = connection._writer.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        assert connection._max_idle_ms == idle_ms
+    finally:
+        await cluster.close()
+
+
+async def test_idle_connection_closes_by_itself_as_set_in_the_file(broker_a: Broker) -> None:
+    cluster = connect_cluster("a", {"bootstrap.servers": broker_a.bootstrap, "connections.max.idle.ms": "300"}, "test")
+    try:
+        await cluster.refresh([])
+        first = await cluster.any_connection()
+        await eventually(lambda: first.closed, within=20, what="nothing was asked for 300 ms")
+        assert await cluster.any_connection() is not first
+    finally:
+        await cluster.close()
