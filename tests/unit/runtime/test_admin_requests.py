@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from datetime import timedelta
@@ -215,3 +216,15 @@ def test_answer_about_a_group_that_nobody_waits_for_any_more_is_dropped() -> Non
 
     asyncio.run(ask())
     assert reported == []
+
+
+async def test_blocked_calls_to_one_cluster_hold_up_no_other() -> None:
+    gone, alive = (Admin(name, {"bootstrap.servers": "x:1"}) for name in "AB")
+    ends = threading.Event()
+    waiting = [asyncio.create_task(gone._blocking("wait for", "an answer", ends.wait)) for _ in range(100)]
+    try:
+        async with asyncio.timeout(20):
+            assert await alive._blocking("ask", "it", lambda: "answered") == "answered"
+    finally:
+        ends.set()
+        await asyncio.gather(*waiting)

@@ -5,12 +5,14 @@ timeouts, and its answer is larger than everything else a service holds.
 """
 
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -112,6 +114,10 @@ async def _close_client(former: list[AdminClient | None], after: float = 0.0) ->
     await asyncio.to_thread(former.clear)
 
 
+BLOCKED_AT_MOST = 8
+"""Calls of one client that wait for its cluster at once."""
+
+
 class AdminRequests:
     """A connection to the cluster `alias`. `timeout` bounds every request, `access` is what we need there.
 
@@ -136,6 +142,8 @@ class AdminRequests:
         self._making = asyncio.Lock()
         self._unanswered = ClientReset()
         self._ending: set[asyncio.Task[None]] = set()
+        self._threads = ThreadPoolExecutor(BLOCKED_AT_MOST, thread_name_prefix=f"admin {alias}")
+        """Calls to a cluster that is gone wait for long, and hold up no call to another cluster."""
         self._use(conf, properties)
 
     def _use(self, conf: Mapping[str, Any], properties: Mapping[str, str] | None) -> None:
@@ -182,7 +190,8 @@ class AdminRequests:
     async def _blocking(self, operation: str, resource: str, call: Callable[..., R], **kwargs: Any) -> R:
         with self._step(operation, resource):
             try:
-                return await asyncio.to_thread(call, **kwargs)
+                called = partial(contextvars.copy_context().run, call, **kwargs)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, called)
             except KafkaException as exc:
                 raise await self._trouble(exc.args[0], operation, resource) from exc
 
