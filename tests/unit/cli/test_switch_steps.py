@@ -21,6 +21,7 @@ from lockstep_cli.switch.switch_steps import (
     Step,
     StepState,
     Verb,
+    began_at,
     cannot_abort,
     has_begun,
     lasting_effects,
@@ -340,3 +341,9 @@ def test_switch_row_of_a_subject_is_read_back_as_written(row: SwitchTopic | Swit
     key, value = row.encode()
     assert decode_row(key, value) == row
     assert json.loads(value or b"{}")
+
+
+def test_switch_that_began_with_its_command_has_all_time_in_a_step() -> None:
+    row = began_at(replace(switch((Step.CHECK, DONE), Step.STOP), began_ms=5_000), 2_000)
+    assert row.began_ms == step_states(row)[0].began_ms == 2_000
+    assert step_states(row)[1:] == step_states(switch((Step.CHECK, DONE), Step.STOP))[1:]

@@ -142,3 +142,22 @@ def test_deleted_topic_is_logged_as_deleted(caplog: pytest.LogCaptureFixture) ->
     assert lines == ["orders-0 deleted", "orders-0 recovered"]
     text = "topic orders was deleted on cluster A: a broker says that there is none; it is looked for again"
     assert caplog.records[0].__dict__["text"] == text
+
+
+def test_cluster_that_has_not_answered_is_not_reachable_again(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        troubles.began("the whole", AWAY)
+        troubles.began("the whole", ClusterError("C", "another cluster fails"))
+        troubles.began("one", AWAY)
+        troubles.over("one", answered=False)
+        troubles.over("the whole", answered=False)
+    assert "cluster reachable again" not in lines
+
+
+def test_cluster_that_refuses_is_reachable_again(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        troubles.began("one", AWAY)
+        troubles.began("one", DENIED)
+    assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]

@@ -16,7 +16,7 @@ from lockstep_cli.switch.switch_options import Allowance, SwitchOptions
 from lockstep_cli.switch.switch_steps import Verb
 
 if TYPE_CHECKING:
-    from lockstep_config import FlowSettings
+    from lockstep_config import Configuration, FlowSettings
 
 EXIT_CODES = """\b
 Exit codes:
@@ -284,27 +284,34 @@ COMMANDS = (switchover, failover, failback)
 
 
 async def _command(file: Path, flow: str | None, arguments: SwitchArguments, options: SwitchOptions) -> int:
-    from lockstep_cli.flow_selection import choose_one_flow
+    from lockstep_cli.flow_selection import chosen
     from lockstep_cli.switch.switch_session import SwitchSession
+    from lockstep_config import load
 
     arguments.check()
-    moving, opposite = _flows(file, choose_one_flow(file, flow), options.verb)
+    configuration = load(file, os.environ)
+    (named,) = chosen(configuration, [flow] if flow else [])
+    moving, opposite = _flows(configuration, named, options.verb)
     return await SwitchSession(file, moving, opposite, arguments, options).run()
 
 
-def _flows(file: Path, named: "FlowSettings", verb: Verb) -> "tuple[FlowSettings, FlowSettings | None]":
+def _flows(
+    configuration: "Configuration", named: "FlowSettings", verb: Verb
+) -> "tuple[FlowSettings, FlowSettings | None]":
     """The flow by which the applications move, and the opposite one. Raises CannotUse."""
-    from lockstep_config import UnknownFlow, load
+    from lockstep_config import UnknownFlow
     from lockstep_protocol.names import Flow
 
     back = Flow(named.flow.target, named.flow.source)
     opposite = None
     with suppress(UnknownFlow):
-        opposite = load(file, os.environ).flow(back)
+        opposite = configuration.flow(back)
     if opposite is not None and not (opposite.enabled and opposite.data_plane.enabled):
         opposite = None
     if verb is not Verb.FAILBACK:
         return named, opposite
     if opposite is None:
-        raise CannotUse(f"{file} has no flow {back} that copies back: add {back}.enabled = true, and start it")
+        raise CannotUse(
+            f"{configuration.path} has no flow {back} that copies back: add {back}.enabled = true, and start it"
+        )
     return opposite, named

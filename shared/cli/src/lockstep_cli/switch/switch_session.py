@@ -12,6 +12,7 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
+from lockstep_cli import STARTED_MS
 from lockstep_cli.command_runner import confirmed
 from lockstep_cli.console import console
 from lockstep_cli.exit_codes import CannotUse, Exit
@@ -37,7 +38,7 @@ from lockstep_cli.switch.switch_shown import (
     plan_shown,
     topology_shown,
 )
-from lockstep_cli.switch.switch_steps import UNDER_WAY, Step
+from lockstep_cli.switch.switch_steps import UNDER_WAY, Step, Verb, began_at
 from lockstep_cli.switch.switch_under_way import SwitchRefused, aborted, continued, has_ended, shown
 from lockstep_cli.switch.switcher import Switcher
 from lockstep_cli.work_progress import WorkProgress
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 REJOINED_WITHIN_S = 15.0
 """A service whose cluster is back is in its group again after some seconds."""
 
-CHECKS_AGAIN_S = 1.0
+CHECKS_AGAIN_S = 0.25
 
 
 class SwitchSession:
@@ -118,8 +119,9 @@ class SwitchSession:
                 raise SwitchRefused(plan.refusals)
         if plan.reports:
             self._print(topology_shown(plan.reports, "before"))
-        self._print(Text(begun_words(plan.row)))
-        return await self._carry_out(await begin(self._log, plan.opposite, plan.row))
+        row = plan.row if asks or waited else began_at(plan.row, STARTED_MS)
+        self._print(Text(begun_words(row)))
+        return await self._carry_out(await begin(self._log, plan.opposite, row))
 
     async def _plan(self) -> SwitchPlan:
         """What to do, and what speaks against it. What may be over in some seconds is waited for. Raises
@@ -194,7 +196,10 @@ class SwitchSession:
         return waited
 
     async def _topology(self) -> tuple[Report, ...]:
-        """How the flows are now; nothing if the target does not answer any more."""
+        """How the flows are now; nothing if the target does not answer any more. After a failover the source is asked
+        nothing: it is gone, and applications wait."""
+        if self._options.verb is Verb.FAILOVER:
+            return ()
         try:
             return await read_reports(self._settings, self._opposite)
         except ClusterError:

@@ -118,6 +118,12 @@ def with_step(row: Switch, step: Step, state: str, at_ms: int, text: str = "") -
     return replace(row, steps=tuple((str(s.step), s.state, s.began_ms, s.ended_ms, s.text) for s in states))
 
 
+def began_at(row: Switch, at_ms: int) -> Switch:
+    """Return the row of a switch that began earlier, with its command: the first step has all of its time."""
+    (name, state, _, ended_ms, text), *others = row.steps
+    return replace(row, began_ms=at_ms, steps=((name, state, at_ms, ended_ms, text), *others))
+
+
 def switch_scopes(row: Switch) -> list[Scope]:
     """What is stopped and started: the topics of the switch, or the whole flow. Clients write to topics of the same
     name on the other cluster, so this is so for both flows."""

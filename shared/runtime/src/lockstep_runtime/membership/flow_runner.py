@@ -297,7 +297,7 @@ class FlowRunner:
                 self._backoff.reset()
                 now = self.ctx.clock.monotonic()
                 if now - self._lead.acting_since > WORKS_AFTER:
-                    troubles.over(self._whole)
+                    troubles.over(self._whole, answered=False)
                 if self.ctx.acting:
                     self._acted_at = now
                 elif now - self._acted_at > FORGETS_AFTER:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
 
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
@@ -42,16 +42,23 @@ class FailureTracker:
         elif str(before) != str(trouble) and not self._is_repeated(name, trouble):
             self._log_failing(name, trouble)
         self._now[name] = trouble
-        self._log_reached(before)
+        if (
+            isinstance(trouble, NotPermitted | RequestRefused)
+            and before is not None
+            and _alias(before) == trouble.alias
+        ):
+            self._log_reached(before)  # it has answered, even if it refuses
 
-    def over(self, name: str) -> None:
-        """`name` works (again). Cheap to say when it never failed."""
+    def over(self, name: str, *, answered: bool = True) -> None:
+        """`name` works (again). Cheap to say when it never failed. `answered`: the cluster that it failed for has
+        answered. Otherwise it only has not failed for a while, which proves nothing of a cluster that was away."""
         before = self._now.get(name)
         if before is None:
             return
         del self._now[name]
         self._log_recovered(name, quietly=isinstance(before, ClusterUnreachable) or self._is_repeated(name, before))
-        self._log_reached(before)
+        if answered:
+            self._log_reached(before)
 
     def forget(self, name: str) -> None:
         """`name` is gone, whether it works or not. Nothing is logged."""
@@ -107,3 +114,7 @@ class FailureTracker:
     def _log_reached(self, before: ClusterError | ClassFailed | None) -> None:
         if isinstance(before, ClusterUnreachable) and not self._away(before.alias):
             self._log.info("cluster reachable again", before.alias, cluster=before.alias)
+
+
+def _alias(trouble: ClusterError | ClassFailed) -> str:
+    return trouble.alias if isinstance(trouble, ClusterError) else ""

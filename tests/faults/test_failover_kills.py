@@ -1,0 +1,66 @@
+"""A failover whose source is gone, while each part is killed at each step, the command too. It goes on and ends, and
+nothing more is lost than it says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lockstep_cli.switch.switch_steps import DONE, RUNNING, Step, step_states
+from tests.faults.test_switch_kills import Begun
+from tests.support.broker import Broker, two_brokers
+from tests.support.eventually import wait_until
+from tests.support.failover_kills import KILLS, unsaid_loss
+from tests.support.switch_scene import WITHIN, SwitchScene
+
+pytestmark = pytest.mark.long
+
+STEPS = (Step.SETTLE, Step.GROUPS, Step.STOP)
+COMMAND = "command"
+SOURCE = "source"
+LOSES = ("--allow-data-loss", "100000", "--timeout", "60")
+
+
+@pytest.fixture
+def brokers() -> Iterator[tuple[Broker, Broker]]:
+    with two_brokers() as brokers:
+        yield brokers
+
+
+def reached(scene: SwitchScene, step: Step) -> bool:
+    """Whether the step of the present switch has begun."""
+    row = scene.last()
+    states = () if row is None else step_states(row)
+    return any(one.step is step and one.state in (RUNNING, DONE) for one in states)
+
+
+@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
+@pytest.mark.parametrize("killed", [COMMAND, SOURCE, *KILLS])
+@pytest.mark.parametrize("step", STEPS)
+def test_failover_with_a_kill_in_a_step_ends_and_hides_no_loss(
+    tmp_path: Path, brokers: tuple[Broker, Broker], step: Step, killed: str, identity: bool
+) -> None:
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, identity=identity, hooks=False)
+    with scene.running():
+        scene.app.go_on()
+        if killed != SOURCE:
+            a.kill()
+            scene.app.abandon()
+        # Of a source that answers a failover is refused, unless that is allowed.
+        allowed = ("--allow-not-ready",) if killed == SOURCE else ()
+        with Begun(scene, "failover", *LOSES, *allowed) as command:
+            wait_until(lambda: reached(scene, step), within=WITHIN, every=0.02, what=f"step {step} has begun")
+            if killed == COMMAND:
+                command.kill()
+            elif killed == SOURCE:
+                a.kill()
+                scene.app.abandon()
+            else:
+                KILLS[killed](scene)
+            said, _ = command.communicate(timeout=200)
+        done = scene.continue_last("failover", *LOSES)
+        assert done["phase"] == "done", said
+        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        a.start()
+        assert unsaid_loss(scene, done) == 0, done

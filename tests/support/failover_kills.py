@@ -1,0 +1,68 @@
+"""What may die beside the source of a failover, and what the evidence has to say of the loss then."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import psutil
+
+from tests.support.clusters import read_topic
+from tests.support.runs import is_alive
+from tests.support.switch_scene import SwitchScene
+
+IN_FLIGHT_MS = 1_000
+"""A record that its producer has made so long ago is in the log."""
+
+
+def kill_slots(scene: SwitchScene) -> None:
+    """Every Python worker of Spark, as the kernel does when memory is short."""
+    workers = [one for one in _family(scene) if "pyspark" in " ".join(one.cmdline()[:4])]
+    assert workers, "no slot runs"
+    for worker in workers:
+        with suppress(psutil.NoSuchProcess):  # it ended with its daemon
+            worker.kill()
+
+
+def kill_jvm(scene: SwitchScene) -> None:
+    """Spark's, with which the data plane ends."""
+    for one in _family(scene):
+        if one.name() == "java":
+            one.kill()
+
+
+def kill_service(service: str, scene: SwitchScene) -> None:
+    """The process of a service, maybe with others in it."""
+    os.kill(scene.run.service_pid(service), signal.SIGKILL)
+
+
+def _family(scene: SwitchScene) -> list[psutil.Process]:
+    driver = psutil.Process(scene.run.service_pid("data-plane"))
+    return [one for one in driver.children(recursive=True) if is_alive(one)]
+
+
+KILLS: Mapping[str, Callable[[SwitchScene], None]] = {
+    "nothing": lambda scene: None,
+    "slots": kill_slots,
+    "jvm": kill_jvm,
+    "data-plane": partial(kill_service, "data-plane"),
+    "control services": partial(kill_service, "checkpoint"),
+    "everything": SwitchScene.restart,
+}
+
+
+def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
+    """How many more records are lost than the evidence says, of those that A had at the moment up to which it was
+    known. A has to be back."""
+    known_ms = datetime.fromisoformat(evidence["source_known_until"]).timestamp() * 1_000 - IN_FLIGHT_MS
+    there = {
+        record.value
+        for topic in scene.topics
+        for record in read_topic(scene.a.bootstrap, topic)
+        if (record.timestamp_ms or 0) <= known_ms
+    }
+    copies = {record.value for topic in scene.topics for record in read_topic(scene.b.bootstrap, scene.copy_of(topic))}
+    return max(0, len(there - copies) - int(evidence["lost"]))
