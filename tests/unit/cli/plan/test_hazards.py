@@ -12,6 +12,7 @@ from lockstep_cli.plan.flow_facts import (
     FlowFacts,
     MirrorMakerFacts,
     ReachedPosition,
+    TopicClaim,
 )
 from lockstep_cli.plan.flow_plan import ERROR, LOCKSTEP, NOTE, WARNING, PlanHazard, PlannedGroup
 from lockstep_cli.plan.hazards import HAZARDS, found_hazards
@@ -19,6 +20,7 @@ from lockstep_protocol.topic_plan import Create, LeftOutTopic, Selection, TopicS
 from tests.support.plan_facts import DAY_MS, HOUR_MS, cluster, facts, forecast, log, settings_for, topic
 
 IDENTITY = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+CLAIM = TopicClaim("C->B", "C")
 EXISTS = {"partitions": TopicSyncPlan(), "target": cluster("B", {"A.orders": topic()})}
 
 
@@ -95,9 +97,37 @@ def test_two_topics_of_one_remote_name_collide() -> None:
 
 
 def test_topic_of_another_flow_collides() -> None:
-    one = hazards(plain(claims={"A.orders": "C->B"}))["LS004"]
+    one = hazards(plain(claims={"A.orders": CLAIM}))["LS004"]
     assert one.details == ("C->B writes to A.orders on B too",)
-    assert "LS004" not in hazards(plain(IDENTITY, claims={"A.orders": "C->B"})), "merging is meant there"
+    assert "LS004" not in hazards(plain(IDENTITY, claims={"A.orders": CLAIM})), "the names are kept there"
+
+
+def test_topic_that_two_flows_feed_is_found_with_what_differs() -> None:
+    merged = plain(
+        IDENTITY,
+        selection=Selection({"orders": "orders"}),
+        source=cluster("A", {"orders": topic(3)}),
+        claims={"orders": replace(CLAIM, topic=topic(6, cleanup_policy="compact"))},
+    )
+    one = hazards(merged)["LS023"]
+    assert (one.severity, one.subjects) == (WARNING, ("orders",))
+    assert one.details == (
+        "A->B and C->B write to one log of orders on B; it has 3 partitions on A and 6 on C; "
+        "cleanup.policy is delete on A and compact on C",
+    )
+    assert "LS023" not in hazards(replace(merged, claims={"other": CLAIM}))
+    assert "LS023" not in hazards(plain(claims={"A.orders": CLAIM})), "a collision"
+
+
+@pytest.mark.parametrize(("fate", "named"), [("sync", True), ("create", True), ("checkpoints", False)])
+def test_group_that_two_flows_move_is_named(fate: str, named: bool) -> None:
+    merged = plain(
+        IDENTITY,
+        selection=Selection({"orders": "orders"}),
+        claims={"orders": replace(CLAIM, groups=frozenset({"g", "theirs"}))},
+        groups=(PlannedGroup(group="g", fate=fate), PlannedGroup(group="ours", fate="sync")),
+    )
+    assert hazards(merged)["LS023"].subjects == (("orders", "g") if named else ("orders",))
 
 
 def test_names_that_differ_in_dots_alone_collide() -> None:
@@ -263,7 +293,7 @@ def test_group_that_is_followed_is_no_hazard(fate: str) -> None:
 
 def test_hazard_names_each_subject_once() -> None:
     selection = Selection({"orders": "all", "payments": "all"})
-    found = plain(selection=selection, claims={"all": "C->B"}, partitions=TopicSyncPlan((Create("orders", "all", 1),)))
+    found = plain(selection=selection, claims={"all": CLAIM}, partitions=TopicSyncPlan((Create("orders", "all", 1),)))
     one = hazards(found)["LS004"]
     assert one.subjects == ("all",)
     assert len(one.details) == 2

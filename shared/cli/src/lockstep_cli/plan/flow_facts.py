@@ -46,6 +46,19 @@ class TopicFacts:
     """False: another flow of the file creates it."""
 
 
+@dataclass(frozen=True, slots=True)
+class TopicClaim:
+    """Another flow of the file that writes to a topic of the target."""
+
+    flow: str
+    source: str
+    """The alias of its source."""
+    topic: TopicFacts | None = None
+    """The topic on its source; None: not known."""
+    groups: frozenset[str] = frozenset()
+    """The groups that it moves on the target."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
     """One cluster."""
@@ -140,8 +153,8 @@ class FlowFacts:
     """Selected topics that could not be described or read, each with the reason."""
     remarks: tuple[str, ...] = ()
     held_back: tuple[PausedPart, ...] = ()
-    claims: Mapping[str, str] = field(default_factory=dict)
-    """Topics of the target that other flows write to, each with the flow."""
+    claims: Mapping[str, TopicClaim] = field(default_factory=dict)
+    """Topics of the target that other flows write to."""
     opposite: bool = False
     """The file has the flow in the opposite direction."""
     effective: Mapping[str, str] = field(default_factory=dict)

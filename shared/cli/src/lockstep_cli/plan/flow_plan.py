@@ -122,6 +122,10 @@ class PlannedGroup:
     reason: str = ""
 
 
+MOVED = frozenset({"create", "sync"})
+"""Fates of groups whose offsets are set on the target."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanHazard:
     """Something that goes wrong, or surprises, if the flow runs as it is."""

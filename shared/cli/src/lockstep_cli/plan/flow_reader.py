@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from lockstep_cli.permission_reader import missing_rights
 from lockstep_cli.plan.acl_facts_reader import read_acl_facts
-from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts
-from lockstep_cli.plan.flow_plan import MissingRight
+from lockstep_cli.plan.flow_facts import AclFacts, FlowFacts, LogFacts, TopicClaim
+from lockstep_cli.plan.flow_plan import MOVED, MissingRight
 from lockstep_cli.plan.group_reader import GroupReading, read_groups
 from lockstep_cli.plan.log_reader import read_logs
 from lockstep_cli.plan.position_reader import Positions, read_positions
@@ -219,10 +219,15 @@ def with_claims(facts: Iterable[FlowFacts]) -> list[FlowFacts]:
         replace(
             one,
             claims={
-                remote: str(other.settings.flow)
+                remote: TopicClaim(
+                    str(other.settings.flow),
+                    other.source.alias,
+                    other.source.topics.get(name),
+                    frozenset(group.group for group in other.groups if group.fate in MOVED),
+                )
                 for other in every
                 if other is not one and other.target.cluster_id == one.target.cluster_id
-                for remote in other.selection.topics.values()
+                for name, remote in other.selection.topics.items()
             },
         )
         for one in every

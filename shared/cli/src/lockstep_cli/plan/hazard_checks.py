@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from lockstep_cli.formatting import count_text, in_time
-from lockstep_cli.plan.flow_facts import FlowFacts
-from lockstep_cli.plan.flow_plan import CopyForecast
+from lockstep_cli.plan.flow_facts import FlowFacts, TopicFacts
+from lockstep_cli.plan.flow_plan import MOVED, CopyForecast
 from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import HEARTBEATS
@@ -67,7 +67,7 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
         if len(names) > 1:
             yield remote, f"{' and '.join(sorted(names))} would all be {remote} on {target}"
         if remote in facts.claims and not facts.settings.keeps_names:
-            yield remote, f"{facts.claims[remote]} writes to {remote} on {target} too"
+            yield remote, f"{facts.claims[remote].flow} writes to {remote} on {target} too"
     there = defaultdict[str, set[str]](set)
     for name in (*facts.target.names, *sources):
         there[name.replace(".", "_")].add(name)
@@ -79,6 +79,38 @@ def find_collisions(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
                 f"{new.target} of {flow} and {', '.join(others)} differ in . and _ alone, and {target} has one of "
                 "them only",
             )
+
+
+def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Find topics of the target that another flow writes too, by the same name, and groups that both flows move."""
+    if not facts.settings.keeps_names:
+        return
+    flow, source, target = str(facts.settings.flow), facts.source.alias, facts.target.alias
+    ours = {group.group for group in facts.groups if group.fate in MOVED}
+    shared: dict[str, str] = {}
+    for name, remote in facts.selection.topics.items():
+        if (claim := facts.claims.get(remote)) is not None:
+            differs = "".join(_differences(facts.source.topics.get(name), claim.topic, source, claim.source))
+            yield remote, f"{flow} and {claim.flow} write to one log of {remote} on {target}{differs}"
+            shared |= dict.fromkeys(ours & claim.groups, claim.flow)
+    for group, other in sorted(shared.items()):
+        yield (
+            group,
+            f"group {group} is moved on {target} by {flow} and by {other}: a place after records of one source may be "
+            "before or behind those of the other one, and its consumers may skip some",
+        )
+
+
+def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str, other: str) -> Iterator[str]:
+    """Yield what differs between the topics of two sources, each as the end of a sentence."""
+    if ours is None or theirs is None:
+        return
+    if ours.partitions != theirs.partitions:
+        yield f"; it has {count_text(ours.partitions, 'partition')} on {source} and {theirs.partitions} on {other}"
+    for key in sorted(ours.configs.keys() | theirs.configs.keys()):
+        if ours.configs.get(key) != theirs.configs.get(key):
+            values = [one.configs.get(key, "not known") for one in (ours, theirs)]
+            yield f"; {key} is {values[0]} on {source} and {values[1]} on {other}"
 
 
 def find_long_names(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
