@@ -11,11 +11,13 @@ from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupSync, TargetGro
 from lockstep_checkpoint.group_view import by_partition, joined
 from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
+from lockstep_checkpoint.sibling_flow import SiblingFlow
 from lockstep_checkpoint.target_groups import commit, read_groups
 from lockstep_checkpoint.target_topics import MissingPartitions, find_missing
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.reason import Reason
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
@@ -57,6 +59,8 @@ class TargetGroupSync:
         self._report = report
         self._memory = memory
         self._opposite = opposite
+        self.siblings = [SiblingFlow(ctx, topic) for topic in self._settings.siblings]
+        """To be run with the flow."""
         self._syncing = asyncio.Lock()
         self._last_states: dict[str, tuple[float, TargetGroupState]] = {}
         self._moved = ctx.metrics.series(metrics.SYNCED, str(ctx.flow))
@@ -159,6 +163,10 @@ class TargetGroupSync:
         self, group: str, before: TargetGroupState | None, state: TargetGroupState, facts: _Round, how: _How
     ) -> GroupSync:
         written, opposite, read_at = facts.written[group], self._opposite, self._report.read_at(group)
+        contested: dict[TopicPartition, tuple[Reason, int | None]] = {}
+        for sibling in self.siblings:
+            every = sibling.contested(group, written.values())
+            contested |= {where: (reason, None) for where, reason in every.items()}
         sync = plan_group_sync(
             written.values(),
             before,
@@ -167,7 +175,7 @@ class TargetGroupSync:
             self._report.rewound(group),
             follow=self._settings.follow_rewinds or how.rewind,
             unread=() if opposite is None else opposite.unread(group, written.values(), read_at, failover=how.failover),
-            misplaced=self._report.misplaced(group),
+            misplaced=contested | dict(self._report.misplaced(group)),
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
         writes, others = within(sync.writes, facts.ends)

@@ -85,6 +85,11 @@ class ReasonCode(StrEnum):
     GROUP_NOT_PLACED = "group-not-placed", "its row does not say that its checkpoints are right"
     """The same of a whole group."""
 
+    CONTESTED = (
+        "contested",
+        "the topic has records of another flow too ({flow}), and offset {offset} may skip some of them",
+    )
+    CONTEST_UNKNOWN = "contest-unknown", "whether another flow feeds the topic too is not known"
     TOPIC_ABSENT = "topic-absent", "topic {topic} does not exist on cluster {cluster}"
     PARTITION_ABSENT = "partition-absent", "topic {topic} has no such partition on cluster {cluster}"
     TOPIC_WAS_ABSENT = "topic-was-absent", "topic {topic} was not there on cluster {cluster} a moment ago"

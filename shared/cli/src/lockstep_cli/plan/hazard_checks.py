@@ -96,8 +96,8 @@ def find_fan_in(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
     for group, other in sorted(shared.items()):
         yield (
             group,
-            f"group {group} is moved on {target} by {flow} and by {other}: a place after records of one source may be "
-            "before or behind those of the other one, and its consumers may skip some",
+            f"group {group} is moved on {target} by {flow} and by {other}: it goes to the earlier place of both, reads "
+            "records again, and waits as contested where one of them knows no place",
         )
 
 

@@ -245,7 +245,7 @@ HAZARDS = (
         "Topics keep their names, and two flows of the file write to one topic of the target. Records of both sources "
         "are in one log there, in the order of their arrival. If the counts of partitions or the configs of the "
         "sources differ, the later change is in effect. A group that is on both sources has one offset on the target. "
-        "It cannot be exact for both: consumers read some records again, or skip some.",
+        "It is moved only to a place that skips no record of either source. Elsewhere it waits and is contested.",
         "Select the topic in one flow, or use DefaultReplicationPolicy. Leave a group that is on both sources out of "
         "one flow with groups.exclude",
         checks.find_fan_in,

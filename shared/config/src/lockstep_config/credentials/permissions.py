@@ -135,6 +135,8 @@ def target_grants(settings: FlowSettings) -> tuple[Grant, ...]:
     if settings.checkpoint.enabled:
         grants += _topic(settings.checkpoints_topic, "checkpoints", "Create", "Read", "Write")
     if settings.checkpoint.sync_group_offsets:
+        for topic in settings.checkpoint.siblings:
+            grants += _topic(topic, "a group skips no records of another flow to the same topics", "Read")
         why = "sync.group.offsets.enabled moves consumer groups"
         grants += [Grant("group", EVERY, "Read", why)]
     if settings.heartbeat.enabled:

@@ -65,6 +65,8 @@ class CheckpointSettings:
     topic_replication_factor: int = keyed(KEYS["checkpoints.topic.replication.factor"])
     tasks_max: int | None = keyed(KEYS["tasks.max"])
     opposite: str | None = keyed(KEYS["lockstep.checkpoint.opposite"])
+    siblings: tuple[str, ...] = ()
+    """The state topics, on the target, of flows that may write to the same topics there and move the same groups."""
     follow_rewinds: bool = False
     """`lockstep.groups.on.rewind` is `follow`."""
 

@@ -45,7 +45,7 @@ from lockstep_config.resolve.diagnostics import Diagnostics
 from lockstep_config.resolve.precedence import Layers
 from lockstep_config.text import values
 from lockstep_config.text.properties import Entry
-from lockstep_protocol.names import Flow, progress_topic, state_topic
+from lockstep_protocol.names import Flow, progress_topic
 from lockstep_protocol.policy import LegacyReplicationPolicy
 
 LONGEST_FLUSH = timedelta(seconds=1)
@@ -245,17 +245,6 @@ def _checkpoint(reader: Reader, enabled: bool) -> CheckpointSettings:
         CheckpointSettings,
         enabled=enabled and emits,
         follow_rewinds=reader.choice("lockstep.groups.on.rewind") == "follow",
-    )
-
-
-def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """The flows, each with the state topic of the file's flow in the opposite direction, unless it names one itself."""
-    topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
-    return tuple(
-        replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))
-        if s.checkpoint.opposite is None
-        else s
-        for s in flows
     )
 
 

@@ -16,13 +16,13 @@ from lockstep_config.flow.flows import (
     flow_settings,
     read_cluster,
     shadowed,
-    with_opposites,
     with_shared_acls,
 )
 from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
+from lockstep_config.flow.related_flows import with_opposites, with_siblings
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.keys.connector_keys import CONNECTORS
@@ -140,7 +140,7 @@ def configured(
     wrong = {entry.key for entry in entries if entry.shown in reported} | outside
     sound = precedence.layered((entry for entry in entries if entry.key not in wrong), aliases, KEYS)
     flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
-    flows = with_shared_acls(with_opposites(flows))
+    flows = with_shared_acls(with_siblings(with_opposites(flows)))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
     check_cycles(sound, flows, findings)
     if stated:
