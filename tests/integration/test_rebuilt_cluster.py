@@ -74,7 +74,7 @@ def test_heartbeats_topic_that_is_created_again_is_copied_on(mirror: Mirror) -> 
     flow = mirror.flow
 
     def beat(count: int, first: int) -> list[Record]:
-        records = [Record(key=b"k", value=b"%d" % number) for number in range(first, first + count)]
+        records = [Record(b"k", b"%d" % number, timestamp_ms=1_000) for number in range(first, first + count)]
         produce(flow.source, create_topic(flow.source, "heartbeats"), records)
         return records
 
