@@ -18,7 +18,14 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import OffsetSync, decode_offset_sync
 from lockstep_protocol.names import Flow, commands_topic, events_topic, progress_topic, state_topic
-from lockstep_protocol.rows.state_rows import Assignment, MirroredTopic, PartitionProgress, Row, decode_row
+from lockstep_protocol.rows.state_rows import (
+    Assignment,
+    MalformedRow,
+    MirroredTopic,
+    PartitionProgress,
+    Row,
+    decode_row,
+)
 from tests.support.broker import Broker
 from tests.support.clusters import Isolation, Record, end_offsets, produce, read_topic
 from tests.support.control import read_so_far, source_offsets
@@ -184,7 +191,11 @@ class MirroredFlow:
 
     def _events(self) -> list[Event]:
         topic = events_topic(self.flow, self.group_id)
-        return [decode_event(record.value or b"") for record in read_topic(self.target, topic)]
+        found: list[Event] = []
+        for record in read_topic(self.target, topic):
+            with suppress(MalformedRow):
+                found.append(decode_event(record.value or b""))
+        return found
 
     def _copied(self, topic: str) -> int:
         return sum(row.upstream + 1 for row in self.progress(topic).values())
@@ -192,9 +203,10 @@ class MirroredFlow:
     def _rows(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
         for record in read_topic(self.target, state_topic(self.flow, self.group_id)):
-            row = decode_row(record.key or b"", record.value)
-            if row is not None:
-                found[row.key()] = row
+            with suppress(MalformedRow):
+                row = decode_row(record.key or b"", record.value)
+                if row is not None:
+                    found[row.key()] = row
         return found
 
 

@@ -199,6 +199,7 @@ class _Seen:
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = progress_by_partition(self.all(PartitionProgress))
+        failing = {what: why for row in self.all(SlotStatus) if row.phase == "started" for what, why in row.troubles}
         asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
@@ -209,7 +210,7 @@ class _Seen:
                 row = known.get((topic.source_topic, number))
                 slot = slots.by_partition.get((topic.source_topic, number), -1 if row is None else row.slot)
                 wanted = self.wanted.partition(topic.source_topic, number, slot if slot >= 0 else None).word
-                yield judged(
+                line = judged(
                     topic,
                     number,
                     row,
@@ -220,6 +221,8 @@ class _Seen:
                     asked=asked.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
+                why = failing.get(f"{topic.source_topic}-{number}", "")
+                yield replace(line, why=why, trouble=line.trouble or why) if why and line.phase == NOT_BEGUN else line
 
     def _topics(self) -> list[MirroredTopic]:
         """The rows, and one each for topics that are selected and have none yet."""
@@ -260,7 +263,7 @@ class _Seen:
             word = self.wanted.slot(number).word
             trouble = format_sentence(failure_reason(self.all(Restarts), self.wanted, "data-plane", str(scope), *asked))
             if not trouble and word != "stopped" and row.phase == "started" and row.partitions > row.resting:
-                trouble = self._silence(row)
+                trouble = self._silence(row) or _slot_troubles(row)
             yield SlotLine(number, row.phase, word, row.partitions, row.resting, row.held_bytes, trouble)
 
     def _silence(self, row: SlotStatus) -> str:
@@ -285,6 +288,15 @@ class _Seen:
             row.notes,
             acl_failure(row),
         )
+
+
+def _slot_troubles(row: SlotStatus) -> str:
+    """What fails in a slot as it says itself; "" if nothing does."""
+    if not row.troubles:
+        return ""
+    what, why = row.troubles[0]
+    more = f", and {len(row.troubles) - 1} more" if len(row.troubles) > 1 else ""
+    return f"{what}: {why}{more}"
 
 
 def _group(row: GroupStatus) -> GroupLine:

@@ -46,7 +46,8 @@ EXIT_CODES = """\b
 Exit codes:
   0    nothing is in trouble (what is paused, stopped or not begun is not; "fine" is said of neither)
   1    something is: a partition halted, a topic, group, ACLs or heartbeats failing, a service that failed or that
-       nobody runs, a slot that says nothing, a source that cannot be reached
+       nobody runs, a slot that says nothing or fails, a source that cannot be reached, a state topic that the target
+       refuses to create
   2    FILE or the arguments cannot be used
   3    the target cannot be reached, or a flow has never run"""
 
@@ -80,10 +81,13 @@ async def command(
     )
     reports: list[Report] = []
     unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
+    refused = False
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
             never_run = isinstance(answer, TopicMissing)
-            why = f"{answer}: the flow has never run" if never_run else str(answer)
+            refusal = await why_not_created(settings) if never_run else ""
+            refused = refused or bool(refusal)
+            why = f"{answer}: {refusal or 'the flow has never run'}" if never_run else str(answer)
             unknown[str(settings.flow)] = (why, blockers_without_rows(settings.flow, why, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer
@@ -111,8 +115,33 @@ async def command(
         for flow, (why, _) in unknown.items():
             screen.print(Text.assemble((flow, "bold"), "  ", (why, "red")), soft_wrap=True)
     if unknown:
-        return Exit.NO_ANSWER
+        return Exit.TROUBLE if refused else Exit.NO_ANSWER
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
+
+
+async def why_not_created(settings: "FlowSettings") -> str:
+    """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
+    Nothing is created. Raises no ClusterError: that the target does not answer is said elsewhere."""
+    from lockstep_cli.clusters import target_client
+    from lockstep_protocol.topic_plan import possible_factor
+    from lockstep_runtime.kafka.admin import Admin
+    from lockstep_runtime.kafka.admin_types import NewTopic
+    from lockstep_runtime.kafka.control_topics import flow_topics
+    from lockstep_runtime.util.errors import ClusterError
+
+    target = target_client(settings)
+    try:
+        brokers = await target.broker_count()
+        topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
+        new = [
+            NewTopic(one.name, one.partitions, possible_factor(one.replication_factor, brokers), one.creation_configs)
+            for one in topics
+        ]
+        outcome = await target.create_topics(new, validate_only=True)
+    except ClusterError:
+        return ""
+    refusals = [str(why) for why in outcome.troubles().values() if not Admin.existed(why)]
+    return f"it cannot be created, so the services of the flow do not begin: {refusals[0]}" if refusals else ""
 
 
 async def read_report(settings: "FlowSettings", timeout: float, silent_s: float | None = None) -> "Report":

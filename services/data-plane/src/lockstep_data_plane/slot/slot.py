@@ -101,8 +101,7 @@ class Slot:
         self._ended_cleanly = True
         """The run of this slot before this one let go of all that it had."""
         self._located: dict[TopicPartition, DesiredPartition] = {}
-        """Partitions at rest whose end was searched in this run, with the order by which they rest. What was not found
-        is not searched again by itself."""
+        """Partitions at rest whose end was searched once in this run, with the order by which they rest."""
         self._alive_at = 0.0
         self._checked_all_at = 0.0
         self._certificates = CertificateWatch(spec.settings, self._say)
@@ -236,6 +235,7 @@ class Slot:
             sync_window=() if syncs is None else syncs.latency.summary,
             resuming=sum(self._engine.is_resuming(tp) for tp in self._partition_tasks),
             pause_ms=round((self._alive_at - spoke_at) * 1000) if spoke_at else 0,
+            troubles=self._troubles.first,
         )
         await self._guarded("slot status", self._control_writer.write(status))
 

@@ -275,6 +275,8 @@ class SlotStatus(Row):
     not known."""
     pause_ms: Count = 0
     """How long before this it spoke last, by its own clock; 0: not known, or it had not spoken."""
+    troubles: tuple[tuple[str, str], ...] = ()
+    """(what, why) of what fails and is tried again, for people; `TOPIC-N` is a partition. At most 20."""
 
 
 @row_kind("origin", "producer_id", owner="data-plane")

@@ -1,6 +1,7 @@
 """What fails just now: one line when it begins, one when it is over."""
 
 from collections.abc import Collection
+from itertools import islice
 
 from lockstep_config.keys.python_classes import ClassFailed
 from lockstep_runtime.telemetry.log import FlowLog
@@ -8,6 +9,10 @@ from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPe
 
 SAID_AT_ONCE = 10
 """Troubles that are worth a line each while they last: thousands of partitions may wait for one broker to lead them."""
+
+
+MOST_IN_ROW, LONGEST_IN_ROW = 20, 400
+"""Troubles in a row, and characters of each."""
 
 
 class FailureTracker:
@@ -30,6 +35,11 @@ class FailureTracker:
     def now(self) -> dict[str, str]:
         """Present troubles by name, for /status and /ready."""
         return {name: str(trouble) for name, trouble in self._now.items()}
+
+    @property
+    def first(self) -> tuple[tuple[str, str], ...]:
+        """The first present troubles, cut to fit into a row."""
+        return tuple((name, why[:LONGEST_IN_ROW]) for name, why in islice(self.now.items(), MOST_IN_ROW))
 
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
