@@ -85,7 +85,7 @@ async def command(
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
             never_run = isinstance(answer, TopicMissing)
-            refusal = await why_not_created(settings) if never_run else ""
+            refusal = await _why_not_created(settings) if never_run else ""
             refused = refused or bool(refusal)
             why = f"{answer}: {refusal or 'the flow has never run'}" if never_run else str(answer)
             unknown[str(settings.flow)] = (why, blockers_without_rows(settings.flow, why, never_run=never_run))
@@ -119,7 +119,7 @@ async def command(
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
 
 
-async def why_not_created(settings: "FlowSettings") -> str:
+async def _why_not_created(settings: "FlowSettings") -> str:
     """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
     Nothing is created. Raises no ClusterError: that the target does not answer is said elsewhere."""
     from lockstep_cli.clusters import target_client
