@@ -1,12 +1,13 @@
 """The hazards that `lockstep plan` finds on two real clusters, and clusters that do not answer or do not permit it."""
 
 import json
+import re
 from contextlib import ExitStack
 from pathlib import Path
 
 from lockstep_config.credentials.permissions import Grant
 from tests.conftest import GuardedPair
-from tests.support.clusters import Record, create_topic, produce
+from tests.support.clusters import Record, commit_offset, create_topic, produce
 from tests.support.guarded import USERS, login
 from tests.support.planned_flow import FACTORS, QUIET, PlannedFlow, hazards, numbered, only_partition
 from tests.support.ports import free_port
@@ -101,3 +102,21 @@ def test_missing_rights_have_the_command_that_grants_them(planned: PlannedFlow, 
     lacks = " ".join(one["lacks"] for one in some["rights"])
     assert f"lacks Read on topic {topic}" in lacks or "lacks Read on topic *" in lacks
     assert "Create on topic" in lacks
+
+
+def test_selection_that_matches_nothing_is_found(planned: PlannedFlow) -> None:
+    topic = planned.topic(records=5)
+    commit_offset(planned.source, f"other-{planned.mark}", topic, 0, 3)
+    (sentence,) = hazards(planned.only())["LS024"]
+    assert re.fullmatch(rf"0 of \d+ groups of {planned.flow.source} match groups", sentence)
+    planned.file.write_text(planned.file.read_text().replace(f"{planned.mark}-.*", f"NO{planned.mark}-.*"))
+    (sentence,) = hazards(planned.only())["LS024"]
+    assert re.fullmatch(r"0 of \d+ topics of \S+ match topics", sentence)
+
+
+def test_copy_with_fewer_replicas_than_have_to_be_in_sync_is_found(planned: PlannedFlow) -> None:
+    topic = planned.topic(records=5)
+    remote = f"{planned.flow.source}.{topic}"
+    create_topic(planned.target, remote, configs={"min.insync.replicas": "2"})
+    text = f"{remote} on {planned.flow.target} has 1 replica, and min.insync.replicas is 2"
+    assert hazards(planned.only())["LS025"] == [text]

@@ -93,6 +93,11 @@ class ServiceProcess:
         wanted = {"message": message, **keys}
         return [line for line in self.lines()[self._heard_before :] if wanted.items() <= line.items()]
 
+    def has_said_each_cause_once(self) -> bool:
+        """Return whether an outage has a line, and one for each of its causes."""
+        causes = [line["reason"] for line in self.said("cluster unreachable")]
+        return 0 < len(causes) == len(set(causes))
+
     def hear(self, message: str, *, within: float = STARTED_WITHIN, **keys: Any) -> dict[str, Any]:
         """The first line with this message since the last start, as soon as there is one."""
 

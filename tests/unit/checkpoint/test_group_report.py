@@ -1,7 +1,7 @@
 """What is told of a group, while looks at the source and at the target tell of it at the same time."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
+from lockstep_protocol.selection_count import SelectionCount
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.kafka.control_producer import ControlProducer, ControlTopicLog
 from lockstep_runtime.kafka.topic_reader import Record
@@ -195,3 +196,18 @@ async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_pa
     await report.held(GROUP, IN_USE, "it has members on the target")
     assert report.rewound(GROUP) == {}
     assert report.held_for() == {"in-use": 1, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 0}
+
+
+async def test_selection_of_no_group_is_reported_once(tmp_path: Path) -> None:
+    report, log = reporting(tmp_path)
+
+    def said() -> list[Mapping[str, object]]:
+        return [event.detail for event in log.events() if event.kind == "NoGroupSelected"]
+
+    for count in (SelectionCount(8, 2, 0), SelectionCount(9, 2, 0), SelectionCount(9, 9, 9), SelectionCount(3, 0, 0)):
+        await report.record_reading((0,), 1, count)
+        await report.record_failure((0,), "no rights")
+        await asyncio.sleep(0)  # the event is on its way
+    assert said() == [{"total": 8, "included": 2}, {"total": 3, "included": 0}]
+    await report.record_reading((1,), 1, SelectionCount(3, 0, 0))
+    assert len(said()) == 2, "the replica with the first share says it for all"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep_cli.report import Trouble
 from lockstep_cli.report_tables import as_json
-from lockstep_protocol.rows.state_rows import Row, SourceEnds, Wanted
+from lockstep_protocol.rows.state_rows import Row, SourceEnds, SourceGroupsStatus, Wanted
+from lockstep_protocol.selection_count import SelectionCount
 from tests.support.reports import NOW, at_work, progress, reported, shown, topic
 
 
@@ -143,3 +144,27 @@ def test_status_of_a_paused_partition_is_as_old_as_the_driver_saw() -> None:
     report = reported(*rows, seen, ends={("t", 0): 30})
     assert (report.lag_records, report.lag_ms) == (20, 600_000)
     assert "20 records behind (10 min" in shown(report)
+
+
+@pytest.mark.parametrize(("in_sync", "least", "named"), [(1, "2", True), (2, "2", False), (1, None, False)])
+def test_stalled_partition_names_too_few_replicas_in_sync(in_sync: int, least: str | None, named: bool) -> None:
+    configs = () if least is None else (("min.insync.replicas", least),)
+    rows = replace(topic(), target_configs=configs), progress(at_ms=NOW - 60_000), *at_work(("t", 0))
+    report = reported(*rows, ends={("t", 0): 30}, earlier={("t", 0): 20}, in_sync={("A.t", 0): in_sync})
+    assert report.not_copying == {"stalled": 1}
+    text = "NOT_ENOUGH_REPLICAS: A.t-0 has 1 replica in sync, min.insync.replicas is 2"
+    assert (report.partitions[0].why == text) is named
+
+
+def test_status_names_a_selection_that_matches_nothing() -> None:
+    none = SelectionCount(8, 0, 0)
+    groups = SourceGroupsStatus(share=0, phase="read", unselected=3, excluded=2)
+    report = reported(groups_read=(groups,), topic_count=none)
+    sentences = (
+        "0 of 8 topics of A match topics",
+        "0 of 3 groups of A match: groups.exclude takes all 2 that groups includes",
+    )
+    assert report.empty_selections == sentences
+    assert all(sentence in shown(report) for sentence in sentences)
+    assert as_json(report, (), only_trouble=False)["empty_selections"] == sentences
+    assert reported(topic_count=SelectionCount(8, 8, 8)).empty_selections == ()

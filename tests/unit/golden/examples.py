@@ -53,6 +53,7 @@ STATUS_ROWS: list[tuple[str, Mapping[str, Any]]] = [
     ("assignment", {"slot": 0, "partitions": (("t", 0), ("t", 1))}),
     ("slot", {"slot": 0, "phase": "started", "partitions": 2, "held_bytes": 7, "at_ms": 1_000_000}),
     ("group", {"group": "g", "phase": "translated", "exact": 1, "behind": (("A.t", 0, 7),), "held": "in-use"}),
+    ("source-groups", {"share": 0, "phase": "read", "read_ms": 1_000_000, "unselected": 3}),
     (
         "acl",
         {"phase": "in-sync", "copied": 2, "left_out": 1, "left_out_for": (("write", 1),), "notes": ("n",)},

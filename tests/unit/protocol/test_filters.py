@@ -168,3 +168,20 @@ def test_control_topics_are_never_replicated_with_any_separator() -> None:
     assert not underscore.is_internal_topic("mm2-lockstep-state.A.internal")
     assert not replicated("mm2-lockstep-state.A.internal", policy=underscore)
     assert not replicated("mm2-lockstep-west-state.A.internal", policy=IdentityReplicationPolicy("A", "_"))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "whole"),
+    [(("orders-[0-9]{2", "4}"), "orders-[0-9]{2,4}"), (("payments", "(ab){1", "}c"), "(ab){1,}c")],
+)
+def test_pattern_that_a_comma_cuts_is_refused_with_the_comma(patterns: tuple[str, ...], whole: str) -> None:
+    with pytest.raises(UntranslatablePattern, match="a comma ends an element of a list") as refusal:
+        NameFilter(patterns)
+    assert repr(whole) in str(refusal.value)
+
+
+def test_pattern_that_is_wrong_by_itself_is_refused_without_a_comma() -> None:
+    for patterns in (("a[b",), ("a[b", "c"), ("x", "(a")):
+        with pytest.raises(UntranslatablePattern) as refusal:
+            NameFilter(patterns)
+        assert "comma" not in str(refusal.value)

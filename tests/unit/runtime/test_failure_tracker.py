@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from lockstep_config.credentials.permissions import Remedy
-from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, FailureTracker
+from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
 
@@ -28,11 +28,34 @@ def test_unreachable_cluster_is_logged_once_for_all_failures(caplog: pytest.LogC
     with heard(caplog) as lines:
         troubles.began("one", AWAY)
         troubles.began("two", AWAY)
-        troubles.began("one", ClusterUnreachable("B", "b:9092", "timed out"))
+        troubles.began("one", AWAY)
         troubles.over("one")
         troubles.over("two")
         troubles.over("two")
     assert lines == ["cluster unreachable", "cluster reachable again"]
+
+
+def test_outage_whose_cause_changes_is_logged_once_with_each_cause(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    expired = "the certificate has expired"
+    with heard(caplog) as lines:
+        for why in ("refused after 12 ms", "refused after 9 ms", expired, "refused after 7 ms", expired):
+            for name in ("one", "two"):
+                troubles.began(name, ClusterUnreachable("B", "b:9092", why))
+        troubles.over("one")
+        troubles.over("two")
+        troubles.began("one", ClusterUnreachable("B", "b:9092", expired))
+    assert lines == ["cluster unreachable"] * 2 + ["cluster reachable again", "cluster unreachable"]
+    said = [vars(record).get("reason") or record.__dict__ for record in caplog.records]
+    assert expired in str(said[1])
+
+
+def test_outage_with_ever_new_causes_has_a_bounded_number_of_lines(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    with heard(caplog) as lines:
+        for number in range(100):
+            troubles.began("one", ClusterUnreachable("B", "b:9092", "x" * number))
+    assert lines == ["cluster unreachable"] * SAID_CAUSES
 
 
 def test_failure_that_is_forgotten_leaves_room_for_others(caplog: pytest.LogCaptureFixture) -> None:

@@ -222,7 +222,7 @@ class CheckpointFlow:
             if owned is not None:  # a command wants to know of each group now
                 self._groups.forget_uninteresting()
             began = await self._emit_owned(owned or self._ctx.owns)
-            await self._report.record_reading(shares, began.wall_ms)
+            await self._report.record_reading(shares, began.wall_ms, self._groups.count)
 
     async def _emit_owned(self, owned: Callable[[str], bool]) -> ReadingTime:
         await self._memory.verify()

@@ -15,6 +15,7 @@ from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
+from lockstep_protocol.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
@@ -80,12 +81,17 @@ class GroupReport:
             if self._view(group).trouble:
                 yield self._ctx.event("GroupRecovered", group)
 
-    async def record_reading(self, shares: Collection[int], began_ms: int) -> None:
+    async def record_reading(self, shares: Collection[int], began_ms: int, count: SelectionCount = NOT_COUNTED) -> None:
         """Write down that all groups of these shares are known as they were then (`SourceGroupsStatus`). Rows of groups
-        that the reading has changed are written before. A share that another replica has by now is left to that one."""
-        await self._record(
-            SourceGroupsStatus(share=share, phase="read", read_ms=began_ms) for share in self._still_ours(shares)
-        )
+        that the reading has changed are written before. A share that another replica has by now is left to that one.
+        `count`: of all groups; that none is selected is an event once."""
+        ours, known = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
+        unselected, excluded = (count.total, count.included) if count.is_nothing else (0, 0)
+        row = SourceGroupsStatus(share=0, phase="read", read_ms=began_ms, unselected=unselected, excluded=excluded)
+        await self._record(replace(row, share=share) for share in ours)
+        if unselected and 0 in ours and (known is None or not known.unselected):
+            text, flow = count.sentence("groups", self._ctx.source.alias, GROUP_KEYS), str(self._ctx.flow)
+            await self._ctx.event("NoGroupSelected", flow, text, total=count.total, included=count.included)
 
     async def record_failure(self, shares: Collection[int], reason: str) -> None:
         """Write down that the source answers, and that its groups of these shares cannot be listed or translated."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from lockstep_protocol.filters import Names, should_replicate_group
 from lockstep_protocol.group_selection import (
+    CONSUMER_TYPES,
     OTHER_PROTOCOLS,
     CheckpointRule,
     Committed,
@@ -21,6 +22,7 @@ from lockstep_protocol.group_selection import (
 )
 from lockstep_protocol.offsets import UpstreamOffset
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
+from lockstep_protocol.selection_count import SelectionCount, count_groups
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.state.state_fold import StateFold
@@ -115,6 +117,8 @@ class SourceGroups:
         self._uninteresting: set[str] = set()
         self._refreshed_at: float | None = None
         self._not_replicated: frozenset[str] | None = None
+        self.count = SelectionCount()
+        """Consumer groups that were listed last, and those that the filter selects."""
 
     async def read(self, now: float, owned: Callable[[str], bool]) -> SourceGroupOffsets:
         """Look at every group that `owned` accepts. `now` is a monotonic clock in seconds.
@@ -174,6 +178,7 @@ class SourceGroups:
         if not listed and "DESCRIBE" not in await self._admin.cluster_operations():
             remedy = self._admin.access.remedy("cluster", "", "Describe")
             raise NotPermitted(self._admin.alias, "to list", "groups", remedy)
+        self.count = count_groups((name for name, kind in listed.items() if kind in CONSUMER_TYPES), self._groups)
         # A coordinator that did not answer leaves its groups out: that is why known ones are asked all the same.
         self._listed = {group for group, kind in listed.items() if is_consumer_group(group, kind, self._groups)}
         if self._refreshed_at is None or self._refresh_every is None:

@@ -15,9 +15,9 @@ STANDINGS = ("mirrored", "failing", "failed", "deleted", "excluded", "left-out")
 
 TARGET_CONFIGS = (
     *("cleanup.policy", "compression.type", "delete.retention.ms"),
-    *("max.message.bytes", "message.timestamp.type"),
+    *("max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
 )
-"""What the data plane has to know of a target topic, in the order in which a row has them."""
+"""What the data plane and `lockstep status` have to know of a target topic, in the order in which a row has them."""
 
 
 @dataclass(frozen=True, slots=True)

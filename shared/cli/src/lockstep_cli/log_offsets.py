@@ -9,6 +9,7 @@ from lockstep_cli.partition_status import LogOffsets
 from lockstep_config import FlowSettings
 from lockstep_protocol.lag import LogRange
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
+from lockstep_protocol.selection_count import count_topics
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.util.errors import ClusterError
 
@@ -37,7 +38,12 @@ async def read_logs(
     at_source, at_target = (LogOffsets() if isinstance(one, BaseException) else one for one in answers)
     earlier = {} if before is None else {tp: log.end for tp, log in before.source.items()}
     return replace(
-        at_source, target=at_target.target, target_ids=at_target.target_ids, troubles=troubles, earlier=earlier
+        at_source,
+        target=at_target.target,
+        target_ids=at_target.target_ids,
+        in_sync=at_target.in_sync,
+        troubles=troubles,
+        earlier=earlier,
     )
 
 
@@ -60,6 +66,7 @@ async def _read_source_ends(
         source={tp: LogRange(starts[tp], ends[tp]) for tp in partitions if tp in starts and tp in ends},
         source_ids=ids,
         selected={name: topic.partitions for name, topic in described.done.items() if name in selected},
+        topic_count=count_topics(names, settings.topics, settings.policy),
     )
 
 
@@ -67,4 +74,7 @@ async def _read_target_ends(target: Admin, topics: list[MirroredTopic]) -> LogOf
     described = await target.topics([row.target_topic for row in topics if row.target_topic])
     ids = {name: topic.topic_id for name, topic in described.done.items()}
     partitions = [(name, number) for name, topic in described.done.items() for number in range(topic.partitions)]
-    return LogOffsets(target=await target.end_offsets(partitions), target_ids=ids)
+    in_sync = {
+        (name, number): isr for name, topic in described.done.items() for number, isr in enumerate(topic.in_sync)
+    }
+    return LogOffsets(target=await target.end_offsets(partitions), target_ids=ids, in_sync=in_sync)

@@ -219,6 +219,8 @@ class Report:
     troubles: tuple[Trouble, ...]
     switch_blockers: tuple[Blocker, ...] = ()
     """What prevents that clients move to the target, causes first, and notes behind them."""
+    empty_selections: tuple[str, ...] = ()
+    """What the filters select nothing of, as sentences: topics, groups."""
 
     @property
     def switch_ready(self) -> bool | None:

@@ -14,6 +14,7 @@ from lockstep_cli.formatting import in_time
 from lockstep_cli.partition_status import LogOffsets, SlotOwners, judged
 from lockstep_cli.readiness import blockers_in
 from lockstep_cli.report import (
+    COPIES,
     NOT_BEGUN,
     AclLine,
     Acting,
@@ -50,6 +51,7 @@ from lockstep_protocol.rows.state_rows import (
     SourceGroupsStatus,
     progress_by_partition,
 )
+from lockstep_protocol.selection_count import GROUP_KEYS, TOPIC_KEYS, SelectionCount
 from lockstep_protocol.switch_readiness import SwitchLimits
 from lockstep_runtime.state.desired_state import DesiredPhase, DesiredState
 from lockstep_runtime.state.failing_parts import acl_failure, failure_reason, groups_unknown, topic_failure
@@ -125,6 +127,7 @@ def build_report(
         heartbeat="" if pulse is None else pulse.phase,
         held_back=tuple(PausedPart(scope, word) for scope, word in seen.wanted.resting()),
         troubles=tuple(troubles),
+        empty_selections=tuple(seen.empty_selections(flow)),
     )
     blockers = blockers_in(
         report,
@@ -165,6 +168,15 @@ class _Seen:
     def of_present_services(self, kind: type[R]) -> list[R]:
         """Without those of a service that the file has switched off since: they say nothing of today."""
         return self.all(kind) if kind.owned_by in self._services else []
+
+    def empty_selections(self, flow: Flow) -> Iterable[str]:
+        """Say what the filters select nothing of, though it is there."""
+        if self.logs.topic_count.is_nothing and COPIES in self._services:
+            yield self.logs.topic_count.sentence("topics", flow.source, TOPIC_KEYS)
+        for row in self.of_present_services(SourceGroupsStatus)[:1]:
+            groups = SelectionCount(row.unselected, row.excluded)
+            if groups.is_nothing:
+                yield groups.sentence("groups", flow.source, GROUP_KEYS)
 
     def services(self) -> Iterable[ServiceLine]:
         for service in SERVICES:

@@ -42,7 +42,7 @@ NAMES = ("topic", "remote topic", "partition", "group")
 
 PLAIN = (
     *("flow", "at_ms", "fine", "lag_records", "lag_at_least", "lag_unknown", "lag_ms"),
-    *("not_copying", "groups_held", "passed_over", "heartbeat"),
+    *("not_copying", "groups_held", "passed_over", "heartbeat", "empty_selections"),
 )
 """Values of a report that are in JSON as they are."""
 
@@ -154,6 +154,8 @@ def _sums(report: Report) -> RenderableType:
     if report.acls is not None:
         _add_row(table, "ACLs", _acls(report.acls))
     _add_row(table, "heartbeats", report.heartbeat or "none yet")
+    for sentence in report.empty_selections:
+        _add_row(table, "selection", Text(visible(sentence), RESTRAINED))
     if report.held_back:
         words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
         more = len(report.held_back) - len(words)

@@ -141,9 +141,23 @@ def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
     try:
         return _matcher("|".join(patterns))
     except UntranslatablePattern:
-        for pattern in patterns:
-            _matcher(pattern)
+        for number, pattern in enumerate(patterns):
+            try:
+                _matcher(pattern)
+            except UntranslatablePattern as exc:
+                raise _named_comma(exc, patterns, number) from exc
         raise
+
+
+def _named_comma(why: UntranslatablePattern, patterns: tuple[str, ...], number: int) -> UntranslatablePattern:
+    """The refusal of an element, which names the comma if that has cut a pattern in two."""
+    pattern, *rest = patterns[number : number + 2]
+    try:
+        _matcher(",".join([pattern, *rest]))
+    except UntranslatablePattern:
+        return why
+    cut = f"a comma ends an element of a list, so {pattern + ',' + rest[0]!r} is cut into {pattern!r} and {rest[0]!r}"
+    return UntranslatablePattern(pattern, f"{why.why}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from lockstep_cli.plan.flow_facts import (
 )
 from lockstep_cli.plan.flow_plan import ERROR, LOCKSTEP, NOTE, WARNING, PlanHazard, PlannedGroup
 from lockstep_cli.plan.hazards import HAZARDS, found_hazards
+from lockstep_protocol.selection_count import SelectionCount
 from lockstep_protocol.topic_plan import Create, LeftOutTopic, Selection, TopicSyncPlan
 from tests.support.plan_facts import DAY_MS, HOUR_MS, cluster, facts, forecast, log, settings_for, topic
 
@@ -297,3 +298,46 @@ def test_hazard_names_each_subject_once() -> None:
     one = hazards(found)["LS004"]
     assert one.subjects == ("all",)
     assert len(one.details) == 2
+
+
+# -- selections and replicas -------------------------------------------------------------------------------------------
+
+
+def test_selection_of_topics_that_matches_nothing_is_found() -> None:
+    there = cluster("A", names={"orders": 1, "payments": 1, "heartbeats": 1, "mm2-offsets.B.internal": 1})
+    none: dict[str, Any] = {"source": there, "selection": Selection({}), "partitions": TopicSyncPlan(), "logs": {}}
+    one = hazards(plain("topics = ORDERS", **none))["LS024"]
+    assert (one.severity, one.subjects) == (WARNING, ("topics",))
+    assert one.details == ("0 of 2 topics of A match topics",)
+    one = hazards(plain("topics = orders", "topics.exclude = .*", **none))["LS024"]
+    assert one.details == ("0 of 2 topics of A match: topics.exclude takes all 1 that topics includes",)
+    assert "LS024" not in hazards(plain("topics = orders", **none))
+    assert "LS024" not in hazards(plain("topics = ORDERS", **{**none, "source": cluster("A")})), "there are none"
+
+
+def test_selection_of_groups_that_matches_nothing_is_found() -> None:
+    one = hazards(plain(group_count=SelectionCount(8, 0, 0)))["LS024"]
+    assert (one.subjects, one.details) == (("groups",), ("0 of 8 groups of A match groups",))
+    assert "LS024" not in hazards(plain(group_count=SelectionCount(8, 1, 1)))
+
+
+@pytest.mark.parametrize(("least", "found"), [(None, False), (2, False), (3, True)])
+def test_new_topics_below_the_replicas_in_sync_of_brokers_are_found(least: int | None, found: bool) -> None:
+    hazard = hazards(plain(target=cluster("B", min_insync=least))).get("LS025")
+    assert (hazard is not None) is found
+    if hazard is not None:
+        assert hazard.details == ("A.orders on B has 2 replicas, and min.insync.replicas is 3",)
+
+
+def test_new_topics_below_the_replicas_in_sync_of_the_source_are_found() -> None:
+    source = cluster("A", {"orders": topic(own={"min.insync.replicas": "3"})})
+    found = plain(source=source, target=cluster("B", min_insync=1))
+    assert hazards(found)["LS025"].subjects == ("A.orders",)
+
+
+def test_copies_below_their_replicas_in_sync_are_found() -> None:
+    copy = replace(topic(min_insync_replicas="2"), replicas=1)
+    found = plain(partitions=TopicSyncPlan(), target=cluster("B", {"A.orders": copy}))
+    assert hazards(found)["LS025"].details == ("A.orders on B has 1 replica, and min.insync.replicas is 2",)
+    for fine in (replace(copy, replicas=2), replace(copy, replicas=0)):
+        assert "LS025" not in hazards(plain(partitions=TopicSyncPlan(), target=cluster("B", {"A.orders": fine})))

@@ -8,9 +8,13 @@ from lockstep_cli.report import PausedPart
 from lockstep_config import FlowSettings
 from lockstep_protocol.acl_binding import AclBinding
 from lockstep_protocol.offsets import TopicPartition
+from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount
 from lockstep_protocol.topic_plan import Selection, TopicSyncPlan
 
-RELIED_ON = ("cleanup.policy", "max.message.bytes", "message.timestamp.type", "retention.bytes", "retention.ms")
+RELIED_ON = (
+    *("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
+    *("retention.bytes", "retention.ms"),
+)
 """Configs of topics that forecasts and hazards are made of."""
 
 
@@ -44,6 +48,8 @@ class TopicFacts:
     """What is copied of a source topic, or set on a target topic."""
     is_there: bool = True
     """False: another flow of the file creates it."""
+    replicas: int = 0
+    """Of its partitions, the fewest; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class ClusterState:
     """Those that the flow mirrors, or mirrors into."""
     message_max: int | None = None
     """`message.max.bytes` of its brokers."""
+    min_insync: int | None = None
+    """`min.insync.replicas` of its brokers, which counts for topics without a value of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,8 @@ class FlowFacts:
     """Remote topics with records though no progress of theirs is known, with how many."""
     mirror_makers: tuple[MirrorMakerFacts, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
+    group_count: SelectionCount = NOT_COUNTED
+    """Consumer groups that read mirrored topics, and those that the filters select."""
     acls: AclFacts = AclFacts()
     control_topics: tuple[ControlTopicFacts, ...] = ()
     """Those that are missing."""

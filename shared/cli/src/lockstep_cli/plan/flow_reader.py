@@ -110,6 +110,7 @@ class FlowReader:
             unaccounted=await self._unaccounted(topics, positions),
             mirror_makers=positions.mirror_makers,
             groups=groups.groups,
+            group_count=groups.count,
             acls=acls,
             control_topics=check.control,
             control_faults=await self._unless_denied(self._control_faults(), ()),

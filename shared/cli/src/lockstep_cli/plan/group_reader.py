@@ -22,6 +22,7 @@ from lockstep_protocol.group_selection import (
 )
 from lockstep_protocol.names import OUR_GROUPS
 from lockstep_protocol.offsets import UpstreamOffset
+from lockstep_protocol.selection_count import NOT_COUNTED, SelectionCount, count_groups
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
@@ -33,6 +34,8 @@ GROUPS_A_STEP = 100
 class GroupReading:
     groups: tuple[PlannedGroup, ...] = ()
     remark: str = ""
+    count: SelectionCount = NOT_COUNTED
+    """Groups that read mirrored topics, and those that the filters select."""
 
 
 async def read_groups(
@@ -61,7 +64,8 @@ async def read_groups(
         for group in sorted(others)
         if should_replicate_group(group, settings.groups)
     ]
-    return GroupReading(tuple(sorted(planned, key=lambda one: one.group)), remark)
+    count = count_groups((one.group for one in reading), settings.groups)
+    return GroupReading(tuple(sorted(planned, key=lambda one: one.group)), remark, count)
 
 
 async def _other_protocols(

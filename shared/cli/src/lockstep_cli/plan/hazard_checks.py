@@ -12,6 +12,8 @@ from lockstep_cli.plan.flow_plan import MOVED, CopyForecast
 from lockstep_config.text.values import LONGEST_TOPIC
 from lockstep_protocol.names import Flow, progress_topic, state_topic
 from lockstep_protocol.policy import HEARTBEATS
+from lockstep_protocol.selection_count import GROUP_KEYS, TOPIC_KEYS, count_topics
+from lockstep_protocol.topic_plan import possible_factor
 
 Finding = tuple[str, str]
 Check = Callable[[FlowFacts, CopyForecast], Iterator[Finding]]
@@ -278,4 +280,36 @@ def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
                 one.place,
                 f"{one.place} on {facts.target.alias} has offsets of {count_text(one.partitions, 'partition')}; the "
                 "flow keeps its own elsewhere and does not read them",
+            )
+
+
+def find_empty_selections(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Topics or groups are there, and none of them is selected."""
+    settings, source = facts.settings, facts.source
+    if settings.enabled and settings.data_plane.enabled:
+        topics = count_topics(source.names, settings.topics, settings.policy)
+        if topics.is_nothing:
+            yield "topics", topics.sentence("topics", source.alias, TOPIC_KEYS)
+    if facts.group_count.is_nothing:
+        yield "groups", facts.group_count.sentence("groups", source.alias, GROUP_KEYS)
+
+
+def find_few_replicas(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
+    """Copies with fewer replicas than have to be in sync."""
+    brokers = facts.target.brokers
+    factor = possible_factor(facts.settings.topic_sync.replication_factor, brokers)
+    creations = {new.source for new in facts.partitions.create}
+    for name, remote in facts.copied.items():
+        source, target = facts.source.topics.get(name), facts.target.topics.get(remote)
+        replicas = factor if name in creations else 0 if target is None else target.replicas
+        least = facts.target.min_insync
+        if name in creations and source is not None:
+            least = _number(source.own.get("min.insync.replicas")) or least
+        elif target is not None:
+            least = _number(target.configs.get("min.insync.replicas")) or least
+        if least is not None and 0 < replicas < least:
+            yield (
+                remote,
+                f"{remote} on {facts.target.alias} has {count_text(replicas, 'replica')}, and min.insync.replicas is "
+                f"{least}",
             )

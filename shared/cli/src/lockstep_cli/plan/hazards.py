@@ -250,6 +250,24 @@ HAZARDS = (
         "one flow with groups.exclude",
         checks.find_fan_in,
     ),
+    HazardKind(
+        "LS024",
+        "A selection that matches nothing",
+        WARNING,
+        "The source has topics, or groups that read mirrored topics, and the filters select none of them. The flow "
+        "runs and copies nothing of that kind. Names are matched as a whole, and capital letters count.",
+        "Compare topics, topics.exclude, groups and groups.exclude with the names on the source",
+        checks.find_empty_selections,
+    ),
+    HazardKind(
+        "LS025",
+        "More replicas in sync than replicas",
+        WARNING,
+        "min.insync.replicas of the remote topic, or of the target's brokers, is above the number of its replicas. "
+        "Brokers such as those of Kafka 2.8 then refuse every append with NOT_ENOUGH_REPLICAS, and nothing is copied.",
+        "Raise replication.factor, or lower min.insync.replicas of the remote topic to the number of its replicas",
+        checks.find_few_replicas,
+    ),
 )
 
 

@@ -94,6 +94,7 @@ async def read_topics(
     creations = {new.source for new in plan.create}
     unreadable |= {name: why for name, why in configs.failed.items() if name in creations}
     limit = await target.broker_config("message.max.bytes")
+    least = await target.broker_config("min.insync.replicas")
     return TopicReading(
         source=ClusterState(
             alias=source.alias,
@@ -111,6 +112,7 @@ async def read_topics(
             names=there,
             topics=configs.target,
             message_max=int(limit) if limit and limit.isdigit() else None,
+            min_insync=int(least) if least and least.isdigit() else None,
         ),
         selection=selection,
         partitions=plan,
@@ -173,7 +175,7 @@ class _ConfigReading:
             return
         copy = self._remotes[remote]
         own = {one.name: one.value for one in there if one.is_topics}
-        self.target[remote] = TopicFacts(copy.topic_id, copy.partitions, _relied_on(there), own)
+        self.target[remote] = TopicFacts(copy.topic_id, copy.partitions, _relied_on(there), own, replicas=copy.replicas)
         if self._sync:
             self.changes += [
                 ConfigChange(name, remote, key, own.get(key), after)

@@ -106,3 +106,7 @@ class SourceGroupsStatus(Row):
     unanswered_ms: UnixMs = 0
     """When the first reading since began that the source has not answered, Unix milliseconds; 0: there is none. The
     row is written again every few seconds then: `at_ms` says up to when there was no answer."""
+    unselected: Count = 0
+    """Consumer groups of the source if the filters select none of them; 0: some are selected, or none are there."""
+    excluded: Count = 0
+    """How many of these `groups.exclude` takes though `groups` includes them."""

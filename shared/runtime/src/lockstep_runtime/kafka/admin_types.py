@@ -43,6 +43,8 @@ class TopicDescription:
     topic_id: str
     partitions: int
     replicas: int = field(default=0, compare=False)
+    in_sync: tuple[int, ...] = field(default=(), compare=False)
+    """Replicas in sync, by partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """What fails just now: one line when it begins, one when it is over."""
 
+import re
+from collections import defaultdict
 from collections.abc import Collection
 from itertools import islice
 
@@ -14,16 +16,25 @@ SAID_AT_ONCE = 10
 MOST_IN_ROW, LONGEST_IN_ROW = 20, 400
 """Troubles in a row, and characters of each."""
 
+_NO_CAUSE = re.compile(r" ?\(after [^)]*\)|\d+")
+"""What differs in the words for one cause: numbers, and how often librdkafka has seen it."""
+
+SAID_CAUSES = 10
+"""Causes of one outage that are worth a line each."""
+
 
 class FailureTracker:
     """What is wrong just now, by where. Each failure is reported once when it begins and once when it is over. An
-    unreachable cluster and a missing permission are reported once for all who notice. Of many others at once only the
+    unreachable cluster and a missing permission are reported once for all who notice, and each other cause of the same
+    outage once. Of many others at once only the
     first ones are. `others_say`: clusters whose outages another component reports."""
 
     def __init__(self, log: FlowLog, others_say: Collection[str] = ()) -> None:
         self._log = log
         self._others_say = frozenset(others_say)
         self._now: dict[str, ClusterError | ClassFailed] = {}
+        self._causes: defaultdict[str, set[str]] = defaultdict(set)
+        """Causes of present outages that were said, by cluster."""
         self._named: set[str] = set()
         """Those that were said by name."""
         self._others: set[str] = set()
@@ -45,7 +56,7 @@ class FailureTracker:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""
         before = self._now.get(name)
         if isinstance(trouble, ClusterUnreachable):
-            if not self._away(trouble.alias):
+            if self._is_news(trouble):
                 self._log.warn(
                     "cluster unreachable", f"{trouble}; trying again", cluster=trouble.alias, reason=trouble.why
                 )
@@ -79,6 +90,7 @@ class FailureTracker:
     def forget_all(self) -> None:
         """No failure is retried here any more. No line: whether they are over is not known."""
         self._now.clear()
+        self._causes.clear()
         self._named.clear()
         self._others.clear()
 
@@ -115,6 +127,18 @@ class FailureTracker:
             return False
         others = (other for at, other in self._now.items() if at != name and isinstance(other, NotPermitted))
         return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
+
+    def _is_news(self, trouble: ClusterUnreachable) -> bool:
+        """Whether the outage begins, or has a cause that was not said of it."""
+        if trouble.alias in self._others_say:
+            return False
+        if not self._away(trouble.alias):
+            self._causes.pop(trouble.alias, None)
+        causes, cause = self._causes[trouble.alias], _NO_CAUSE.sub("", trouble.why)
+        is_news = cause not in causes and len(causes) < SAID_CAUSES
+        if is_news:
+            causes.add(cause)
+        return is_news
 
     def _away(self, alias: str) -> bool:
         """Whether nothing is to be said of the cluster: it is known to be away, or others say so."""
