@@ -290,6 +290,8 @@ class VerifySlot:
         found = so_far()
         if found.upstream < found.upstream_end:
             return found
+        if not row.request or row.done:  # a copy that is followed is read once: what comes next is compared next
+            return replace(found, beyond=0, beyond_first=-1) if found.upstream > row.upstream else found
         # What was copied since the row was written is there too. So the source is asked for its end after the target.
         end = await self._source.end_offset(tp, committed=isolation == "read_committed"), copy.logs.target_end
         tail = new_verifier(stretch.end, (max(end[0], stretch.end[0]), max(end[1], stretch.end[1])), verifier.shift)
