@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lockstep_topic_sync.app import REFRESH, TopicSync
+from lockstep_topic_sync.selection_report import SelectionReport
 from tests.support.flow_context import leading
 
 
@@ -82,14 +83,14 @@ async def test_topic_that_fails_does_not_bring_in_new_topics(tmp_path: Path, mon
 
 
 async def test_selection_of_no_topic_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sync = TopicSync(leading(tmp_path, "topic-sync", (0, 5), lines="topics = ORDERS\n"))
-    said: list[tuple[str, str, Mapping[str, object]]] = []
+    ctx = leading(tmp_path, "topic-sync", (0, 5), lines="topics = ORDERS\n")
+    report, said = SelectionReport(ctx), list[tuple[str, str, Mapping[str, object]]]()
 
     async def event(kind: str, subject: str, text: str, **detail: object) -> None:
         said.append((kind, text, detail))
 
-    monkeypatch.setattr(sync._ctx, "event", event)
-    for names in ({"heartbeats": 1}, {"orders": 1}, {"orders": 1, "u": 1}, {"ORDERS": 1}, {"orders": 1}):
-        await sync._report_selection(names)
+    monkeypatch.setattr(ctx, "event", event)
+    for names in (["heartbeats"], ["orders"], ["orders", "u"], ["ORDERS"], ["orders"]):
+        await report.on_listed(names)
     assert [detail["total"] for _, _, detail in said] == [1, 1]
-    assert said[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {sync._ctx.source.alias} match topics")
+    assert said[0][:2] == ("NoTopicSelected", f"0 of 1 topics of {ctx.source.alias} match topics")

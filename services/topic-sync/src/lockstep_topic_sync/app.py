@@ -17,7 +17,6 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.commands.command_vocabulary import Scope
 from lockstep_protocol.rows.data_plane_rows import Assignment
 from lockstep_protocol.rows.state_rows import MirroredTopic, Row
-from lockstep_protocol.selection_count import TOPIC_KEYS, count_topics
 from lockstep_protocol.topic_plan import (
     LeftOutTopic,
     Rules,
@@ -46,6 +45,7 @@ from lockstep_topic_sync.mirrored_topics import (
     unseen_row,
 )
 from lockstep_topic_sync.retry_schedule import RetrySchedule
+from lockstep_topic_sync.selection_report import SelectionReport
 from lockstep_topic_sync.topic_creator import TopicCreator
 
 CHECK_INTERVAL = timedelta(seconds=2)
@@ -96,9 +96,10 @@ class TopicSync:
         self._no_copies: frozenset[str] = frozenset()
         self._hidden: dict[str, str] = {}
         self._asked_hidden = float("-inf")
-        self._settled = self._selects_nothing = False
+        self._settled = False
         self._first: frozenset[str] | None = None
         self._sayings = LogDedup()
+        self._selection_report = SelectionReport(self._ctx)
         self._creator = TopicCreator(self._ctx, self._configs, self._failed)
         self._refreshed = asyncio.Event()
 
@@ -142,7 +143,7 @@ class TopicSync:
         rules = await self._rules_now()
         source, target = await self._list()
         selection = await self._selected(rules, source, target)
-        await self._report_selection(source)
+        await self._selection_report.on_listed(source)
         topics = self._of_the_first_round(selection.topics)
         note(topics=len(topics))
         missed = frozenset(row.source_topic for row in ctx.state.all(MirroredTopic)) - topics.keys()
@@ -175,15 +176,6 @@ class TopicSync:
         # What has just grown may not show yet, and a round that finds nothing to do is to see it.
         self._settled = at_rest and not self._retries.reasons and listed[1].keys() == set(topics.values())
         self._refreshed.set()
-
-    async def _report_selection(self, source: Mapping[str, int]) -> None:
-        """Say it if topics are there and none is selected, once while that is so."""
-        ctx, settings = self._ctx, self._ctx.settings
-        count = count_topics(source, settings.topics, settings.policy)
-        if count.is_nothing and not self._selects_nothing:
-            text = count.sentence("topics", ctx.source.alias, TOPIC_KEYS)
-            await ctx.event("NoTopicSelected", str(ctx.flow), text, total=count.total, included=count.included)
-        self._selects_nothing = count.is_nothing
 
     def _of_the_first_round(self, topics: Mapping[str, str]) -> Mapping[str, str]:
         """Without refreshes the topics of the first round count, and those of a round that an operator asks for. A

@@ -21,7 +21,7 @@ from lockstep_protocol.policy import ReplicationPolicy
 @dataclass(frozen=True, slots=True)
 class SelectionCount:
     """Names that are there. `included`: those that a list of patterns includes, before its excludes. Nothing is counted
-    for an empty list, which asks for none, and for the defaults, which nobody has chosen."""
+    for an empty list, which asks for none, and for the defaults."""
 
     total: int = 0
     included: int = 0
@@ -70,7 +70,7 @@ def count_groups(names: Iterable[str], groups: Names) -> SelectionCount:
 
 def _count(names: Iterable[str], selection: Names) -> SelectionCount:
     if isinstance(selection, NameFilter) and (not selection.include or selection in DEFAULTS):
-        return SelectionCount()  # nobody has chosen wrong: none is wanted, or the file says nothing
+        return SelectionCount()  # none is wanted, or the file says nothing
     every = list(names)
     selected = sum(map(selection.matches, every))
     if not isinstance(selection, NameFilter) or selected:

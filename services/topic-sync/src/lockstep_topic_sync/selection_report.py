@@ -1,0 +1,23 @@
+"""Says it when topics are there and the filters select none of them."""
+
+from collections.abc import Iterable
+
+from lockstep_protocol.selection_count import TOPIC_KEYS, count_topics
+from lockstep_runtime.flow.context import FlowContext
+
+
+class SelectionReport:
+    """Of one flow, in one term of its leader."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._selects_nothing = False
+
+    async def on_listed(self, source: Iterable[str]) -> None:
+        """The source has these topics. That none is selected is an event once, while that is so."""
+        ctx, settings = self._ctx, self._ctx.settings
+        count = count_topics(source, settings.topics, settings.policy)
+        if count.is_nothing and not self._selects_nothing:
+            text = count.sentence("topics", ctx.source.alias, TOPIC_KEYS)
+            await ctx.event("NoTopicSelected", str(ctx.flow), text, total=count.total, included=count.included)
+        self._selects_nothing = count.is_nothing
