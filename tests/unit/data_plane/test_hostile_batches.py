@@ -25,7 +25,7 @@ from tests.support.hostile_batches import HostileBatches
 from tests.support.message_sets import Message, message, sets
 from tests.unit.data_plane.machine_steps import admit, copied, partition
 
-SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else [1, 7, 57, 2026]
+SEEDS = [int(seed)] if (seed := os.environ.get("SEED")) else [1, 7, 57, 2026]
 """SEED=4711 tries another one. One that failed once stays here."""
 LOGS = 150
 """So many of each seed."""

@@ -13,7 +13,7 @@ from lockstep_data_plane.record_batch import compiled_module
 
 SOURCE = Path(compiled_module.__file__).with_name("compiled_records.c")
 REPOSITORY = Path(__file__).resolve().parents[3]
-SEED = os.environ.get("SEED", "57")
+SEED = os.environ.get("SEED") or "57"
 """SEED=4711 tries another one."""
 
 CHECKED = """
