@@ -7,13 +7,14 @@ import inspect
 from pathlib import Path
 
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import create_conn
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from lockstep_config import FlowSettings, load
 from lockstep_config.flow.client_settings import (
-    aiokafka_connection,
     source_admin,
     source_consumer,
     target_admin,
@@ -22,6 +23,7 @@ from lockstep_config.flow.client_settings import (
 from lockstep_config.keys.client_keys import CLIENT, ClientKind
 from lockstep_config.keys.key_types import Status
 from lockstep_protocol.names import Flow
+from lockstep_runtime.kafka.aiokafka_client import client_arguments, connection_arguments
 
 LISTENING_NOWHERE = "127.0.0.1:1"
 
@@ -80,10 +82,13 @@ def test_security_is_taken(tmp_path: Path) -> None:
 
 
 def test_aiokafka_knows_every_argument(tmp_path: Path) -> None:
-    settings = settings_with(
+    properties = settings_with(
         tmp_path,
         "security.protocol = SASL_SSL\nsasl.mechanism = PLAIN\n"
         "sasl.jaas.config = org.apache.kafka.common.security.plain.PlainLoginModule required "
         'username="u" password="p";\n',
-    )
-    assert set(aiokafka_connection(settings.source)) <= set(inspect.signature(create_conn).parameters)
+    ).source.properties
+    of_client, of_connection = client_arguments(properties, "c", 1.0), connection_arguments(properties, "c", 1.0)
+    for client in (AIOKafkaClient, AIOKafkaAdminClient):
+        assert set(of_client) <= set(inspect.signature(client).parameters)
+    assert set(of_connection) <= set(inspect.signature(create_conn).parameters)

@@ -13,12 +13,23 @@ from lockstep_runtime.util.errors import ClusterUnreachable
 
 
 def client_arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
-    """What a client of aiokafka is made with, from a client's Java properties. Call it `within_cluster`."""
+    """Return what a client of aiokafka is made with, from a client's Java properties. Call it `within_cluster`."""
     return {
         "bootstrap_servers": [one.strip() for one in properties["bootstrap.servers"].split(",") if one.strip()],
+        "connections_max_idle_ms": max_idle_ms(properties),
+        **_common_arguments(properties, client_id, timeout_s),
+    }
+
+
+def connection_arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
+    """Return what a single connection of aiokafka is made with, beside its address, from a client's Java properties."""
+    return {"max_idle_ms": max_idle_ms(properties), **_common_arguments(properties, client_id, timeout_s)}
+
+
+def _common_arguments(properties: Mapping[str, str], client_id: str, timeout_s: float) -> dict[str, Any]:
+    return {
         "client_id": client_id,
         "request_timeout_ms": round(timeout_s * 1000),
-        "connections_max_idle_ms": max_idle_ms(properties),
         **aiokafka_connection(properties),
     }
 

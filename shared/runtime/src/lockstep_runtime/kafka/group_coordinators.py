@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from lockstep_config.clients.token_source import TokenUnavailable
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_runtime.kafka.admin_types import GroupOffset
-from lockstep_runtime.kafka.aiokafka_client import client_arguments
+from lockstep_runtime.kafka.aiokafka_client import connection_arguments
 from lockstep_runtime.kafka.sasl_session import SessionConnection, open_session
 
 Address = tuple[str, int]
@@ -173,8 +173,7 @@ class GroupCoordinators:
 
     async def _open(self, address: Address) -> SessionConnection:
         # It reads stores, and derives their keys.
-        settings = await asyncio.to_thread(client_arguments, self._properties, self._client_id, self._attempt_s)
-        del settings["bootstrap_servers"]
+        settings = await asyncio.to_thread(connection_arguments, self._properties, self._client_id, self._attempt_s)
         return await open_session(*address, **settings)
 
     def _forget(self, group: str) -> None:
