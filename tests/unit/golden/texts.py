@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
 from tests.unit.golden import programs, sources
 from tests.unit.golden.code import Called, calls, keys_in, texts_like
 from tests.unit.golden.examples import STATUS_ROWS, filled
@@ -62,6 +63,8 @@ def event_details() -> Mapping[str, set[str]]:
                 found.setdefault(kind, set()).update(_detail(call))
     for kind, names in sources.gap_details().items():
         found[kind].update(names)
+    report = TroubleReport(service="", instance="", valid_ms=0)
+    found[TROUBLES_REPORTED] = set(report.detail())  # written without a lead, so not by the call of the others
     return {kind: names for kind, names in found.items() if re.fullmatch(rf"{CAMEL_CASE}|[A-Z][a-z]+ed", kind)}
 
 

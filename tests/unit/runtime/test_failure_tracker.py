@@ -9,7 +9,7 @@ import pytest
 from lockstep_config.credentials.permissions import Remedy
 from lockstep_runtime.telemetry.failure_tracker import SAID_AT_ONCE, SAID_CAUSES, FailureTracker
 from lockstep_runtime.telemetry.log import FlowLog
-from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, TopicDeleted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
 
 AWAY = ClusterUnreachable("B", "b:9092", "refused")
 DENIED = NotPermitted("B", "to create", "topic x")
@@ -184,3 +184,17 @@ def test_cluster_that_refuses_is_reachable_again(caplog: pytest.LogCaptureFixtur
         troubles.began("one", AWAY)
         troubles.began("one", DENIED)
     assert lines == ["cluster unreachable", "one failing", "cluster reachable again"]
+
+
+def test_present_failures_have_reasons_with_codes() -> None:
+    troubles = FailureTracker(FlowLog("test", "A->B"))
+    troubles.began("one", AWAY)
+    troubles.began("two", DENIED)
+    troubles.began("three", RequestRefused("B", "create", "topic x", 44, "policy violation"))
+    troubles.began("four", TopicDeleted("B", "x"))
+    codes = ["cluster-unreachable", "not-permitted", "request-refused", "reported"]
+    assert [reason.code for reason in troubles.reasons.values()] == codes
+    assert [reason.detail("cluster") for reason in troubles.reasons.values()] == ["B", "B", "B", None]
+    assert troubles.reasons["three"].detail("error") == 44
+    troubles.over("two")
+    assert list(troubles.reasons) == ["one", "three", "four"]

@@ -201,6 +201,16 @@ class Trouble:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableTopic:
+    """How many records of a topic one replica passed over since it began, because they cannot be read."""
+
+    service: str
+    instance: str
+    topic: str
+    count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """Everything about one flow at `at_ms`. Lists are in the order of names and numbers."""
@@ -221,6 +231,7 @@ class Report:
     """What prevents that clients move to the target, causes first, and notes behind them."""
     empty_selections: tuple[str, ...] = ()
     """What the filters select nothing of, as sentences: topics, groups."""
+    unreadable: tuple[UnreadableTopic, ...] = ()
 
     @property
     def switch_ready(self) -> bool | None:

@@ -28,6 +28,7 @@ from lockstep_cli.report import (
     ServiceLine,
     SlotLine,
     TopicLine,
+    UnreadableTopic,
 )
 from lockstep_protocol.switch_readiness import Blocker
 
@@ -57,7 +58,7 @@ def as_json(report: Report, sections: Collection[str], *, only_trouble: bool) ->
     body["switch_ready"] = report.switch_ready
     body["switch_blockers"] = blockers_as_json(report.switch_blockers)
     body["acls"] = None if report.acls is None else asdict(report.acls)
-    for name in ("held_back", "troubles"):
+    for name in ("held_back", "troubles", "unreadable"):
         body[name] = [asdict(one) for one in getattr(report, name)]
     for name, section in SECTIONS.items():
         if not sections or name in sections:
@@ -156,11 +157,21 @@ def _sums(report: Report) -> RenderableType:
     _add_row(table, "heartbeats", report.heartbeat or "none yet")
     for sentence in report.empty_selections:
         _add_row(table, "selection", Text(visible(sentence), RESTRAINED))
+    if report.unreadable:
+        _add_row(table, "unreadable", Text(_unreadable(report.unreadable), RESTRAINED))
     if report.held_back:
         words = [f"{one.scope} is {one.wanted}" for one in report.held_back[:FEW]]
         more = len(report.held_back) - len(words)
         _add_row(table, "held back", Text(", ".join(words) + (f", and {more:,} more" if more else ""), RESTRAINED))
     return table
+
+
+def _unreadable(topics: Iterable[UnreadableTopic]) -> str:
+    """How many records of each topic. Several replicas read the same ones, so the most that one passed over counts."""
+    counts: dict[str, int] = {}
+    for line in topics:
+        counts[line.topic] = max(line.count, counts.get(line.topic, 0))
+    return ", ".join(f"{count_text(count, 'record')} of {topic}" for topic, count in sorted(counts.items()))
 
 
 def _acls(line: AclLine) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ Exit codes:
   0    nothing is in trouble (what is paused, stopped or not begun is not; "fine" is said of neither)
   1    something is: a partition halted, a topic, group, ACLs or heartbeats failing, a service that failed or that
        nobody runs, a slot that says nothing or fails, a source that cannot be reached, a state topic that the target
-       refuses to create
+       refuses to create, anything that a replica reports
   2    FILE or the arguments cannot be used
   3    the target cannot be reached, or a flow has never run"""
 
@@ -72,6 +73,7 @@ async def command(
     from lockstep_cli.flow_selection import choose_flows
     from lockstep_cli.readiness import blockers_as_json, blockers_without_rows
     from lockstep_cli.report_tables import as_json, as_tables
+    from lockstep_cli.without_rows import causes_without_rows
     from lockstep_runtime.util.errors import ClusterError, TopicMissing
 
     sections, only_trouble = [name for name, wanted in asked.items() if wanted], only == "trouble"
@@ -81,13 +83,14 @@ async def command(
     )
     reports: list[Report] = []
     unknown: dict[str, tuple[str, tuple[Blocker, ...]]] = {}
-    refused = False
+    fails = False
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
-            never_run = isinstance(answer, TopicMissing)
-            refusal = await _why_not_created(settings) if never_run else ""
-            refused = refused or bool(refusal)
-            why = f"{answer}: {refusal or 'the flow has never run'}" if never_run else str(answer)
+            why, never_run = str(answer), False
+            if isinstance(answer, TopicMissing):
+                causes = await causes_without_rows(settings, timeout)
+                never_run, fails = not causes, fails or bool(causes)
+                why = f"{answer}: {'; '.join(causes) or 'the flow has never run'}"
             unknown[str(settings.flow)] = (why, blockers_without_rows(settings.flow, why, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer
@@ -115,33 +118,8 @@ async def command(
         for flow, (why, _) in unknown.items():
             screen.print(Text.assemble((flow, "bold"), "  ", (why, "red")), soft_wrap=True)
     if unknown:
-        return Exit.TROUBLE if refused else Exit.NO_ANSWER
+        return Exit.TROUBLE if fails else Exit.NO_ANSWER
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE
-
-
-async def _why_not_created(settings: "FlowSettings") -> str:
-    """Return why the target would not create the topics that the services of a flow begin with; "" if it would.
-    Nothing is created. Raises no ClusterError: that the target does not answer is said elsewhere."""
-    from lockstep_cli.clusters import target_client
-    from lockstep_protocol.topic_plan import possible_factor
-    from lockstep_runtime.kafka.admin import Admin
-    from lockstep_runtime.kafka.admin_types import NewTopic
-    from lockstep_runtime.kafka.control_topics import flow_topics
-    from lockstep_runtime.util.errors import ClusterError
-
-    target = target_client(settings)
-    try:
-        brokers = await target.broker_count()
-        topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
-        new = [
-            NewTopic(one.name, one.partitions, possible_factor(one.replication_factor, brokers), one.creation_configs)
-            for one in topics
-        ]
-        outcome = await target.create_topics(new, validate_only=True)
-    except ClusterError:
-        return ""
-    refusals = [str(why) for why in outcome.troubles().values() if not Admin.existed(why)]
-    return f"it cannot be created, so the services of the flow do not begin: {refusals[0]}" if refusals else ""
 
 
 async def read_report(settings: "FlowSettings", timeout: float, silent_s: float | None = None) -> "Report":
@@ -152,6 +130,7 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
     from lockstep_cli.partition_status import is_conclusive
     from lockstep_cli.report_builder import build_report
     from lockstep_cli.services import SERVICES
+    from lockstep_cli.trouble_reports import read_reports, reported_troubles, unreadable_topics
     from lockstep_runtime.kafka.replicas import describe_replicas
     from lockstep_runtime.util.clock import now_ms
 
@@ -163,8 +142,8 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
         """With the time at which they were read: how old they are does not grow while the clusters are asked."""
         return *await read_rows(settings, silent_s), now_ms()
 
-    (rows, unreadable, read_ms), replicas = await asyncio.gather(
-        read_dated(), describe_replicas(target, settings, services)
+    (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(
+        read_dated(), describe_replicas(target, settings, services), read_reports(settings, timeout)
     )
     logs = None
     if "data-plane" in services:
@@ -174,7 +153,7 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
             await asyncio.sleep(LOOKS_AGAIN_AFTER_S)
             rows, unreadable, read_ms = await read_dated()
             logs = await read_logs(settings, source, target, rows, timeout, logs)
-    return build_report(
+    report = build_report(
         settings.flow,
         rows,
         at_ms=read_ms,
@@ -188,6 +167,9 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
         limits=settings.switch_limits,
         members=await _read_members(target, rows),
     )
+    present = [report for report in reports if report.service in services]
+    troubles = (*report.troubles, *reported_troubles(present, report.troubles), *unread)
+    return replace(report, troubles=troubles, unreadable=unreadable_topics(present))
 
 
 async def _read_members(target: "Admin", rows: "Mapping[str, Row]") -> dict[str, tuple[str, ...]]:

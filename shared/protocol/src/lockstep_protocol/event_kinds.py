@@ -126,6 +126,13 @@ EVENTS_BY_SERVICE: Mapping[str, tuple[EventKind, ...]] = MappingProxyType(
                 "A setting of a control topic was not as it has to be, and was changed.",
                 "cluster setting before now",
             ),
+            EventKind(
+                "TroublesReported",
+                "instance",
+                "What fails in this replica now, and how many records it passed over. "
+                "It is written again while that lasts, and without troubles when it is over.",
+                "troubles unreadable valid_ms",
+            ),
             _warning("LeadChangesOften", "leader", "The lead changes often.", "times instances"),
             _warning("ServiceFailed", "connector", "The service waits for the command `restart`.", "reason failures"),
             _warning("CommandRefused", "the command's", "A command is not carried out.", "verb reason"),

@@ -31,6 +31,15 @@ class ReasonCode(StrEnum):
     REPORTED = "reported", "{text}"
     """A cluster, a library or a service said so, in words of its own."""
 
+    CLUSTER_UNREACHABLE = "cluster-unreachable", "{text}"
+    """No broker of the cluster `cluster` answers."""
+
+    NOT_PERMITTED = "not-permitted", "{text}"
+    """The cluster `cluster` refused for lack of a permission."""
+
+    REQUEST_REFUSED = "request-refused", "{text}"
+    """The cluster `cluster` refused with Kafka's error `error`."""
+
     NO_REPLICA = "no-replica", "no replica of it runs"
     """A service's group has no member: it does not run, or joins its group again."""
 

@@ -7,7 +7,7 @@ the end taken first (then `caught_up` is set) and goes on.
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaException
@@ -18,6 +18,8 @@ from lockstep_config.flow import client_settings
 from lockstep_runtime.kafka.topic_reader import Record, TopicReader
 from lockstep_runtime.util.asyncio_util import error_retrieved
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
+
+NO_STARTS: Mapping[int, int] = MappingProxyType({})
 
 AHEAD = 4
 """Batches the thread may be ahead of the loop; bounds memory during the replay of a long topic."""
@@ -31,6 +33,7 @@ def target_follower(
     *,
     partitions: Iterable[int] | None = None,
     from_beginning: bool = True,
+    starts: Mapping[int, int] = NO_STARTS,
 ) -> "TopicFollower":
     """Of a topic of the flow's target, which sees the follower as the client `client`."""
     alias = settings.flow.target
@@ -40,6 +43,7 @@ def target_follower(
         on_records=on_records,
         partitions=partitions,
         from_beginning=from_beginning,
+        starts=starts,
         alias=alias,
         access=needed_access(settings, alias),
     )
@@ -52,6 +56,7 @@ class TopicFollower:
     `partitions` None: all there are at the start. `on_records` is called in the event loop with one or more records at
     a time. Every error that it raises ends the follower, and is raised by `caught_up`, `failed` and on exit.
     `from_beginning` False starts at the end: what is appended after `caught_up` has returned is handed over.
+    `starts` are offsets to begin at in place of the first one, by partition.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class TopicFollower:
         on_records: Callable[[Sequence[Record]], None],
         partitions: Iterable[int] | None = None,
         from_beginning: bool = True,
+        starts: Mapping[int, int] = NO_STARTS,
         alias: str = "",
         access: Access = NO_ACCESS,
     ) -> None:
@@ -71,6 +77,7 @@ class TopicFollower:
         self._on_records = on_records
         self._partitions = None if partitions is None else sorted(set(partitions))
         self._from_beginning = from_beginning
+        self._starts = starts
         self._stopping = threading.Event()
         self._reader = TopicReader(conf, topic, alias, access, self._stopping)
         self._room = threading.Semaphore(AHEAD)
@@ -222,11 +229,14 @@ class TopicFollower:
             return
         if not self._from_beginning:
             ends = {p: (end, end) for p, (_, end) in ends.items()}
+        ends = {p: (min(max(first, self._starts.get(p, first)), end), end) for p, (first, end) in ends.items()}
         self._call_loop(self._expect, ends)
         self._call_loop(self._deliver, (), {})
         self._room.acquire()
         # Never at OFFSET_END, which would be looked up later, past what was appended meanwhile.
-        self._reader.begin({p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning)
+        self._reader.begin(
+            {p: first for p, (first, _) in ends.items()}, at_the_beginning=self._from_beginning and not self._starts
+        )
         said: dict[int, int] = {}
         while not self._stopping.is_set():
             came = self._reader.read()

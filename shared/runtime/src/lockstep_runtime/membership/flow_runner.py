@@ -24,6 +24,7 @@ from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
 from lockstep_runtime.membership.lead import TICK, Lead
 from lockstep_runtime.membership.life_watch import LifeWatch
+from lockstep_runtime.membership.trouble_reporter import TroubleReporter
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
 from lockstep_runtime.util.errors import ClusterError, ClusterReplaced, errors_in
@@ -147,7 +148,12 @@ class FlowRunner:
         self._renewing.set()
 
     async def run(self) -> None:
-        """Live until cancelled. What is no ClusterError gets out."""
+        """Live until cancelled, and report what fails. What is no ClusterError gets out."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
+            await self._live()
+
+    async def _live(self) -> None:
         while True:
             try:
                 async with asyncio.TaskGroup() as tasks:

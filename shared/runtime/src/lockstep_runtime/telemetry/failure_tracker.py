@@ -6,6 +6,8 @@ from collections.abc import Collection
 from itertools import islice
 
 from lockstep_config.keys.python_classes import ClassFailed
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.telemetry.log import FlowLog
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted, RequestRefused, TopicDeleted
 
@@ -46,6 +48,11 @@ class FailureTracker:
     def now(self) -> dict[str, str]:
         """Present troubles by name, for /status and /ready."""
         return {name: str(trouble) for name, trouble in self._now.items()}
+
+    @property
+    def reasons(self) -> dict[str, Reason]:
+        """Present troubles by name, for programs."""
+        return {name: _reason(trouble) for name, trouble in self._now.items()}
 
     @property
     def first(self) -> tuple[tuple[str, str], ...]:
@@ -152,3 +159,15 @@ class FailureTracker:
 
 def _alias(trouble: ClusterError | ClassFailed) -> str:
     return trouble.alias if isinstance(trouble, ClusterError) else ""
+
+
+def _reason(trouble: ClusterError | ClassFailed) -> Reason:
+    text = str(trouble)[:LONGEST_IN_ROW]
+    match trouble:
+        case ClusterUnreachable():
+            return ReasonCode.CLUSTER_UNREACHABLE.to_reason(cluster=trouble.alias, text=text)
+        case NotPermitted():
+            return ReasonCode.NOT_PERMITTED.to_reason(cluster=trouble.alias, text=text)
+        case RequestRefused():
+            return ReasonCode.REQUEST_REFUSED.to_reason(cluster=trouble.alias, error=trouble.code, text=text)
+    return ReasonCode.REPORTED.to_reason(text=text)

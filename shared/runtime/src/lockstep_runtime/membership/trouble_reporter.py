@@ -1,0 +1,109 @@
+"""Says on the events topic what fails in this replica. It works across lives: a life that cannot begin is a trouble."""
+
+import asyncio
+from itertools import islice
+
+from lockstep_config.credentials.permissions import needed_access
+from lockstep_config.flow import client_settings
+from lockstep_config.flow.client_settings import StoresUnusable
+from lockstep_protocol.events import Event
+from lockstep_protocol.names import events_topic
+from lockstep_protocol.reason import Reason
+from lockstep_protocol.trouble_report import TROUBLES_REPORTED, TroubleReport
+from lockstep_runtime.flow.context import FlowContext
+from lockstep_runtime.kafka.control_producer import ACTS_WITHIN, ControlProducer, ControlTopicLog
+from lockstep_runtime.telemetry.failure_tracker import MOST_IN_ROW
+from lockstep_runtime.util.errors import ClusterError
+
+CHECK_INTERVAL_S = 5.0
+"""Seconds between two checks. A trouble that both find is reported."""
+
+RENEWED_AFTER_S, TROUBLES_VALID_MS = 60.0, 150_000
+"""While something fails. A replica that was killed is believed for as long as its last report is valid."""
+
+COUNTS_RENEWED_AFTER_S, COUNTS_VALID_MS = 600.0, 1_260_000
+"""While there is nothing but counts of unreadable records."""
+
+Troubles = tuple[tuple[str, Reason], ...]
+Counts = tuple[tuple[str, int], ...]
+
+
+class ReportSchedule:
+    """When a report is due, and what it says. No I/O, no clock."""
+
+    def __init__(self) -> None:
+        self._seen: frozenset[tuple[str, str]] = frozenset()
+        """Names and codes of the troubles of the last check."""
+        self._said: tuple[frozenset[tuple[str, str]], Counts] | None = frozenset(), ()
+        """What the last report said; None: it was not written."""
+        self._said_at = float("-inf")
+
+    def check(self, troubles: Troubles, counts: Counts, now: float) -> tuple[Troubles, Counts, int] | None:
+        """Return troubles, counts and validity of the report that is due now; None if none is.
+
+        Args:
+            troubles: What fails now.
+            counts: How many records of which topic were passed over.
+            now: Monotonic seconds.
+        """
+        names = frozenset((what, reason.code) for what, reason in troubles)
+        lasting, self._seen = names & self._seen, names
+        if (lasting, counts) == self._said:
+            renewed_after = RENEWED_AFTER_S if lasting else COUNTS_RENEWED_AFTER_S
+            if not (lasting or counts) or now - self._said_at < renewed_after:
+                return None
+        self._said, self._said_at = (lasting, counts), now
+        shown = (trouble for trouble in troubles if (trouble[0], trouble[1].code) in lasting)
+        return tuple(islice(shown, MOST_IN_ROW)), counts, TROUBLES_VALID_MS if lasting else COUNTS_VALID_MS
+
+    def not_written(self) -> None:
+        """Note that the last report was not written. It is due again at the next check."""
+        self._said = None
+
+
+class TroubleReporter:
+    """Writes reports for as long as a process serves a flow, each with a producer of its own."""
+
+    def __init__(self, ctx: FlowContext) -> None:
+        self._ctx = ctx
+        self._schedule = ReportSchedule()
+
+    async def run(self) -> None:
+        """Check and write, for ever. A report that cannot be written is tried again."""
+        ctx = self._ctx
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            due = self._schedule.check(
+                tuple(ctx.rounds.troubles.reasons.items()), tuple(ctx.unreadable.counts.items()), ctx.clock.monotonic()
+            )
+            if due is not None:
+                await self._write(*due)
+
+    async def _write(self, troubles: Troubles, counts: Counts, valid_ms: int) -> None:
+        ctx, settings = self._ctx, self._ctx.settings
+        report = TroubleReport(
+            service=ctx.service, instance=ctx.instance, troubles=troubles, unreadable=counts, valid_ms=valid_ms
+        )
+        event = Event(
+            kind=TROUBLES_REPORTED,
+            service=ctx.service,
+            flow=str(ctx.flow),
+            subject=ctx.instance,
+            at_ms=ctx.clock.wall_ms(),
+            term=ctx.term,
+            instance=ctx.instance,
+            detail=report.detail(),
+        )
+        alias = ctx.flow.target
+        try:
+            conf = client_settings.target_producer(settings, ctx.service)
+            producer = ControlProducer(alias, conf, within=ACTS_WITHIN, access=needed_access(settings, alias))
+            try:
+                await ControlTopicLog(producer, events_topic(ctx.flow, settings.group_id)).append(
+                    *event.encode(), partition=0
+                )
+            finally:
+                await producer.stop(0.0)
+        except (ClusterError, StoresUnusable) as trouble:
+            self._schedule.not_written()
+            ctx.log.debug("troubles not reported", str(trouble))
