@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.broker import Broker, two_brokers
 from tests.support.eventually import wait_until
-from tests.support.failover_kills import KILLS, unsaid_loss
+from tests.support.failover_kills import KILLS, doubled_records, kill_slots, missing_records, unsaid_loss
 from tests.support.switch_scene import WITHIN, SwitchScene
 
 
@@ -42,4 +42,52 @@ def test_failover_after_a_kill_without_the_source_ends(
         assert done["phase"] == "done", done
         wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
         a.start()
-        assert unsaid_loss(scene, done) == 0, done
+        assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("killed", "identity"), [("nothing", True), ("slots", False), ("control services", False), ("data-plane", True)]
+)
+def test_failover_from_a_frozen_source_ends(
+    tmp_path: Path, brokers: tuple[Broker, Broker], killed: str, identity: bool
+) -> None:
+    """Its connections are accepted by the kernel, and nobody answers on them. Afterwards it goes on."""
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, identity=identity, hooks=False)
+    with scene.running():
+        scene.app.go_on()
+        a.suspend()
+        KILLS[killed](scene)
+        scene.app.abandon()
+        done = scene.switch("failover", "--allow-data-loss", "100000", "--timeout", "60")
+        assert done["phase"] == "done", done
+        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        a.resume()
+        assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("identity", [False, True], ids=["prefixed", "identity"])
+def test_records_beyond_a_row_are_exact_once_the_source_is_back(
+    tmp_path: Path, brokers: tuple[Broker, Broker], identity: bool
+) -> None:
+    """Slots are killed while they copy, so the target has records that no row names."""
+    a, b = brokers
+    scene = SwitchScene(tmp_path, a, b, identity=identity, hooks=False)
+    with scene.running():
+        scene.app.go_on()
+        kill_slots(scene)
+        a.suspend()
+        scene.app.abandon()
+        done = scene.switch("failover", "--allow-data-loss", "100000", "--timeout", "60")
+        assert done["phase"] == "done", done
+        wait_until(scene.everybody_released, within=WITHIN, every=0.5, what="slots are released")
+        rows = [row for topic in scene.topics for row in scene.flow_there.progress(topic).values()]
+        assert sum(row.beyond for row in rows) > 0, rows
+        a.resume()
+        assert (unsaid_loss(scene, done), doubled_records(scene)) == (0, 0), done
+        back = scene.switch("failback", "--allow-soon", "--diverged", "copy", "--timeout", "120")
+        assert back["phase"] == "done", back
+        wait_until(lambda: not missing_records(scene), within=WITHIN, every=0.5, what="A's records are on B")
+        assert doubled_records(scene) == 0, back

@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from tests.support.clusters import read_topic
+from tests.support.clusters import Record, read_topic
 from tests.support.runs import is_alive
 from tests.support.switch_scene import SwitchScene
 
@@ -55,14 +56,27 @@ KILLS: Mapping[str, Callable[[SwitchScene], None]] = {
 
 
 def unsaid_loss(scene: SwitchScene, evidence: Mapping[str, Any]) -> int:
-    """How many more records are lost than the evidence says, of those that A had at the moment up to which it was
-    known. A has to be back."""
+    """Return how many more records are lost than the evidence says, of those that A had at the moment up to which it
+    was known. A has to be back."""
     known_ms = datetime.fromisoformat(evidence["source_known_until"]).timestamp() * 1_000 - IN_FLIGHT_MS
-    there = {
-        record.value
-        for topic in scene.topics
-        for record in read_topic(scene.a.bootstrap, topic)
-        if (record.timestamp_ms or 0) <= known_ms
-    }
-    copies = {record.value for topic in scene.topics for record in read_topic(scene.b.bootstrap, scene.copy_of(topic))}
-    return max(0, len(there - copies) - int(evidence["lost"]))
+    known = Counter(record.value for record in _on_source(scene) if (record.timestamp_ms or 0) <= known_ms)
+    return max(0, (known - _copies(scene)).total() - int(evidence["lost"]))
+
+
+def missing_records(scene: SwitchScene) -> int:
+    """Return how many records of A are not on B. A has to be back."""
+    return (Counter(record.value for record in _on_source(scene)) - _copies(scene)).total()
+
+
+def doubled_records(scene: SwitchScene) -> int:
+    """Return how many records B has more often than A. A has to be back."""
+    return (_copies(scene) - Counter(record.value for record in _on_source(scene))).total()
+
+
+def _on_source(scene: SwitchScene) -> Iterator[Record]:
+    return (record for topic in scene.topics for record in read_topic(scene.a.bootstrap, topic))
+
+
+def _copies(scene: SwitchScene) -> Counter[bytes | None]:
+    topics = [scene.copy_of(topic) for topic in scene.topics]
+    return Counter(record.value for topic in topics for record in read_topic(scene.b.bootstrap, topic))
