@@ -165,7 +165,7 @@ class ControlProducer:
         try:
             self._producer.poll(seconds)
         except KafkaException as exc:  # raised instead of a callback when the producer has come to its end
-            log.debug("producer ended", extra={"text": exc.args[0].str(), "cluster": self.alias})
+            log.debug("producer ended", extra={"text": error_text(exc.args[0]), "cluster": self.alias})
             self._lost = self._fatal = True
 
     def _replace(self) -> None:
