@@ -82,7 +82,13 @@ def main() -> None:
 )
 @asynchronous
 async def run(
-    file: Path, access: AccessPolicy, log_level: str | None, log_format: str, planned: Path | None, apart: bool
+    file: Path,
+    access: AccessPolicy,
+    port: int | None,
+    log_level: str | None,
+    log_format: str,
+    planned: Path | None,
+    apart: bool,
 ) -> int:
     """Run all services of all flows of FILE (mm2.properties, or Strimzi's YAML) in this terminal.
 
@@ -90,7 +96,8 @@ async def run(
     SIGTERM lets everything drain and end within ten seconds, a second Ctrl-C ends it at once. Nothing is lost either
     way: the next run continues where this one ended.
 
-    Each service takes a free port for its pages and says which. No file is written: all state lives in Kafka.
+    One address has the pages and the metrics of all services: http://127.0.0.1:9404/ lists them. No file is written:
+    all state lives in Kafka.
 
     \b
     Examples:
@@ -112,7 +119,7 @@ async def run(
 
         running.check(file, os.environ)
         await require_unchanged(planned, file)
-    return await running.run(file, access=access, log_level=log_level, log_format=log_format, apart=apart)
+    return await running.run(file, access=access, port=port, log_level=log_level, log_format=log_format, apart=apart)
 
 
 if __name__ == "__main__":

@@ -49,11 +49,11 @@ def _options(command: Any) -> Any:
 )
 @_options
 @asynchronous
-async def command(access: AccessPolicy, log_level: str | None, log_format: str, **legacy: Any) -> int:
+async def command(access: AccessPolicy, port: int | None, log_level: str | None, log_format: str, **legacy: Any) -> int:
     from lockstep_cli import run as running
     from lockstep_runtime.service.mm1_options import mm1_files
 
     files = mm1_files(legacy)
     if files is None:
         raise click.UsageError("Missing options '--consumer.config' and '--producer.config'.")
-    return await running.run(files, access=access, log_level=log_level, log_format=log_format)
+    return await running.run(files, access=access, port=port, log_level=log_level, log_format=log_format)

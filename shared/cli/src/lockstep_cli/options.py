@@ -117,7 +117,15 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Lines for people, or one JSON object a line.",
     )
-    return page_options("--http-host")(level(form(command)))
+    port = click.option(
+        "--http-port",
+        "port",
+        type=click.IntRange(0, 65_535),
+        show_default="9404, or a free one where it is in use",
+        envvar="LOCKSTEP_HTTP_PORT",
+        help="Port of the pages of all services; 0 for a free one.",
+    )
+    return page_options("--http-host")(port(level(form(command))))
 
 
 def timeout_option(seconds: float, about: str) -> Callable[[F], F]:

@@ -6,18 +6,26 @@ import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lockstep_cli.exit_codes import CannotUse
 from lockstep_cli.installation import require_services
 from lockstep_cli.output import RUN, RunOutput
 from lockstep_cli.services import DATA_PLANE, ServicePlan, arguments, plan_processes, plan_services
-from lockstep_cli.supervisor import Supervisor
+from lockstep_cli.supervisor import Heard, Say, Supervisor
 from lockstep_config import Configuration, load
 from lockstep_config.loader.mm1_files import LegacyFiles, load_legacy
-from lockstep_runtime.http.access import AccessPolicy, PagesUnusable
+from lockstep_runtime.http.access import AccessPolicy, PagesUnusable, PortInUse
 from lockstep_runtime.service.mm1_options import legacy_arguments
 from lockstep_runtime.util.java import missing_java
+
+if TYPE_CHECKING:
+    from lockstep_cli.run_pages import RunPages
+
+PORT = 9404
+"""Where the pages of a run are, unless another port is asked for."""
 
 MOST_RUNS = 100
 """Runs beside each other on one host that get a number."""
@@ -75,10 +83,19 @@ def check(file: Path | LegacyFiles, environment: Mapping[str, str]) -> tuple[Con
 
 
 async def run(
-    file: Path | LegacyFiles, *, access: AccessPolicy, log_level: str | None, log_format: str, apart: bool = False
+    file: Path | LegacyFiles,
+    *,
+    access: AccessPolicy,
+    port: int | None,
+    log_level: str | None,
+    log_format: str,
+    apart: bool = False,
 ) -> int:
     """Run everything for `file` until asked to end; returns the exit code. `apart`: each service in a process of its
-    own. Raises CannotUse and ConfigurationError before any process."""
+    own. `port`: of the pages of all services; None is `PORT`, or a free one where that is taken.
+
+    Raises CannotUse and ConfigurationError before any process.
+    """
     configuration, services = check(file, os.environ)
     try:
         access.check()
@@ -111,7 +128,35 @@ async def run(
             log.info("info", f"{route}: {names}", str(settings.flow))
         for problem in (*configuration.notes, *configuration.unused):
             log.info("warning", str(problem))
+        from lockstep_cli.run_pages import RunPages  # aiohttp is most of what a run imports
+
+        pages = RunPages([plan.name for plan in services], warn=lambda text: log.info("warning", text))
+        log.info("info", f"pages of all services: {await _open_pages(pages, access, port, log.info)}")
+
+        def hear(process: str, line: str) -> Heard | None:
+            if (heard := log.add_line(process, line)) is not None:
+                pages.place(heard.service, heard.address)
+            return heard
+
         within = {process.name: [plan.name for plan in process.services] for process in processes}
-        supervisor = Supervisor(commands, within, say=log.info, hear=log.add_line)
+        supervisor = Supervisor(commands, within, say=log.info, hear=hear, forget=pages.forget)
         log.when_closed(supervisor.stop)
-        return await supervisor.run()
+        try:
+            return await supervisor.run()
+        finally:
+            await pages.close()
+
+
+async def _open_pages(pages: "RunPages", access: AccessPolicy, port: int | None, say: Say) -> str:
+    """Open the pages and return their address. Raises CannotUse where they cannot be, and for a taken port that was
+    asked for."""
+    try:
+        try:
+            return await pages.open(replace(access, port=PORT if port is None else port))
+        except PortInUse:
+            if port is not None:
+                raise
+            say("warning", f"port {PORT} is in use, so the pages get a free one: --http-port chooses another")
+            return await pages.open(access)
+    except PagesUnusable as exc:
+        raise CannotUse(str(exc).replace("--port", "--http-port").replace("--host", "--http-host")) from exc

@@ -42,15 +42,22 @@ Hear = Callable[[str, str], Heard | None]
 
 class Supervisor:
     """All the processes of one run. `commands` maps a process to what `python -m` starts for it, `services` to the
-    services in it."""
+    services in it. `forget` hears of the services of a process that has ended."""
 
     def __init__(
-        self, commands: Mapping[str, Sequence[str]], services: Mapping[str, Sequence[str]], *, say: Say, hear: Hear
+        self,
+        commands: Mapping[str, Sequence[str]],
+        services: Mapping[str, Sequence[str]],
+        *,
+        say: Say,
+        hear: Hear,
+        forget: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self._commands = commands
         self._services = services
         self._say = say
         self._hear = hear
+        self._forget = forget
         self._running: dict[str, Child] = {}
         self._ready: dict[str, float] = {}
         """Since when each service is ready."""
@@ -126,6 +133,7 @@ class Supervisor:
             exit_code = await self._watch_until_ended(child)
             ended_at = loop.time()
             del self._running[name]
+            self._forget(self._services[name])
             ready_at = max(self._ready.pop(service, ended_at) for service in self._services[name])
             if self._stopping.is_set():
                 if exit_code > 0:

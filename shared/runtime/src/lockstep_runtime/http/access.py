@@ -13,6 +13,10 @@ class PagesUnusable(Exception):
     """The pages cannot be served so; the text says what is wrong and what to do."""
 
 
+class PortInUse(PagesUnusable):
+    """Another process listens on the port."""
+
+
 EVERY_ADDRESS = "*"
 """The host of pages that listen on every address of the machine, IPv4 and IPv6."""
 

@@ -1,4 +1,4 @@
-"""/live /ready /status /metrics of one process, on one port, served by aiohttp. `access.py` says who may see them."""
+"""Pages on one port, served by aiohttp: any, and those of a service. `access.py` says who may see them."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, Certificate, PagesUnusable
+from lockstep_runtime.http.access import EVERY_ADDRESS, AccessPolicy, Certificate, PagesUnusable, PortInUse
 from lockstep_runtime.http.answers import JSON, METHODS, page, refusal
 from lockstep_runtime.http.guard import GuardedConnection
 from lockstep_runtime.telemetry.metrics import Metrics
@@ -35,26 +35,14 @@ ENDS_WITHIN_S = 1.0
 """An answer under way when the server closes is given up by then."""
 
 
-class PageServer:
-    """Serves what the given functions return at the time of asking.
+class GuardedServer:
+    """Serves `pages`, by path, over aiohttp behind the guard. A page of a service is `PageServer`'s.
 
-    `live` and `ready` return None when all is well, else why not (answered with status 503). `status` returns JSON
-    values. `warn` hears of a certificate that cannot be taken up, once for each reason, and "" when one was.
+    `warn` hears of a certificate that cannot be taken up, once for each reason, and "" when one was.
     """
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        *,
-        live: Callable[[], str | None],
-        ready: Callable[[], str | None],
-        status: Callable[[], Mapping[str, Any]],
-        warn: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._metrics = metrics
-        self._live = live
-        self._ready = ready
-        self._status = status
+    def __init__(self, pages: Mapping[str, Handler], *, warn: Callable[[str], None] = lambda _: None) -> None:
+        self._pages = pages
         self._warn = warn
         self._access = AccessPolicy()
         self._runner: web.AppRunner | None = None
@@ -92,10 +80,8 @@ class PageServer:
         """The address that is listened to. Raises PagesUnusable."""
         app = web.Application(middlewares=[self._refuse_others])
         app.on_response_prepare.append(_name_no_server)
-        app.router.add_get("/live", self._show_live)
-        app.router.add_get("/ready", self._show_ready)
-        app.router.add_get("/status", self._show_status)
-        app.router.add_get("/metrics", self._show_metrics)
+        for path, handler in self._pages.items():
+            app.router.add_get(path, handler)
         self._runner = web.AppRunner(app, shutdown_timeout=ENDS_WITHIN_S)
         await self._runner.setup()
         server = self._runner.server
@@ -114,7 +100,7 @@ class PageServer:
             await self.close()
             host = EVERY_ADDRESS if access.everywhere else access.host
             if exc.errno == errno.EADDRINUSE:
-                raise PagesUnusable(
+                raise PortInUse(
                     f"port {access.port} on {host} is in use: choose another with --port, or --port 0 for a free one"
                 ) from exc
             raise PagesUnusable(
@@ -133,8 +119,6 @@ class PageServer:
                 self._warn(why)
             said = said if why is None else why
 
-    # -- the pages -----------------------------------------------------------------------------------------------------
-
     @web.middleware
     async def _refuse_others(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._access.serves(request.headers.get("Host", "")):
@@ -146,6 +130,40 @@ class PageServer:
         except web.HTTPException as exc:
             return refusal(HTTPStatus(exc.status))
 
+    def admits(self, request: web.Request) -> bool:
+        """Return whether the request has the token, or none is asked for."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
+
+
+class PageServer(GuardedServer):
+    """Serves what the given functions return at the time of asking.
+
+    `live` and `ready` return None when all is well, else why not (answered with status 503). `status` returns JSON
+    values.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        *,
+        live: Callable[[], str | None],
+        ready: Callable[[], str | None],
+        status: Callable[[], Mapping[str, Any]],
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        pages = {
+            "/live": self._show_live,
+            "/ready": self._show_ready,
+            "/status": self._show_status,
+            "/metrics": self._show_metrics,
+        }
+        super().__init__(pages, warn=warn)
+        self._metrics = metrics
+        self._live = live
+        self._ready = ready
+        self._status = status
+
     async def _show_live(self, request: web.Request) -> web.Response:
         return self._answer_probe(request, "live", self._live())
 
@@ -153,25 +171,21 @@ class PageServer:
         return self._answer_probe(request, "ready", self._ready())
 
     async def _show_status(self, request: web.Request) -> web.Response:
-        if not self._admits(request):
+        if not self.admits(request):
             return refusal(HTTPStatus.UNAUTHORIZED)
         text = json.dumps(self._status(), indent=2, ensure_ascii=False, default=str)
         return page(HTTPStatus.OK, f"{text}\n".encode(), JSON)
 
     async def _show_metrics(self, request: web.Request) -> web.Response:
-        if not self._admits(request):
+        if not self.admits(request):
             return refusal(HTTPStatus.UNAUTHORIZED)
         return page(HTTPStatus.OK, self._metrics.exposition(), CONTENT_TYPE_LATEST)
 
     def _answer_probe(self, request: web.Request, word: str, why_not: str | None) -> web.Response:
         if why_not is None:
             return page(HTTPStatus.OK, f"{word}\n".encode())
-        text = why_not if self._admits(request) else f"not {word}"
+        text = why_not if self.admits(request) else f"not {word}"
         return page(HTTPStatus.SERVICE_UNAVAILABLE, f"{text}\n".encode())
-
-    def _admits(self, request: web.Request) -> bool:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        return self._access.admits(token.strip() if scheme.lower() == "bearer" else "")
 
 
 def _keep_waiting(listener: asyncio.Server, backlog: int) -> None:
