@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.chart.helm import NEEDS_TOOLS, SEEDS, refused
+from tests.chart.helm import NEEDS_TOOLS, SEEDS, refused, rendered
 from tests.chart.test_workloads import EVERYTHING, resource, v1
 
 pytestmark = NEEDS_TOOLS
 
 FLOW = {"from": "A", "to": "B", **EVERYTHING}
 GOOD = resource(FLOW)
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="changeit";'
 LEGACY = next(seed for seed in SEEDS if seed.stem == "strimzi-0.18-mirror-maker")
 
 
@@ -65,6 +66,27 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a config map of another namespace": (
         {**GOOD, "settings": {"topics": "${configmaps:elsewhere/topics:all}"}},
         'refers to the config map "topics" of the namespace "elsewhere"',
+    ),
+    "a password in clear text": (
+        mirror(sourceConnector={"config": {"consumer.ssl.key.password": "changeit"}}),
+        'spec.mirrors[0].sourceConnector.config has the secret of "consumer.ssl.key.password" in clear text',
+    ),
+    "a login with a password in clear text": (
+        spec(
+            clusters=[
+                {**GOOD["spec"]["clusters"][0], "config": {"sasl.jaas.config": LOGIN}},
+                *GOOD["spec"]["clusters"][1:],
+            ]
+        ),
+        'spec.clusters[0].config has the secret of "sasl.jaas.config" in clear text',
+    ),
+    "a secret of Spark's in clear text": (
+        {**GOOD, "settings": {"lockstep.spark.conf.spark.authenticate.secret": "changeit"}},
+        'settings has the secret of "lockstep.spark.conf.spark.authenticate.secret" in clear text',
+    ),
+    "a variable in clear text": (
+        {**GOOD, "common": {"extraEnv": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "changeit"}]}},
+        'common.extraEnv[0] has the secret of "AWS_SECRET_ACCESS_KEY" in clear text',
     ),
     "a secret behind a provider of one's own": (
         spec(
@@ -157,3 +179,17 @@ def test_bad_input_is_refused_with_a_sentence(case: str, said: dict[str, str]) -
 @pytest.mark.parametrize("side", ["consumer", "producer"])
 def test_a_mirror_maker_1_without_servers_is_refused(side: str) -> None:
     assert f"spec.{side}.bootstrapServers is missing" in refused(LEGACY, sets=(f"spec.{side}.bootstrapServers=",))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sasl.jaas.config", LOGIN.replace("changeit", "${secrets:kafka/me:password}")),
+        ("sasl.jaas.config", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"),
+        ("ssl.truststore.password", "${file:/etc/more/passwords.properties:truststore}"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://login.example.org/token"),
+        ("sasl.client.callback.handler.class", "org.example.Handler"),
+    ],
+)
+def test_settings_with_references_are_no_secrets_in_clear_text(key: str, value: str) -> None:
+    rendered({**GOOD, "settings": {f"A.{key}": value}})

@@ -29,6 +29,7 @@
 {{- if eq $v.kind "KafkaMirrorMaker2" -}}{{- include "lockstep.checkMirrors" . -}}{{- else -}}{{- include "lockstep.checkLegacy" . -}}{{- end -}}
 {{- include "lockstep.checkFlows" . -}}
 {{- include "lockstep.checkReferences" . -}}
+{{- include "lockstep.checkInlineSecrets" . -}}
 {{- include "lockstep.checkMonitoring" . -}}
 {{- if and (include "lockstep.operated" .) (lt (int $v.dataPlane.executors) 1) -}}
 {{- fail "lockstep: dataPlane.sparkApplication.enabled needs executors: set dataPlane.executors to 1 or more, for with 0 the slots run in the data plane's own pod and the Spark operator would have nothing to do" -}}

@@ -10,7 +10,7 @@ _SERVICE_LABEL = re.compile(r'[{,]service="')
 def merge_metrics(pages: Mapping[str, str]) -> str:
     """Return the pages, by service, as one page in Prometheus' text format.
 
-    A family stands there once, with what all services say of it. A series without a label `service` gets the name of
+    Each family is on it once, with the samples of all services. A series without a label `service` gets the name of
     its service: series of two services never add up, and none hides another.
     """
     heads: dict[str, list[str]] = {}
