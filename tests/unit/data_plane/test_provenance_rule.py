@@ -56,7 +56,7 @@ def test_rows_are_found_among_whatever_else_a_state_topic_holds() -> None:
         record(5, other.encode()[1], key=other.encode()[0]),
     ]
     marker = batch(records(6, 1), attributes=CONTROL | TRANSACTIONAL)
-    assert rows_in([batch(content, codec=LZ4), marker]) == [ROW, other]
+    assert rows_in([batch(content, codec=LZ4), marker], "state") == [ROW, other]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from lockstep_protocol.commands.command import Command
 from lockstep_protocol.events import Event
 from lockstep_protocol.mm2_codec import (
     Checkpoint,
-    MalformedRecord,
     OffsetSync,
     encode_checkpoint,
     encode_offset_sync,
@@ -150,15 +149,17 @@ def test_reverse_flow_survives_hostile_rows(tmp_path: Path) -> None:
 
 
 def test_progress_of_connect_survives_hostile_records() -> None:
-    malformed: list[MalformedRecord] = []
-    progress = CommittedProgress(malformed.append)
-    progress._apply(mm2_records())
+    malformed: list[int] = []
+    progress = CommittedProgress(lambda offset, why: malformed.append(offset))
+    progress._apply((0, *pair) for pair in mm2_records())
     key, _ = encode_source_progress("A", "t", 0, 5)
-    progress._apply([(key, b'{"offset":7}'), (key, b"["), (key, b'{"offset":NaN}'), (key, b"\xff")])
+    values = (b'{"offset":7}', b"[", b'{"offset":NaN}', b"\xff")
+    progress._apply((offset, key, value) for offset, value in enumerate(values, 1000))
+    assert malformed[-3:] == [1001, 1002, 1003]
     assert progress.offsets.for_connector("MirrorSourceConnector")[key].offset == 7
     assert len(malformed) > 100
     for reset in (b'{"offset":-1}', b"{}", b'{"offset":null}', None):
-        progress._apply([(key, b'{"offset":7}'), (key, reset)])
+        progress._apply([(0, key, b'{"offset":7}'), (1, key, reset)])
         assert key not in progress.offsets.for_connector("MirrorSourceConnector")
 
 

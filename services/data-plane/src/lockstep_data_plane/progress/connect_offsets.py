@@ -24,29 +24,29 @@ log = logging.getLogger(__name__)
 _MARKER = struct.Struct(">hh")
 COMMIT = 1
 
-KeyValue: TypeAlias = tuple[bytes | None, bytes | None]
+OffsetKeyValue: TypeAlias = tuple[int, bytes | None, bytes | None]
 
 
 class CommittedProgress:
     """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
-    def __init__(self, on_malformed: Callable[[MalformedRecord], None] = lambda why: None) -> None:
-        """`on_malformed` is called for each record that is passed over because it is none of Connect's."""
+    def __init__(self, on_malformed: Callable[[int, MalformedRecord], None] = lambda offset, why: None) -> None:
+        """`on_malformed` is called with the offset of each record that is passed over: it is none of Connect's."""
         self._on_malformed = on_malformed
         self.reset()
 
     def reset(self) -> None:
         """Begin anew: what was taken is not of this log."""
-        self._open: dict[int, list[KeyValue]] = {}
+        self._open: dict[int, list[OffsetKeyValue]] = {}
         self.offsets = OffsetFold()
 
     def apply(self, batches: Iterable[Batch]) -> None:
         """Fold batches of the log, in its order. Raises ValueError, or aiokafka's CorruptRecordException, where they
         cannot be read."""
         for batch in batches:
-            records = [(record.key, record.value) for record in read_records(batch)]
+            records = [(record.offset, record.key, record.value) for record in read_records(batch)]
             if batch.attributes & CONTROL:
-                for key, _ in records:
+                for _, key, _ in records:
                     if key is not None and len(key) >= _MARKER.size:
                         held = self._open.pop(batch.producer_id, [])
                         if _MARKER.unpack_from(key)[1] == COMMIT:
@@ -56,12 +56,12 @@ class CommittedProgress:
             else:
                 self._apply(records)
 
-    def _apply(self, records: Iterable[KeyValue]) -> None:
-        for key, value in records:
+    def _apply(self, records: Iterable[OffsetKeyValue]) -> None:
+        for offset, key, value in records:
             try:
                 self.offsets.apply(key, value)
             except MalformedRecord as why:
-                self._on_malformed(why)
+                self._on_malformed(offset, why)
 
 
 class CommittedProgressReader:
@@ -118,8 +118,9 @@ class _PartitionLog:
         self.fold = CommittedProgress(self._pass_over)
         self.reading = SingleFlight(self._read_on)
 
-    def _pass_over(self, why: MalformedRecord) -> None:
-        about = {"text": f"{self._place[0]} partition {self._place[1]}: {why}", "cluster": self._target.alias}
+    def _pass_over(self, offset: int, why: MalformedRecord) -> None:
+        place = f"{self._place[0]} partition {self._place[1]} offset {offset}"
+        about = {"text": f"{place}: {why}", "cluster": self._target.alias}
         log.warning("unreadable record passed over", extra=about)
 
     async def _read_on(self) -> None:

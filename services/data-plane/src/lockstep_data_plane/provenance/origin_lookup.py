@@ -55,11 +55,11 @@ class OriginRows:
         for topic in topics:
             cursor = self._cursors.setdefault(topic, LogCursor(self._cluster, (topic, 0)))
             async for batches in cursor.unread():
-                self.rows += rows_in(batches)
+                self.rows += rows_in(batches, topic)
 
 
-def rows_in(batches: Iterable[Batch]) -> list[Origin]:
-    """The origin rows in some batches of a state topic. What is no row is passed over, as in every fold."""
+def rows_in(batches: Iterable[Batch], topic: str) -> list[Origin]:
+    """Return the origin rows in batches of partition 0 of the state topic `topic`. What is no row is passed over."""
     found = []
     for batch in batches:
         if batch.attributes & CONTROL:
@@ -70,7 +70,8 @@ def rows_in(batches: Iterable[Batch]) -> list[Origin]:
             try:
                 row = decode_row(bytes(record.key), None if record.value is None else bytes(record.value))
             except MalformedRow as why:
-                log.warning("unreadable record passed over", extra={"text": f"offset {record.offset}: {why}"})
+                text = f"{topic} partition 0 offset {record.offset}: {why}"
+                log.warning("unreadable record passed over", extra={"text": text})
                 continue
             if isinstance(row, Origin):
                 found.append(row)
