@@ -103,7 +103,10 @@ def test_group_beyond_its_place_is_named_and_follows_if_set(scene: Scene) -> Non
         assert row is not None
         assert row.exact == 0
         held = process.status(str(scene.flow))
-        assert held["held"] == {"in-use": 0, "refused": 0, "ahead-on-target": 1, "rewound-on-source": 1}
+        assert {word: count for word, count in held["held"].items() if count} == {
+            "ahead-on-target": 1,
+            "rewound-on-source": 1,
+        }
         assert "rewound on source" in held["left_alone"][scene.group]
         assert scene.on_target() == 890
     scene.lines = ("lockstep.groups.on.rewind = follow",)

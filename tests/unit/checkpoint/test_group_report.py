@@ -12,6 +12,7 @@ from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_protocol.events import Event, decode_event
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus, decode_row
 from lockstep_protocol.selection_count import SelectionCount
 from lockstep_runtime.flow.context import FlowContext
@@ -98,7 +99,7 @@ async def test_group_report_of_a_group_deleted_during_a_read_stays_deleted(tmp_p
     gone = report.on_source_read({}, {}, lambda _: True, ReadingTime(0.0, 0))
     await asyncio.gather(gone, report.synced(GROUP, {}))
     await report.synced(GROUP, {})
-    await report.held(GROUP, IN_USE, "it is active")
+    await report.held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it is active"))
     assert log.rows()[-1].is_gone
     assert report.held_back() == {}
     assert [event.kind for event in log.events()].count("GroupGone") == 1
@@ -141,7 +142,7 @@ async def test_group_report_keeps_a_refusal_of_the_target_until_it_is_over(tmp_p
     report, log = reporting_of(tmp_path, WRITTEN)
     await looked_at(report)
     await report.synced(GROUP, {})
-    await report.held(GROUP, REFUSED, "no right to write")
+    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
     assert (last.held, last.held_reason) == (REFUSED, "no right to write")
     assert report.held_for()[REFUSED] == 1
@@ -173,7 +174,7 @@ async def test_group_report_names_a_rewound_group_until_it_catches_up(tmp_path: 
         "ahead-on-target": 0,
         "rewound-on-source": 1,
     }
-    assert report.held_for() == {"in-use": 0, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 1}
+    assert {word: count for word, count in report.held_for().items() if count} == {"rewound-on-source": 1}
     assert "rewound on source" in report.held_back()[GROUP]
 
     later = GroupReport(report._ctx, lambda _: written)  # another process goes on from the rows
@@ -193,9 +194,9 @@ async def test_group_report_of_a_rewound_group_used_on_the_target_is_kept(tmp_pa
     await report.synced(GROUP, {})
     written["A.t", 0] = checkpoint(100)
     await report.on_source_read({GROUP: EXACT}, {}, lambda _: True, ReadingTime(0.0, 0))
-    await report.held(GROUP, IN_USE, "it has members on the target")
+    await report.held(GROUP, IN_USE, ReasonCode.REPORTED.to_reason(text="it has members on the target"))
     assert report.rewound(GROUP) == {}
-    assert report.held_for() == {"in-use": 1, "refused": 0, "ahead-on-target": 0, "rewound-on-source": 0}
+    assert {word: count for word, count in report.held_for().items() if count} == {"in-use": 1}
 
 
 async def test_selection_of_no_group_is_reported_once(tmp_path: Path) -> None:

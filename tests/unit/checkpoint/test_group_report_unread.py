@@ -65,16 +65,17 @@ async def test_group_synced_before_the_source_was_read_keeps_its_row(tmp_path: P
 @pytest.mark.parametrize("row", [WAITS, FAILS])
 async def test_group_held_before_the_source_was_read_keeps_its_row(tmp_path: Path, row: GroupStatus) -> None:
     report, log = await restarted(tmp_path, replace(row, synced=True))
-    await report.held(GROUP, REFUSED, "no right to write")
+    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     last = log.rows()[-1]
     assert of_source(last) == of_source(row)
     assert (last.held, last.synced, last.rewound) == (REFUSED, True, row.rewound)
 
 
 async def test_group_unchanged_since_its_row_is_counted_and_not_written(tmp_path: Path) -> None:
-    row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", rewound=())
+    cause = ReasonCode.REPORTED.to_reason(text="it has members")
+    row = replace(WAITS, synced=True, held=IN_USE, held_reason="it has members", held_cause=cause, rewound=())
     report, log = await restarted(tmp_path, row)
-    await report.held(GROUP, IN_USE, "it has members")
+    await report.held(GROUP, IN_USE, cause)
     assert len(log.rows()) == 1
     assert report.held_for()[IN_USE] == 1
     assert report.phases()["translated"] == 1
@@ -83,7 +84,7 @@ async def test_group_unchanged_since_its_row_is_counted_and_not_written(tmp_path
 async def test_group_without_checkpoints_at_hand_keeps_its_positions(tmp_path: Path) -> None:
     """The checkpoints topic may not be read now."""
     report, log = await restarted(tmp_path, WAITS, {})
-    await report.held(GROUP, REFUSED, "no right to write")
+    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     assert log.rows()[-1].positions == WAITS.positions
 
 
@@ -132,7 +133,7 @@ async def test_group_after_a_rebalance_keeps_its_row(tmp_path: Path) -> None:
     report.reset()
     await report.synced(GROUP, {})
     report.reset()
-    await report.held(GROUP, REFUSED, "no right to write")
+    await report.held(GROUP, REFUSED, ReasonCode.REPORTED.to_reason(text="no right to write"))
     assert of_source(log.rows()[-1]) == of_source(WAITS)
 
 

@@ -19,6 +19,7 @@ from lockstep_checkpoint.group_sync import (
 from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 ABSENT = TargetGroupState(GroupMembership.ABSENT)
@@ -47,7 +48,7 @@ def written(sync: GroupSync) -> dict[int, int]:
 class TestTwoLooks:
     def test_a_group_seen_for_the_first_time_is_left_alone(self) -> None:
         sync = plan_group_sync(checkpoints(5), None, ABSENT, TOPICS)
-        assert sync == GroupSync(left_alone="read for the first time")
+        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_FIRST_READ.to_reason())
 
     def test_a_group_absent_twice_appears_with_every_checkpoint(self) -> None:
         assert written(plan_group_sync(checkpoints(5, 6), ABSENT, ABSENT, TOPICS)) == {0: 5, 1: 6}
@@ -58,12 +59,12 @@ class TestTwoLooks:
 
     def test_group_sync_skips_a_group_that_had_members_a_moment_ago(self) -> None:
         sync = plan_group_sync(checkpoints(5), ACTIVE, empty(3), TOPICS)
-        assert sync == GroupSync(left_alone="it had members on the target a moment ago")
+        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_WAS_ACTIVE.to_reason())
 
     @pytest.mark.parametrize("before", [ABSENT, empty(), empty(2), empty(3, 1)])
     def test_group_sync_skips_a_group_whose_offsets_just_changed(self, before: TargetGroupState) -> None:
         sync = plan_group_sync(checkpoints(5), before, empty(3), TOPICS)
-        assert sync == GroupSync(left_alone="its offsets on the target changed a moment ago")
+        assert sync == GroupSync(left_alone=ReasonCode.TARGET_GROUP_MOVED.to_reason())
 
     def test_mm2_051_a_quiet_empty_group_is_advanced(self) -> None:
         assert written(plan_group_sync(checkpoints(101, 51), empty(100, 50), empty(100, 50), TOPICS)) == {0: 101, 1: 51}

@@ -4,12 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstep_checkpoint.run_translator import TranslatedOffset
 from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, find_contested
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
-from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
 from lockstep_runtime.state.state_fold import StateFold
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
@@ -85,10 +87,21 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == []
     assert not stage.row().synced
+    assert stage.row().held_cause.code == "contested"
     assert "another flow too (mm2-lockstep-state.C.internal)" in stage.row().held_reason
+    assert stage.report.held_for()["contested"] == 1
     await translated(stage, TranslatedOffset(DownstreamOffset(50)), 50)
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == [(GROUP, PLACE, 50)]
+    assert (stage.row().held_cause, stage.report.held_for()["contested"]) == (NO_REASON, 0)
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_group_of_a_mesh_goes_to_the_earlier_place_of_both_flows(one: int, other: int) -> None:
+    """A->B and C->B each look at the other's row: what neither finds contested is the earlier place."""
+    rows = [replace(THEIRS, positions=((*PLACE, 100, place),)) for place in (one, other)]
+    free = [place for place, theirs in zip((one, other), reversed(rows), strict=True) if not contested(place, theirs)]
+    assert set(free) == {min(one, other)}
 
 
 async def test_group_waits_while_rows_of_the_other_flow_are_unread(tmp_path: Path) -> None:

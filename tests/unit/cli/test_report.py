@@ -9,6 +9,7 @@ from lockstep_cli.formatting import ago, count_text, in_bytes, in_time
 from lockstep_cli.report import AclLine, PausedPart, Trouble
 from lockstep_cli.report_builder import build_report
 from lockstep_cli.report_tables import FEW, as_json
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import (
     AclStatus,
     FlowPulse,
@@ -186,6 +187,9 @@ def test_groups_say_how_ready_they_are() -> None:
     assert report.troubles == (Trouble("group d", "denied"),)
 
 
+CONTESTED = ReasonCode.CONTESTED.to_reason(flow="C->B", offset=9)
+
+
 @pytest.mark.parametrize(
     ("fields", "readiness", "fine", "troubles"),
     [
@@ -194,6 +198,7 @@ def test_groups_say_how_ready_they_are() -> None:
         ({"ahead": (("A.t", 0, 900, 100, "rewound-on-source"),), "exact": 1}, "rewound on source", False, 0),
         ({"held": "in-use", "held_reason": "it has members on the target"}, "in use on target", False, 0),
         ({"held": "refused", "held_reason": "denied"}, "refused", False, 1),
+        ({"held_cause": CONTESTED, "held_reason": "A.t-0: two flows", "synced": False}, "contested", False, 0),
     ],
 )
 def test_report_of_a_group_that_would_skip_records_is_not_exact(

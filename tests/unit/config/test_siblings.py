@@ -36,3 +36,32 @@ def test_flows_that_may_merge_topics_and_groups_are_siblings(
     assert settings.checkpoint.siblings == siblings
     readable = {grant.name for grant in target_grants(settings) if grant.operation == "Read"}
     assert (THEIRS in readable) is bool(siblings)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (KEPT, "A->B and C->B may select the same topics: both write to one log of each on B. A group that both move"),
+        (f"{KEPT}sync.group.offsets.enabled = false\n", "one log of each on B. lockstep plan names them (LS023)"),
+        (f"{KEPT}A->B.groups = a.*\nC->B.groups = c.*\n", "one log of each on B. lockstep plan names them (LS023)"),
+        ("", ""),
+        (f"{KEPT}A->B.topics = orders\nC->B.topics = bills\n", ""),
+        (f"{KEPT}C->B.enabled = false\n", ""),
+    ],
+)
+def test_flows_that_may_merge_topics_are_noted(load_text: LoadText, lines: str, said: str) -> None:
+    notes = [str(note) for note in load_text(FILE + lines).notes if "LS023" in str(note)]
+    assert len(notes) == bool(said)
+    assert all(said in note and "replication.policy.class" in note for note in notes)
+
+
+def test_flows_of_a_mesh_with_kept_names_know_their_siblings(load_text: LoadText) -> None:
+    """Each cluster is fed by two flows, and each of these reads where the other one has a group."""
+    ways = [Flow(source, target) for source in "ABC" for target in "ABC" if source != target]
+    enabled = "\n".join(f"{way}.enabled = true" for way in ways if way.target != "B")
+    mesh = load_text(f"{FILE}{KEPT}{enabled}\n")
+    for way in ways:
+        (third,) = {"A", "B", "C"} - {way.source, way.target}
+        assert mesh.flow(way).checkpoint.siblings == (f"mm2-lockstep-state.{third}.internal",)
+    merged = [str(note) for note in mesh.notes if "LS023" in str(note)]
+    assert len(merged) == len("ABC")

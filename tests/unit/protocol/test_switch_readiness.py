@@ -49,6 +49,9 @@ def of_group(row: GroupStatus, members: Mapping[str, Sequence[str]] | None = Non
     return SwitchFacts(partitions=(FINE,), groups=(GROUP, row), members=members or {})
 
 
+CONTESTED = ReasonCode.CONTESTED.to_reason(flow="C->B", offset=9)
+
+
 def other_group(**fields: Any) -> GroupStatus:
     return replace(GROUP, group="mail", **fields)
 
@@ -199,6 +202,11 @@ def test_partitions_of_a_failed_topic_are_not_counted_again() -> None:
             "group mail waits: nothing is copied yet",
         ),
         (other_group(synced=False), "group-waiting", "group mail waits: its offsets are not written to the target yet"),
+        (
+            other_group(synced=False, held_reason="A.orders-0: a text", held_cause=CONTESTED),
+            "group-waiting",
+            "group mail waits: A.orders-0: a text",
+        ),
         (other_group(phase="failing", reason="denied"), "group-failing", "group mail fails: denied"),
         (other_group(held="refused", held_reason="no READ"), "group-refused", "group mail is refused: no READ"),
         (

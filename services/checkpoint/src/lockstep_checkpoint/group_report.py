@@ -5,14 +5,15 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from lockstep_checkpoint.group_sync import AHEAD_ON_TARGET, HELD, REFUSED, REWOUND_ON_SOURCE, Ahead
-from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, joined
+from lockstep_checkpoint.group_view import GroupView, ReadingTime, TranslationState, by_partition, joined
 from lockstep_checkpoint.unanswered_reading import unanswered_since
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
-from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason import NO_REASON, Reason
 from lockstep_protocol.reason_catalogue import ReasonCode, format_sentence
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus
 from lockstep_protocol.selection_count import GROUP_KEYS, NOT_COUNTED, SelectionCount
@@ -21,6 +22,8 @@ from lockstep_runtime.telemetry.log_dedup import SAID, LogDedup
 
 GONE_KEPT = timedelta(days=7)
 """How long the row of a group stays that is gone: some applications use a new group id for each start."""
+
+NOWHERE: Mapping[TopicPartition, Reason] = MappingProxyType({})
 
 Written = Callable[[str], Mapping[TopicPartition, Checkpoint]]
 
@@ -152,24 +155,32 @@ class GroupReport:
                 f"{group} on {self._ctx.flow.target}: {len(where)} partitions moved",
                 offsets=where,
             )
-        await self._record_target_state(group, "", "", ahead, synced=True)
+        await self._record_target_state(group, "", NO_REASON, "", ahead, synced=True)
 
     async def held(
-        self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...] = (), *, left_out: bool = False
+        self,
+        group: str,
+        kind: str,
+        cause: Reason,
+        ahead: tuple[Ahead, ...] = (),
+        *,
+        left_out: Mapping[TopicPartition, Reason] = NOWHERE,
     ) -> None:
         """The target's group is left as it is, for a reason of `HELD`. Said once for each reason. Without effect on one
-        that is gone from the source. `left_out`: it is not at its checkpoints in some partitions, and not synced."""
+        that is gone from the source. `left_out`: where it is not at its checkpoints, so that it is not synced, with the
+        reasons; `cause` is one of them."""
         view = self._view(group)
         if self._is_gone(group):
             return
+        why = joined(by_partition(left_out)) or format_sentence(cause)
         if view.held_reason != why:
             level = self._level("more groups left alone", why) or logging.INFO
             text = f"{group} on {self._ctx.flow.target}: {why}"
             self._ctx.log.info("group left alone", text, level=level, group=group, reason=why)
-        await self._record_target_state(group, kind, why, ahead, synced=view.synced and not left_out)
+        await self._record_target_state(group, kind, cause, why, ahead, synced=view.synced and not left_out)
 
     async def _record_target_state(
-        self, group: str, kind: str, why: str, ahead: tuple[Ahead, ...], *, synced: bool
+        self, group: str, kind: str, cause: Reason, why: str, ahead: tuple[Ahead, ...], *, synced: bool
     ) -> None:
         """The row with what a round found on the target. Rewinds that still show stay. A group that had members there,
         or has another position, follows its own positions."""
@@ -181,7 +192,7 @@ class GroupReport:
         left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
         before = self._views.get(group)
         self._views[group] = replace(
-            self._view(group), synced=synced, held=kind, held_reason=why, ahead=ahead, rewound=left
+            self._view(group), synced=synced, held=kind, held_reason=why, held_cause=cause, ahead=ahead, rewound=left
         )
         if self._views[group] != before:
             await self._write([group])
@@ -256,8 +267,8 @@ class GroupReport:
         """How many groups are left alone for which of `HELD`."""
         counts = dict.fromkeys(HELD, 0)
         for view in self._views.values():
-            for why in {view.held, *(one.state for one in view.ahead)} - {""}:
-                counts[why] += 1
+            for word in view.words:
+                counts[word] += 1
         return counts
 
     @property

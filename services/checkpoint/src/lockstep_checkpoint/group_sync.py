@@ -18,6 +18,7 @@ from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import GroupStatus
 
 IN_USE, REFUSED = "in-use", "refused"
@@ -25,7 +26,7 @@ IN_USE, REFUSED = "in-use", "refused"
 
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead-on-target", "rewound-on-source"
 
-HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE)
+HELD = (IN_USE, REFUSED, AHEAD_ON_TARGET, REWOUND_ON_SOURCE, str(ReasonCode.CONTESTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class GroupSync:
     """
 
     writes: tuple[Checkpoint, ...] = ()
-    left_alone: str = ""
+    left_alone: Reason = NO_REASON
     ahead: tuple[Ahead, ...] = ()
     left_out: Mapping[TopicPartition, Reason] = field(default_factory=dict)
 
@@ -85,15 +86,15 @@ def plan_group_sync(
     to be right, with the reason, and the exact place if that is known (`GroupView.misplaced`).
     """
     if now.membership is GroupMembership.ACTIVE:
-        return GroupSync(left_alone="it has members on the target")
+        return GroupSync(left_alone=ReasonCode.TARGET_GROUP_ACTIVE.to_reason())
     there = [one for one in checkpoints if one.partition < partitions.get(one.topic, 0)]
     ahead = {one.where: one for one in _ahead(there, now, rewound, misplaced)}
     if before is None:
-        return GroupSync(left_alone="read for the first time", ahead=tuple(ahead.values()))
+        return GroupSync(left_alone=ReasonCode.TARGET_GROUP_FIRST_READ.to_reason(), ahead=tuple(ahead.values()))
     if before.membership is GroupMembership.ACTIVE:
-        return GroupSync(left_alone="it had members on the target a moment ago", ahead=tuple(ahead.values()))
+        return GroupSync(left_alone=ReasonCode.TARGET_GROUP_WAS_ACTIVE.to_reason(), ahead=tuple(ahead.values()))
     if before.offsets != now.offsets:
-        return GroupSync(left_alone="its offsets on the target changed a moment ago", ahead=tuple(ahead.values()))
+        return GroupSync(left_alone=ReasonCode.TARGET_GROUP_MOVED.to_reason(), ahead=tuple(ahead.values()))
     left_out = {where: misplaced[where][0] for one in there if (where := (one.topic, one.partition)) in misplaced}
     back = {where for where, one in ahead.items() if follow and one.state == REWOUND_ON_SOURCE} - left_out.keys()
     right = [one for one in there if (one.topic, one.partition) not in left_out]
@@ -146,6 +147,13 @@ def is_lower(row: GroupStatus | None, before: GroupStatus) -> bool:
     """Whether a flow has put a group at an earlier offset than `before`, in any partition. None: the row is gone."""
     now = {} if row is None else _highest_places(row)
     return any(now.get(where, -1) < at for where, at in _highest_places(before).items())
+
+
+def find_foremost(left_out: Mapping[TopicPartition, Reason]) -> Reason:
+    """Return the reason of one partition that stands for all: a contested one, else the first in order."""
+    reasons = [reason for _, reason in sorted(left_out.items())]
+    contested = (reason for reason in reasons if reason.code == ReasonCode.CONTESTED)
+    return next(contested, reasons[0])
 
 
 def with_writes(now: TargetGroupState, writes: Iterable[Checkpoint]) -> TargetGroupState:

@@ -55,6 +55,7 @@ class GroupView:
     held: str = ""
     """One of `HELD`, with the reason beside it."""
     held_reason: str = ""
+    held_cause: Reason = NO_REASON
     ahead: tuple[Ahead, ...] = ()
     rewound: Mapping[TopicPartition, int] = field(default_factory=dict)
     """See `rewinds`; `positions`: (upstream, downstream) of the checkpoints when it was asked last."""
@@ -71,6 +72,7 @@ class GroupView:
             synced=row.synced,
             held=row.held if syncs else "",
             held_reason=row.held_reason if syncs else "",
+            held_cause=row.held_cause if syncs else NO_REASON,
             ahead=tuple(Ahead((name, number), at, place, how) for name, number, at, place, how in row.ahead if syncs),
             rewound={(topic, partition): at for topic, partition, at in row.rewound},
             positions={(topic, partition): (up, down) for topic, partition, up, down in row.positions},
@@ -107,6 +109,12 @@ class GroupView:
         return any(where == known for known, _ in self.translation.places)
 
     @property
+    def words(self) -> frozenset[str]:
+        """Those of `HELD` for which the target's group stays as it is, or beyond its places."""
+        contested = {str(ReasonCode.CONTESTED)} if self.held_cause.code == ReasonCode.CONTESTED else set()
+        return frozenset({self.held, *(one.state for one in self.ahead), *contested} - {""})
+
+    @property
     def left_alone(self) -> str:
         """Why the target's group stays as it is; "" where it is at its places."""
         return joined((*([self.held_reason] if self.held_reason else []), *map(str, self.ahead)))
@@ -124,6 +132,7 @@ class GroupView:
             synced=self.synced,
             held=self.held,
             held_reason=self.held_reason,
+            held_cause=self.held_cause,
             ahead=tuple((*one.where, one.offset, one.place, one.state) for one in self.ahead[:LISTED]),
             more_ahead=len(self.ahead[LISTED:]),
             rewound=tuple((*where, at) for where, at in sorted(self.rewound.items())),

@@ -34,8 +34,8 @@ HELD = METRICS.gauge(
     "lockstep_groups_held",
     ("flow", "why"),
     "Groups whose offsets on the target are not changed, by reason: `in-use` (members there), `refused` (by the"
-    " target), `ahead-on-target` and `rewound-on-source` (consumers that move there skip records). A group counts"
-    " once for each reason",
+    " target), `ahead-on-target` and `rewound-on-source` (consumers that move there skip records), `contested` (they"
+    " would skip records of another flow to the same topic). A group counts once for each reason",
 )
 
 PARTITION = ("source", "target", "group", "topic", "partition")

@@ -7,8 +7,15 @@ from dataclasses import dataclass, replace
 from lockstep_checkpoint import metrics
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
-from lockstep_checkpoint.group_sync import IN_USE, REFUSED, GroupSync, TargetGroupState, plan_group_sync, with_writes
-from lockstep_checkpoint.group_view import by_partition, joined
+from lockstep_checkpoint.group_sync import (
+    IN_USE,
+    REFUSED,
+    GroupSync,
+    TargetGroupState,
+    find_foremost,
+    plan_group_sync,
+    with_writes,
+)
 from lockstep_checkpoint.plan import beyond, within
 from lockstep_checkpoint.reverse_flow import ReverseFlow
 from lockstep_checkpoint.sibling_flow import SiblingFlow
@@ -18,6 +25,7 @@ from lockstep_protocol.group_selection import GroupMembership
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.reason import Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_protocol.rows.state_rows import MirroredTopic
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.telemetry.tracing import happened, note
@@ -93,7 +101,7 @@ class TargetGroupSync:
         facts = await self._begin(states)
         for group, trouble in failed.items():
             self._last_states.pop(group, None)
-            await self._report.held(group, REFUSED, str(trouble))
+            await self._report.held(group, REFUSED, ReasonCode.REPORTED.to_reason(text=str(trouble)))
         self._last_states = {
             group: state for group, state in self._last_states.items() if group in states or not owned(group)
         }
@@ -143,17 +151,18 @@ class TargetGroupSync:
             return state.membership is not GroupMembership.ACTIVE
         if sync.writes:
             self._ctx.must_act()
-            why, refused = await commit(self._ctx.target, group, sync.writes)
+            kind, refused = await commit(self._ctx.target, group, sync.writes)
             if refused:
                 del self._last_states[group]
-                await self._report.held(group, why, refused, sync.ahead)
+                await self._report.held(group, kind, refused, sync.ahead)
                 return False
             self._last_states[group] = (now, with_writes(state, sync.writes))
             self._moved.increase(len(sync.writes))
             happened("GroupMoved", group=group, offsets=len(sync.writes))
         if sync.left_out:
             kind = REFUSED if facts.missing.denied & sync.left_out.keys() else ""
-            await self._report.held(group, kind, joined(by_partition(sync.left_out)), sync.ahead, left_out=True)
+            cause = find_foremost(sync.left_out)
+            await self._report.held(group, kind, cause, sync.ahead, left_out=sync.left_out)
         elif facts.written[group]:
             moved = {(write.topic, write.partition): int(write.downstream) for write in sync.writes}
             await self._report.synced(group, moved, sync.ahead)

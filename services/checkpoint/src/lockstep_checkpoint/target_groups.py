@@ -9,6 +9,8 @@ from lockstep_checkpoint.group_sync import IN_USE, REFUSED, TargetGroupState
 from lockstep_checkpoint.source_groups import read_group_offsets
 from lockstep_protocol.group_selection import GroupMembership, group_membership
 from lockstep_protocol.mm2_codec import Checkpoint
+from lockstep_protocol.reason import NO_REASON, Reason
+from lockstep_protocol.reason_catalogue import ReasonCode
 from lockstep_runtime.kafka.admin import Admin
 from lockstep_runtime.kafka.admin_types import GroupOffset
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, RequestRefused
@@ -37,9 +39,9 @@ async def read_groups(
     return states, failed
 
 
-async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, str]:
-    """Commit the checkpoints in the group's name. Returns ("", "") when all went through, else one of `HELD` and a
-    sentence on what did not.
+async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tuple[str, Reason]:
+    """Commit the checkpoints in the group's name. Returns ("", NO_REASON) when all went through, else one of
+    `HELD` and what was answered about those that did not.
 
     A group that got members since the look is no error: the broker refuses, and that is as it should be (KIP-396).
     Raises ClusterUnreachable.
@@ -54,9 +56,10 @@ async def commit(admin: Admin, group: str, writes: Iterable[Checkpoint]) -> tupl
     else:
         troubles = set(outcome.troubles().values())
     if not troubles:
-        return "", ""
+        return "", NO_REASON
     in_use = all(_code(trouble) == KafkaError.UNKNOWN_MEMBER_ID for trouble in troubles)
-    return IN_USE if in_use else REFUSED, "; ".join(sorted({_sentence(trouble) for trouble in troubles}))
+    text = "; ".join(sorted({_sentence(trouble) for trouble in troubles}))
+    return IN_USE if in_use else REFUSED, ReasonCode.REPORTED.to_reason(text=text)
 
 
 def _code(trouble: ClusterError) -> int | None:

@@ -22,8 +22,9 @@ reported lately. The source has more and the copy does not move. What both logs 
 AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
 """The state of a group whose offset on the target is beyond its place."""
 
-IN_USE, REFUSED = "in use on target", "refused"
-"""The state of a group that is not moved: it has members there, or the target does not take it."""
+IN_USE, REFUSED, CONTESTED = "in use on target", "refused", "contested"
+"""The state of a group that is not moved: it has members there, the target does not take it, or it would skip records
+of another flow that feeds the same topic."""
 
 
 def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
@@ -142,7 +143,8 @@ class GroupLine:
     rewound_on_source: int = 0
     """The same, because the group went back on the source and the target's did not."""
     held: str = ""
-    """Why the target's group is not moved: `in-use` | `refused`; "" if it is, or if no move was asked for."""
+    """Why the target's group is not moved: `in-use` | `refused` | `contested`; "" if it is, or if no move was asked
+    for."""
 
     @property
     def readiness(self) -> str:
@@ -162,7 +164,7 @@ class GroupLine:
             return REWOUND_ON_SOURCE
         if self.ahead_on_target:
             return AHEAD_ON_TARGET
-        return {"in-use": IN_USE, "refused": REFUSED}.get(self.held, "")
+        return {"in-use": IN_USE, "refused": REFUSED, "contested": CONTESTED}.get(self.held, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,10 +330,10 @@ def _group(row: GroupStatus) -> GroupLine:
         len(row.behind) + row.more_behind,
         row.read_again,
         len(row.waiting) + row.more_waiting,
-        row.synced and not (row.held or row.ahead),
+        row.synced and not (row.held or row.is_contested or row.ahead),
         "; ".join(skips) or row.held_reason or common or (why if row.phase == "waiting" else ""),
         failing or refused,
         len(row.ahead) + row.more_ahead - rewound,
         rewound,
-        row.held,
+        row.held or ("contested" if row.is_contested else ""),
     )

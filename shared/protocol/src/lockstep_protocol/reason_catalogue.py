@@ -98,6 +98,7 @@ class ReasonCode(StrEnum):
         "contested",
         "the topic has records of another flow too ({flow}), and offset {offset} may skip some of them",
     )
+    """It is not moved there: the group would skip records that came from the other source."""
     CONTEST_UNKNOWN = "contest-unknown", "whether another flow feeds the topic too is not known"
     TOPIC_ABSENT = "topic-absent", "topic {topic} does not exist on cluster {cluster}"
     PARTITION_ABSENT = "partition-absent", "topic {topic} has no such partition on cluster {cluster}"
@@ -124,6 +125,13 @@ class ReasonCode(StrEnum):
         "opposite-source-recreated",
         "the topic was created anew on the source, and the flow in the opposite direction has copied nothing to it yet",
     )
+
+    # Why the group of the target is left as it is.
+
+    TARGET_GROUP_FIRST_READ = "target-group-first-read", "read for the first time"
+    TARGET_GROUP_ACTIVE = "target-group-active", "it has members on the target"
+    TARGET_GROUP_WAS_ACTIVE = "target-group-was-active", "it had members on the target a moment ago"
+    TARGET_GROUP_MOVED = "target-group-moved", "its offsets on the target changed a moment ago"
 
 
 _CODES = {code.value: code for code in ReasonCode}

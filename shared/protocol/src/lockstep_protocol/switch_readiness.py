@@ -314,7 +314,7 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     about = f"group {row.group}"
     if row.held == "refused":
         why = row.held_reason or "the target does not accept its offsets"
-        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {why}")
+        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {why}", cause=row.why_held)
     if row.ahead or row.more_ahead:
         yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}")
     waits = len(row.waiting) + row.more_waiting
@@ -324,8 +324,8 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
         text = f"{about} waits{where}{f': {why}' if why else ''}"
         yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
-        text = f"{about} waits: its offsets are not written to the target yet"
-        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text)
+        text = f"{about} waits: {row.held_reason or 'its offsets are not written to the target yet'}"
+        yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=row.why_held)
 
 
 def _skips(row: GroupStatus) -> str:

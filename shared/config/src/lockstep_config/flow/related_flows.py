@@ -1,11 +1,17 @@
-"""Gives each flow of a file the state topics of the other flows by which its groups are placed."""
+"""What flows of a file have to do with each other: the state topics by which groups are placed, and merged topics."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from lockstep_config.flow.identity_topology import may_share
 from lockstep_config.flow.model import FlowSettings
+from lockstep_config.flow.reader import Reader
+from lockstep_config.resolve.diagnostics import Diagnostics
+from lockstep_config.resolve.precedence import Layers
 from lockstep_protocol.names import Flow, state_topic
+
+POLICY = "replication.policy.class"
 
 
 def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
@@ -20,22 +26,40 @@ def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 
 def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """Return the flows, each with the state topics of its siblings.
-
-    These are flows to the same target that keep names as well, and that may have topics and groups in common.
-    """
-    merging = [s for s in flows if s.enabled and s.keeps_names]
+    """Return the flows, each with the state topics of its siblings: they may merge topics with it, and share groups."""
 
     def siblings(flow: FlowSettings) -> tuple[str, ...]:
         return tuple(
             state_topic(other.flow, other.group_id)
-            for other in merging
-            if other is not flow
-            and other.flow.target == flow.flow.target
-            and may_share(flow.topics, other.topics)
-            and may_share(flow.groups, other.groups)
+            for other in flows
+            if may_merge(flow, other) and may_share(flow.groups, other.groups)
         )
 
     return tuple(
-        replace(s, checkpoint=replace(s.checkpoint, siblings=siblings(s))) if s in merging else s for s in flows
+        replace(s, checkpoint=replace(s.checkpoint, siblings=siblings(s))) if s.enabled and s.keeps_names else s
+        for s in flows
+    )
+
+
+def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
+    """Note each two flows that may write to one topic, once. Only the clusters know which topics there are."""
+    for one, other in combinations(flows, 2):
+        if may_merge(one, other):
+            found = Reader(layers, other.flow).found(POLICY)
+            moved = one.checkpoint.sync_group_offsets and may_share(one.groups, other.groups)
+            groups = ". A group that both move goes to the earlier place of both" if moved else ""
+            findings.note(
+                found or POLICY,
+                f"keeps names, and {one.flow} and {other.flow} may select the same topics: both write to one log of "
+                f"each on {other.flow.target}{groups}. lockstep plan names them (LS023)",
+            )
+
+
+def may_merge(one: FlowSettings, other: FlowSettings) -> bool:
+    """Return whether two flows to one target both keep names and may select the same topics."""
+    return (
+        one.flow != other.flow
+        and one.flow.target == other.flow.target
+        and all(flow.enabled and flow.keeps_names for flow in (one, other))
+        and may_share(one.topics, other.topics)
     )

@@ -22,7 +22,7 @@ from lockstep_config.flow.log_settings import log_settings
 from lockstep_config.flow.mm1_flow import check_legacy_groups
 from lockstep_config.flow.model import Configuration, FlowSettings
 from lockstep_config.flow.provenance import with_provenance
-from lockstep_config.flow.related_flows import with_opposites, with_siblings
+from lockstep_config.flow.related_flows import note_merges, with_opposites, with_siblings
 from lockstep_config.flow.rotation import by_client
 from lockstep_config.keys.client_keys import Untranslatable
 from lockstep_config.keys.connector_keys import CONNECTORS
@@ -142,6 +142,7 @@ def configured(
     flows = tuple(flow_settings(sound, flow, findings) for flow in find_flows(sound, aliases))
     flows = with_shared_acls(with_siblings(with_opposites(flows)))
     flows = with_provenance(sound, flows, tuple(aliases), findings)
+    note_merges(sound, flows, findings)
     check_cycles(sound, flows, findings)
     if stated:
         check_addresses(sound, aliases, flows, findings)

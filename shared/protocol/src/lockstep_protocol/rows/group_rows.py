@@ -35,7 +35,7 @@ class GroupStatus(Row):
     held: str = ""
     """Why the target's group is not moved: `in-use` (members are there) | `refused` (the target does not take it)."""
     held_reason: str = ""
-    """The same for people."""
+    """The same for people, or the sentences of `held_cause` and of others like it by partition."""
     ahead: tuple[tuple[str, PartitionNumber, Offset, Offset, str], ...] = ()
     """(target topic, partition, offset of the target's group, its checkpoint, `ahead-on-target` | `rewound-on-source`)
     of those where consumers that move to the target skip records."""
@@ -47,6 +47,9 @@ class GroupStatus(Row):
     """Why it waits or fails. `causes` has why single partitions wait."""
     causes: tuple[tuple[str, PartitionNumber, Reason], ...] = ()
     """(target topic, partition, reason) of those in `waiting`. An earlier release wrote none of them."""
+    held_cause: Reason = NO_REASON
+    """Why the target's group is not moved, or not in all partitions: then a reason of one of them, `contested` first.
+    An earlier release wrote none."""
     read_ms: UnixMs = 0
     """When the reading of its offsets on the source began to which the row owes its words, Unix milliseconds; 0: not
     known. A later reading that changes none of them is in `SourceGroupsStatus.read_ms` alone."""
@@ -79,6 +82,16 @@ class GroupStatus(Row):
             (topic, partition, read_reason(coded.get((topic, partition), NO_REASON), text))
             for topic, partition, text in self.waiting
         )
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether it is not moved because another flow feeds the same topic, and records of that one may be skipped."""
+        return self.held_cause.code == ReasonCode.CONTESTED
+
+    @property
+    def why_held(self) -> Reason:
+        """Why the target's group is not moved, which is `unknown` if the row has only a text."""
+        return read_reason(self.held_cause, self.held_reason)
 
     @property
     def why(self) -> Reason:
