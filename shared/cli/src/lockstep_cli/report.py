@@ -23,8 +23,8 @@ AHEAD_ON_TARGET, REWOUND_ON_SOURCE = "ahead on target", "rewound on source"
 """The state of a group whose offset on the target is beyond its place."""
 
 IN_USE, REFUSED, CONTESTED = "in use on target", "refused", "contested"
-"""The state of a group that is not moved: it has members there, the target does not take it, or it would skip records
-of another flow that feeds the same topic."""
+"""The state of a group that is not moved: it has members there, or the target does not take it. Or another flow feeds
+the same topic, and the group would skip records of that one."""
 
 
 def sum_if_known(values: Sequence[int | None], together: Callable[[Iterable[int]], int]) -> int | None:
