@@ -32,7 +32,7 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
         return tuple(
             state_topic(other.flow, other.group_id)
             for other in flows
-            if may_merge(flow, other) and may_share(flow.groups, other.groups)
+            if _may_merge(flow, other) and may_share(flow.groups, other.groups)
         )
 
     return tuple(
@@ -44,7 +44,7 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Note each two flows that may write to one topic, once. Only the clusters know which topics there are."""
     for one, other in combinations(flows, 2):
-        if may_merge(one, other):
+        if _may_merge(one, other):
             found = Reader(layers, other.flow).found(POLICY)
             moved = one.checkpoint.sync_group_offsets and may_share(one.groups, other.groups)
             groups = ". A group that both move goes to the earlier place of both" if moved else ""
@@ -55,7 +55,7 @@ def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnos
             )
 
 
-def may_merge(one: FlowSettings, other: FlowSettings) -> bool:
+def _may_merge(one: FlowSettings, other: FlowSettings) -> bool:
     """Return whether two flows to one target both keep names and may select the same topics."""
     return (
         one.flow != other.flow
