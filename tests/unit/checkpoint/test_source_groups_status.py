@@ -1,7 +1,7 @@
 """Up to which moment the groups of the source are known, as checkpoint writes it down."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +11,12 @@ import pytest
 from lockstep_checkpoint.app import CheckpointFlow
 from lockstep_checkpoint.unanswered_reading import SILENT_AFTER_MS
 from lockstep_protocol.names import COMMANDS_PARTITIONS
+from lockstep_protocol.offsets import TopicPartition
 from lockstep_protocol.rows.state_rows import GroupStatus, SourceGroupsStatus, decode_row
 from lockstep_runtime.flow.context import Clock
 from lockstep_runtime.kafka.control_producer import ControlTopicLog
 from lockstep_runtime.util.asyncio_util import cancelled
-from lockstep_runtime.util.errors import ClusterUnreachable, NotPermitted
+from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable, NotPermitted
 from tests.support.flow_context import leading
 from tests.unit.checkpoint.test_group_report import Late
 from tests.unit.checkpoint.test_target_group_sync import Groups
@@ -42,6 +43,21 @@ class Source(Groups):
         if self.outcome is not None:
             raise self.outcome
         return await super().list_groups()
+
+
+class SourceWithoutEnds(Source):
+    """It answers all but the question where its logs end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_for_ends = asyncio.Event()
+
+    async def end_offsets_or_troubles(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ClusterError]]:
+        self.asked_for_ends.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 class Scene:
@@ -175,6 +191,20 @@ async def test_silence_of_the_source_begins_with_the_unanswered_reading(tmp_path
         await scene.flow._reader.record_silence()
     assert (scene.row().read_ms, scene.row().unanswered_ms) == (START_MS, START_MS + 60_000)
     assert scene.row().at_ms == scene.now
+    await cancelled([emission])
+
+
+async def test_source_that_freezes_when_asked_for_its_ends_is_silent(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0)
+    await scene.round()
+    scene.now += 60_000
+    source = SourceWithoutEnds()
+    scene.ctx.source = scene.flow._groups._admin = source
+    emission = asyncio.ensure_future(scene.flow._emit_all())
+    await source.asked_for_ends.wait()
+    scene.now += 4_000
+    await scene.flow._reader.record_silence()
+    assert (scene.row().read_ms, scene.row().unanswered_ms) == (START_MS, START_MS + 60_000)
     await cancelled([emission])
 
 

@@ -7,7 +7,6 @@ topic (how to translate). The third runs rounds over the groups. Replicas divide
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from lockstep_checkpoint.checkpoint_latency import CheckpointLatencies
 from lockstep_checkpoint.checkpoint_store import CheckpointStore
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime, TranslationState
-from lockstep_checkpoint.log_bounds import mark_beyond, read_begins
+from lockstep_checkpoint.log_bounds import read_begins
 from lockstep_checkpoint.offset_sync_follower import OffsetSyncFollower
 from lockstep_checkpoint.offset_translator import OffsetTranslator
 from lockstep_checkpoint.plan import beyond, plan_checkpoints, within
@@ -89,10 +88,10 @@ class CheckpointFlow:
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
         followed = [one.verify for one in (self._syncs, self._opposite) if one is not None]
-        self._reader = SourceReader(ctx, self._groups, self._report, followed)
+        self._exact = RunTranslator()
+        self._reader = SourceReader(ctx, self._groups, self._report, followed, self._rule, self._exact)
         self._group_sync = TargetGroupSync(ctx, self._report, self._memory, self._opposite)
         self._not_replicated: frozenset[str] | None = None
-        self._exact = RunTranslator()
         ctx.state.listen(self._exact.apply)
         self._reading, self._writing = asyncio.Lock(), asyncio.Lock()
         """A command may ask for a round while one runs. In a failover it asks nothing of the source, and waits for no
@@ -229,8 +228,6 @@ class CheckpointFlow:
         await self._memory.loaded()
         self._ctx.must_act()
         began, group_offsets = await self._reader.read(owned)
-        positions = await mark_beyond(self._ctx.source, group_offsets.committed, self._rule, self._exact)
-        group_offsets = replace(group_offsets, committed=positions)
         async with self._writing:
             others = {group: committed for group, committed in self._committed.items() if not owned(group)}
             self._committed = others | dict(group_offsets.committed)

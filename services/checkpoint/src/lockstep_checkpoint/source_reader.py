@@ -1,11 +1,15 @@
 """Reads the groups of the source for the rounds, and says since when it owes an answer."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from lockstep_checkpoint.group_report import GroupReport
 from lockstep_checkpoint.group_view import ReadingTime
+from lockstep_checkpoint.log_bounds import mark_beyond
+from lockstep_checkpoint.run_translator import RunTranslator
 from lockstep_checkpoint.source_groups import SourceGroupOffsets, SourceGroups
+from lockstep_protocol.group_selection import CheckpointRule
 from lockstep_runtime.flow.context import FlowContext
 from lockstep_runtime.util.errors import ClusterError, ClusterUnreachable
 
@@ -24,12 +28,17 @@ class SourceReader:
         groups: SourceGroups,
         report: GroupReport,
         verifications: Sequence[Callable[[], Awaitable[None]]],
+        rule: CheckpointRule,
+        exact: RunTranslator,
     ) -> None:
-        """`verifications` ask about the topics on which a reading depends; each raises ClusterError."""
+        """`verifications` ask about the topics on which a reading depends; each raises ClusterError. By `rule` and
+        `exact` it is known whose logs have to be asked for their ends (`mark_beyond`)."""
         self._ctx = ctx
         self._groups = groups
         self._report = report
         self._verifications = verifications
+        self._rule = rule
+        self._exact = exact
         self._asked_ms = 0
         """When the first reading began that the source has not answered since, Unix milliseconds; 0: none has."""
 
@@ -38,8 +47,8 @@ class SourceReader:
         self._asked_ms = 0
 
     async def read(self, owned: Callable[[str], bool]) -> tuple[ReadingTime, SourceGroupOffsets]:
-        """Read every group that `owned` accepts. Returns when that began, and what was read. Raises as
-        `SourceGroups.read`."""
+        """Read every group that `owned` accepts. Returns when that began, and what was read, with the ends of logs that
+        offsets are beyond. Raises as `SourceGroups.read`."""
         source, clock = self._ctx.source, self._ctx.clock
         began = ReadingTime(clock.monotonic(), clock.wall_ms())
         self._asked_ms = self._asked_ms or began.wall_ms
@@ -47,12 +56,13 @@ class SourceReader:
             for verify in self._verifications:
                 await verify()
             group_offsets = await self._groups.read(began.monotonic_s, owned)
+            positions = await mark_beyond(source, group_offsets.committed, self._rule, self._exact)
         except ClusterError as trouble:
             if not (isinstance(trouble, ClusterUnreachable) and trouble.alias == source.alias):
                 self._asked_ms = 0
             raise
         self._asked_ms = 0
-        return began, group_offsets
+        return began, replace(group_offsets, committed=positions)
 
     async def watch(self) -> None:
         """Write down, for ever, that the source owes an answer, while it does so for some seconds."""
