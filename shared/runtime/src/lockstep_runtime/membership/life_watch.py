@@ -3,7 +3,7 @@ address, or another state topic, ends it. Other control topics that are gone are
 that are not as they have to be are set right."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 
 from lockstep_protocol.names import state_topic
 from lockstep_runtime.flow.context import FlowContext
@@ -66,6 +66,8 @@ class LifeWatch:
 
     async def _watch(self, admin: Admin) -> None:
         missing: Set[str] = frozenset()
+        known = self._first if admin is self._ctx.target else {}
+        """Ids of the topics by name, as they were when this life last saw them."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
             try:
@@ -75,7 +77,13 @@ class LifeWatch:
                 missed, missing = missing, wanted.keys() - ids.keys()
                 if admin is self._ctx.target:
                     self._check_state(ids, missing & missed)
-                await self._create(admin, [wanted[name] for name in sorted(missing & missed)])
+                gone = [wanted[name] for name in sorted(missing & missed)]
+                created = await ensure_control_topics(admin, gone) if gone else ()
+                # One that was never there is new. The service itself may have created one again before we could.
+                lost = set(created) & known.keys()
+                lost |= replaced_topics(known, ids) & self._of_service(admin.alias).keys()
+                await asyncio.gather(*(self._report(name, admin.alias) for name in sorted(lost)))
+                known = {**{name: known[name] for name in wanted if name in known and name not in created}, **ids}
                 if self._ctx.acting:
                     await self._guard.check_if_due(admin, wanted.values())
                 if admin is self._ctx.target:
@@ -87,11 +95,14 @@ class LifeWatch:
 
     def _wanted(self, alias: str) -> Mapping[str, ControlTopic]:
         """Those that we create on that cluster: the flow's, and those of the service while we act."""
+        topics = dict(self._flow_topics) if alias == self._ctx.target.alias else {}
+        return topics | self._of_service(alias)
+
+    def _of_service(self, alias: str) -> dict[str, ControlTopic]:
         ctx = self._ctx
-        topics = dict(self._flow_topics) if alias == ctx.target.alias else {}
-        if ctx.acting and ctx.to_run:
-            topics |= {topic.name: topic for at, topic in service_topics(ctx.settings, ctx.service) if at == alias}
-        return topics
+        if not (ctx.acting and ctx.to_run):
+            return {}
+        return {topic.name: topic for at, topic in service_topics(ctx.settings, ctx.service) if at == alias}
 
     async def _describe(self, admin: Admin, wanted: Mapping[str, ControlTopic]) -> Mapping[str, str]:
         """The id of each topic that is there. One that we may not describe counts as there, without an id."""
@@ -115,10 +126,11 @@ class LifeWatch:
         if self._state in missing:
             raise TopicMissing(alias, self._state)
 
-    async def _create(self, admin: Admin, missing: Sequence[ControlTopic]) -> None:
-        created = await ensure_control_topics(admin, missing) if missing else ()
-        await asyncio.gather(*(self._report(name, admin.alias) for name in created))
-
     async def _report(self, topic: str, alias: str) -> None:
         text = f"{topic} on {alias} was not there any more, and is created again"
         await self._ctx.event("ControlTopicLost", topic, text, cluster=alias)
+
+
+def replaced_topics(known: Mapping[str, str], ids: Mapping[str, str]) -> Set[str]:
+    """Return the names of topics that have another id now. An id "" is unknown, and tells nothing."""
+    return {name for name, topic_id in ids.items() if topic_id and known.get(name) and known[name] != topic_id}
