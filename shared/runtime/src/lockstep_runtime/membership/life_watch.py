@@ -132,5 +132,5 @@ class LifeWatch:
 
 
 def replaced_topics(known: Mapping[str, str], ids: Mapping[str, str]) -> Set[str]:
-    """Return the names of topics that have another id now. An id "" is unknown, and tells nothing."""
+    """Return the names of topics that have another id now. An unknown id is "", and is not compared."""
     return {name for name, topic_id in ids.items() if topic_id and known.get(name) and known[name] != topic_id}
