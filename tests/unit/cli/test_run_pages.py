@@ -66,7 +66,7 @@ async def test_run_pages_show_those_of_every_service() -> None:
         assert 'lockstep_service_up{service="data-plane"} 1.0\nlockstep_service_up{service="heartbeat"} 0.0' in text
 
 
-async def test_a_service_that_does_not_answer_is_said() -> None:
+async def test_run_pages_without_an_answer_name_the_service() -> None:
     async with served(AccessPolicy()) as gone:
         pass
     async with opened(AccessPolicy(), data_plane=gone) as (address, _):
