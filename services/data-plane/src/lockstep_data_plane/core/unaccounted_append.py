@@ -1,5 +1,5 @@
 """Records in the target's log of a partition that has no row (no I/O). Somebody has copied there before: we ourselves,
-if the state topic was lost since (decision 0160)."""
+if the state topic was lost since (decision 0083)."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace

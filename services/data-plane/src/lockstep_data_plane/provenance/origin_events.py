@@ -1,4 +1,4 @@
-"""The flow's producer ids in its events topic, for a start after the state topic was lost (decision 0160). Where both
+"""The flow's producer ids in its events topic, for a start after the state topic was lost (decision 0083). Where both
 clusters have the same topic names, only they distinguish a copy from what others wrote."""
 
 import asyncio

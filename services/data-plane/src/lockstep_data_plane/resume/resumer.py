@@ -174,7 +174,7 @@ class Resumer:
         fence: Fencing,
     ) -> Position | None:
         """Where the copy of a partition without a row goes on, if the target holds records of it: the state topic was
-        lost (decision 0160). None: it holds none, or those of another slot whose row is on its way. Raises
+        lost (decision 0083). None: it holds none, or those of another slot whose row is on its way. Raises
         HaltPartition if nothing proves where the copy ends, and what passes."""
         last = await self._lost_rows.unaccounted(partition, transactional=committed is None)
         if last is None:

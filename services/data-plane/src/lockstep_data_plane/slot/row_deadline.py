@@ -1,4 +1,4 @@
-"""How long a slot copies on while nothing takes its rows (no I/O, no clock; decision 0160)."""
+"""How long a slot copies on while nothing takes its rows (no I/O, no clock; decision 0083)."""
 
 ROWS_WITHIN_S = 60.0
 """What is copied without a row a restart has to find out from the logs. After this long a slot fetches nothing more
