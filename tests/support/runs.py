@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ class Run:
             self.process.kill()
         self.process.wait()
         for one in self.left():
-            one.kill()
+            with suppress(psutil.NoSuchProcess):  # it ended since it was looked at
+                one.kill()
 
 
 class LockstepRun(Run):
