@@ -56,7 +56,7 @@ def begun_row(tp: TopicPartition, slot: int, bytes_per_s: float, at_ms: int) -> 
         sequence=-1,
         source_topic_id="m4oYx2QeRvW1jZ3kT5nAbw",
         target_topic_id="tP9cF0uLSkK7dG2hV6sXyA",
-        counts_since=at_ms - int(DAYS_COPIED_S * 1000),
+        counts_since=max(0, at_ms - int(DAYS_COPIED_S * 1000)),
         slot=slot,
     )
     return moved_row(row, records, at_ms)

@@ -94,22 +94,25 @@ async def _probe_flow(
 
     flow = str(settings.flow)
 
-    async def run_check(check: str, work: Awaitable[str]) -> bool:
+    async def make_finding(check: str, work: Awaitable[str]) -> ProbeFinding:
         try:
-            report_finding(ProbeFinding(flow, check, True, await work))
+            return ProbeFinding(flow, check, True, await work)
         except (ClusterError, checks.PathFault) as exc:
-            report_finding(ProbeFinding(flow, check, False, str(exc)))
-            return False
+            return ProbeFinding(flow, check, False, str(exc))
         except TimeoutError:
-            report_finding(ProbeFinding(flow, check, False, f"no answer within {within:g} s"))
-            return False
-        return True
+            return ProbeFinding(flow, check, False, f"no answer within {within:g} s")
+
+    async def run_check(check: str, work: Awaitable[str]) -> None:
+        report_finding(await make_finding(check, work))
 
     source, target = source_client(settings), target_client(settings)
+    # Both are asked at once, and reported in this order whoever answers first.
     reached = await asyncio.gather(
-        *(run_check(f"{one.alias} is reached", checks.reach_cluster(one, within)) for one in (source, target))
+        *(make_finding(f"{one.alias} is reached", checks.reach_cluster(one, within)) for one in (source, target))
     )
-    if not all(reached):
+    for finding in reached:
+        report_finding(finding)
+    if not all(finding.ok for finding in reached):
         return False
     await run_check("two clusters", checks.compare_clusters(source, target))
     there = await source.topic_names()
