@@ -295,7 +295,8 @@ class GroupReport:
             await self._ctx.state.write_all([row for row in rows if self._is_news(row)])
 
     def _is_news(self, row: GroupStatus) -> bool:
-        """Whether it says more than that the group was read again: that is in the row of its share."""
+        """Return whether the row says more than that the group was read again. The row of its share says that
+        already."""
         known = self._ctx.state.get(GroupStatus, row.group)
         return self._ctx.state.differs(row if known is None else replace(row, read_ms=known.read_ms))
 

@@ -32,7 +32,7 @@ class TranslationState:
 
 
 class ReadingTime(NamedTuple):
-    """When a reading of the source began, by both clocks: in seconds, and in Unix milliseconds."""
+    """Hold when a reading of the source began, by both clocks: in seconds, and in Unix milliseconds."""
 
     monotonic_s: float
     wall_ms: int
@@ -83,7 +83,7 @@ class GroupView:
         return replace(self, trouble=trouble)
 
     def read(self, translation: TranslationState, began: ReadingTime | None) -> "GroupView":
-        """The group was read on the source, by a reading that `began` then; None: as it was read before."""
+        """Note that a reading of the source that `began` then read the group; None: the reading of before counts."""
         view = self if began is None else replace(self, read_at=began.monotonic_s, read_ms=began.wall_ms)
         return replace(view, trouble="", translation=translation, earlier=None)
 
@@ -110,7 +110,7 @@ class GroupView:
 
     @property
     def words(self) -> frozenset[str]:
-        """Those of `HELD` for which the target's group stays as it is, or beyond its places."""
+        """Return the words of `HELD` that explain why the target's group stays as it is, or is beyond its places."""
         contested = {str(ReasonCode.CONTESTED)} if self.held_cause.code == ReasonCode.CONTESTED else set()
         return frozenset({self.held, *(one.state for one in self.ahead), *contested} - {""})
 

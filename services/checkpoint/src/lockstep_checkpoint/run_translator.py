@@ -172,8 +172,8 @@ class RunTranslator:
         return None if row is None else row.target_topic
 
     def translate_back(self, topic: str, partition: int, downstream: int) -> UpstreamPosition | Reason:
-        """The upstream position of a group that reads `downstream` of the copy of `topic` next; the reason, if that is
-        not known.
+        """Return the upstream position of a group that reads `downstream` of the copy of `topic` next. A reason: it is
+        unknown.
 
         Every record that the flow copied to `downstream` or beyond, or that it is still to copy, is at or behind the
         place. It does not fall when `downstream` rises, as long as the rows do not change.

@@ -1,4 +1,4 @@
-"""What another flow to the same target reports of the topics and groups that both have there under the same names."""
+"""Read what another flow to the same target reports of the topics and groups that both flows have there."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -20,7 +20,7 @@ SILENCE = "silence of the source"
 
 
 class SourceReader:
-    """Of one flow. One reading at a time."""
+    """Read the groups of one flow's source, one reading at a time."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class SourceReader:
         rule: CheckpointRule,
         exact: RunTranslator,
     ) -> None:
-        """`verifications` ask about the topics on which a reading depends; each raises ClusterError. By `rule` and
-        `exact` it is known whose logs have to be asked for their ends (`mark_beyond`)."""
+        """Take what a reading needs. `verifications` ask about the topics on which a reading depends; each raises
+        ClusterError. `rule` and `exact` say whose logs have to be asked for their ends (`mark_beyond`)."""
         self._ctx = ctx
         self._groups = groups
         self._report = report

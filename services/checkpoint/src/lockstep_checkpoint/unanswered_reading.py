@@ -1,4 +1,4 @@
-"""Since when the source answers no reading of its groups (no I/O, no clock)."""
+"""Tell since when the source answers no reading of its groups (no I/O, no clock)."""
 
 from lockstep_protocol.rows.state_rows import SourceGroupsStatus
 

@@ -57,7 +57,7 @@ class UpstreamMonitor:
         wall_ms: Callable[[], int],
         on_unreadable: Callable[[Record, ValueError], None] = lambda record, why: None,
     ) -> None:
-        """`on_unreadable` is called in the thread for each record that is no heartbeat."""
+        """Call `on_unreadable` in the thread for each record that is no heartbeat."""
         self._alias = alias
         self._on_unreadable = on_unreadable
         # The group id is obligatory and unused: assign() and no commit.

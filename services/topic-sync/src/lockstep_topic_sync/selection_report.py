@@ -7,14 +7,14 @@ from lockstep_runtime.flow.context import FlowContext
 
 
 class SelectionReport:
-    """Of one flow, in one term of its leader."""
+    """Report the selection of one flow, in one term of its leader."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
         self._selects_nothing = False
 
     async def on_listed(self, source: Iterable[str]) -> None:
-        """The source has these topics. That none is selected is an event once, while that is so."""
+        """Take the topics of the source. If none is selected, that is an event once, for as long as it is so."""
         ctx, settings = self._ctx, self._ctx.settings
         count = count_topics(source, settings.topics, settings.policy)
         if count.is_nothing and not self._selects_nothing:

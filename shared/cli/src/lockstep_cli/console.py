@@ -1,4 +1,4 @@
-"""Where tables go: a terminal of its own width, or lines for a file or another program."""
+"""Show tables on a terminal of its own width, or as lines for a file or another program."""
 
 import re
 import sys

@@ -29,7 +29,7 @@ def merge_metrics(pages: Mapping[str, str]) -> str:
 
 
 def _with_service(sample: str, service: str) -> str:
-    """The line of a sample, with the service among its labels."""
+    """Return the line of a sample, with the service among its labels."""
     name_end = re.match(r"[^{\s]*", sample).end()  # type: ignore[union-attr]  # it matches the empty text too
     if not sample.startswith("{", name_end):
         return f'{sample[:name_end]}{{service="{service}"}}{sample[name_end:]}'

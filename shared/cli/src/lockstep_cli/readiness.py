@@ -31,8 +31,9 @@ def blockers_in(
     members: Mapping[str, Sequence[str]],
     limits: SwitchLimits,
 ) -> tuple[Blocker, ...]:
-    """None of a flow that copies nothing by the file. `services`: why they fail, by name. `away`: why a cluster did not
-    answer, by alias. `members`: of groups on the target, as far as they are known."""
+    """Return what keeps the flow from being ready; none, if the flow copies nothing by the file. `services`: why they
+    fail, by name. `away`: why a cluster did not answer, by alias. `members`: of groups on the target, as far as they
+    are known."""
     if not any(line.service == COPIES for line in report.services):
         return ()
     facts = SwitchFacts(

@@ -205,7 +205,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableTopic:
-    """How many records of a topic one replica passed over since it began, because they cannot be read."""
+    """Hold how many records of a topic one replica passed over since it began, because they cannot be read."""
 
     service: str
     instance: str

@@ -192,7 +192,7 @@ class _Seen:
             yield ServiceLine(service, connector.value, word, self._replicas.get(service), tuple(leaders), trouble)
 
     def failing_services(self) -> Mapping[str, Reason]:
-        """Why services fail, by name."""
+        """Return why services fail, by name."""
         reasons = {service: self._failure(service) for service in SERVICES if service in self._services}
         return {service: reason for service, reason in reasons.items() if reason}
 
@@ -303,7 +303,7 @@ class _Seen:
 
 
 def _slot_troubles(row: SlotStatus) -> str:
-    """What fails in a slot as it says itself; "" if nothing does."""
+    """Return what fails in a slot as it says itself; "" if nothing does."""
     if not row.troubles:
         return ""
     what, why = row.troubles[0]

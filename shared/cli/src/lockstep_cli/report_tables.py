@@ -167,7 +167,8 @@ def _sums(report: Report) -> RenderableType:
 
 
 def _unreadable(topics: Iterable[UnreadableTopic]) -> str:
-    """How many records of each topic. Several replicas read the same ones, so the most that one passed over counts."""
+    """Return how many records of each topic were passed over. Several replicas read the same ones, so the highest count
+    is taken."""
     counts: dict[str, int] = {}
     for line in topics:
         counts[line.topic] = max(line.count, counts.get(line.topic, 0))

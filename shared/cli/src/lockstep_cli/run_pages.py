@@ -23,7 +23,7 @@ ANSWER_WITHIN_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class ServicePage:
-    """What a service answered. Status 503 and a sentence: it did not."""
+    """Hold what a service answered. Status 503 and a sentence: it did not."""
 
     status: HTTPStatus
     body: bytes
@@ -153,7 +153,7 @@ def _unanswered(sentence: str) -> ServicePage:
 
 
 def _answered(answered: bool) -> str:
-    """The metric by which a scraper sees that a service's others are missing."""
+    """Return the metric by which a scraper sees that a service's other metrics are missing."""
     name = "lockstep_service_up"
     return (
         f"# HELP {name} 1 if the service answered lockstep run, and its metrics are on this page\n"

@@ -139,7 +139,7 @@ async def read_report(settings: "FlowSettings", timeout: float, silent_s: float 
     services = [name for name, needed in SERVICES.items() if needed(settings)]
 
     async def read_dated() -> tuple["Mapping[str, Row]", list[str], int]:
-        """With the time at which they were read: how old they are does not grow while the clusters are asked."""
+        """Return rows with the time at which they were read. Their age does not grow while the clusters are asked."""
         return *await read_rows(settings, silent_s), now_ms()
 
     (rows, unreadable, read_ms), replicas, (reports, unread) = await asyncio.gather(

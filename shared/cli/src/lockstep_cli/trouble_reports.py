@@ -1,4 +1,4 @@
-"""What replicas report on the events topic: what fails in them now, and what they passed over."""
+"""Read what replicas report on the events topic: what fails in them now, and what they passed over."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence

@@ -166,7 +166,7 @@ def _views(settings: "FlowSettings", roles: Sequence[str], screen: "_Screen", fr
 
 
 async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
-    """Clusters and topics of those that are not there, as far as these clusters say so now."""
+    """Return those clusters and topics that do not exist, as far as these clusters say so now."""
     from lockstep_cli.clusters import source_client, target_client
     from lockstep_runtime.util.errors import ClusterError
 
@@ -184,7 +184,7 @@ async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
 
 
 def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
-    """One line: which topics are shown, and which are not there."""
+    """Return one line that says which topics are shown, and which do not exist."""
     there = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
     parts = [f"watching {', '.join(there)}"] if there else []
     for alias in sorted({alias for alias, _ in missing}):

@@ -1,4 +1,4 @@
-"""Why a flow has no state topic, as far as its services and the target say it."""
+"""Say why a flow has no state topic, as far as its services and the target say it."""
 
 from lockstep_cli.clusters import target_client
 from lockstep_cli.trouble_reports import read_reports, reported_troubles

@@ -70,7 +70,7 @@ class AclPlan:
 
     @property
     def counted(self) -> tuple[tuple[str, int], ...]:
-        """How many were left out for each reason, in the order of `LeftOutReason`."""
+        """Count how many were left out for each reason, in the order of `LeftOutReason`."""
         counts = Counter(left.reason for left in self.left_out)
         return tuple((reason.value, counts[reason]) for reason in LeftOutReason if counts[reason])
 

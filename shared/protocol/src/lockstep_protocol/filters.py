@@ -150,7 +150,7 @@ def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
 
 
 def _named_comma(why: UntranslatablePattern, patterns: tuple[str, ...], number: int) -> UntranslatablePattern:
-    """The refusal of an element, which names the comma if that has cut a pattern in two."""
+    """Return the refusal of an element. It names the comma if that has cut a pattern in two."""
     pattern, *rest = patterns[number : number + 2]
     try:
         _matcher(",".join([pattern, *rest]))

@@ -1,4 +1,4 @@
-"""Up to which moment the consumer groups of a source are known (no I/O, no clock).
+"""Tell up to which moment the consumer groups of a source are known (no I/O, no clock).
 
 The checkpoint service reads them again and again. What it read is as old as the moment at which that reading began, and
 what the source accepted later is not known. A source that is gone accepts nothing, so the time since then does not
@@ -37,7 +37,7 @@ class GroupReadings:
 
     @property
     def list_known_ms(self) -> int:
-        """The moment up to which all groups are known that the source has; 0: unknown."""
+        """Return the moment up to which all groups are known that the source has; 0: unknown."""
         return min(self._read_ms(share) for share in range(COMMANDS_PARTITIONS))
 
     def position_known_ms(self, row: GroupStatus) -> int:

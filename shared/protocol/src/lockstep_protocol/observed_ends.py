@@ -1,4 +1,4 @@
-"""Since when records have been in a partition's log, by the ends of it that were seen. Pure."""
+"""Tell since when records have been in a partition's log, by the ends of it that were seen. Pure."""
 
 RESOLUTION_MS = 50
 """Ends seen within so long count as seen together, at the first of them."""
@@ -48,7 +48,7 @@ class ObservedEnds:
         return next((at_ms for end, at_ms in self._seen if end > upstream + 1), None)
 
     def _cut(self, end: int) -> None:
-        """The log is shorter than it was: what is behind its end is gone."""
+        """Drop what is behind the end of a log that is shorter than it was."""
         seen = self._seen
         first = next(number for number, (known, _) in enumerate(seen) if known > end)
         at_ms = seen[first][1]

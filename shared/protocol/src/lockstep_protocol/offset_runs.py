@@ -199,7 +199,7 @@ class RunMap:
         return replace(self, begin=(min((begin, *self.begin)),), decided=max(row.upstream, self.decided))
 
     def _leaving_out(self, row: PartitionProgress) -> "RunMap":
-        """After a row of an epoch that will begin further on: the runs of the epoch before it are still true."""
+        """Take a row of an epoch that will begin further on. The runs of the epoch before it are still true."""
         former = self._in_generation(row.producer_epoch - 1)
         return replace(former, open_run=(Run(*row.open_run),), decided=row.upstream, left_out_until=row.upstream + 1)
 

@@ -1,4 +1,4 @@
-"""Why something is as it is: a code, by which programs decide, and the values that its sentence names."""
+"""Hold why something is as it is: a code, by which programs decide, and the values that its sentence names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Every code of a `Reason`, and the sentence that people read for it.
+"""List every code of a `Reason`, and the sentence that people read for it.
 
 A sentence may be worded anew at any time: nothing decides from it. A code keeps its meaning for ever.
 """

@@ -1,4 +1,4 @@
-"""How many names a selection takes, and whether it takes none. Pure.
+"""Count the names that a selection takes, and tell whether it takes none. Pure.
 
 `lockstep plan`, `lockstep status` and the services that select all ask here.
 """

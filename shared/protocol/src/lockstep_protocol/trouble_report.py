@@ -1,4 +1,5 @@
-"""What fails in a replica of a service just now, as an event: it is read even where the state topic is missing."""
+"""Report what fails in a replica of a service just now, as an event: it is read even where the state topic is
+missing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ LONGEST_VALID_MS = 25 * 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TroubleReport:
-    """What one replica says of itself. Its next report replaces it, and without one it expires."""
+    """Hold what one replica says of itself. Its next report replaces it, and without one it expires."""
 
     service: str
     instance: str

@@ -127,8 +127,8 @@ def with_position(row: PartitionProgress, offset: int | None) -> PartitionProgre
 
 
 def _run_below(row: PartitionProgress, upstream: int) -> tuple[int, ...]:
-    """The run of the last record that was copied, where the copy goes on behind it, so that the run stays true. A row
-    that halted does not say whether it is."""
+    """Return the run of the last copied record, if the copy goes on behind it. The run then stays true. A halted row
+    does not say whether it is true."""
     if row.case or len(row.open_run) != 3:
         return ()
     first, _, records = row.open_run

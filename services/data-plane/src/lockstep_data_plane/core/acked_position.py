@@ -60,7 +60,7 @@ class AckedPosition:
     # -- what happened -------------------------------------------------------------------------------------------------
 
     def saw_end(self, source_end: int, at_ms: int) -> None:
-        """The source's log, or what is committed of it, ends there."""
+        """Note that the source's log, or what is committed of it, ends there."""
         self.source_end = source_end
         self._ends.observe(source_end, at_ms, self.upstream)
 

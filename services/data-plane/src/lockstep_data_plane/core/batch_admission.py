@@ -140,7 +140,8 @@ class BatchAdmission:
 
 
 def _rejected(batch: Batch, why: str) -> BatchRejected:
-    """Of a whole batch. In the old formats a compressed one has the offset of its last record."""
+    """Return the rejection of a whole batch. In the old formats a compressed batch has the offset of its last
+    record."""
     offsets = (
         f"offsets from {batch.base_offset}"
         if batch.magic < 2

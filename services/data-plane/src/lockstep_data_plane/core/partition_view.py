@@ -340,5 +340,5 @@ class PartitionView:
         )
 
     def lag_ms(self, now_ms: int) -> int:
-        """As `AckedPosition.lag_ms`."""
+        """Return what `AckedPosition.lag_ms` returns."""
         return self._acked.lag_ms(now_ms)

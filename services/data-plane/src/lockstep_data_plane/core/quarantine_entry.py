@@ -72,8 +72,8 @@ def refused_record(record: PlainRecord, why: str) -> RefusedRecords:
 
 
 def refused_batch(batch: Batch, why: str) -> RefusedRecords | None:
-    """A batch that cannot be read, as its bytes; None where its header does not say which offsets it has. In the old
-    formats only its records do."""
+    """Return the bytes of a batch that cannot be read. None: its header does not say which offsets it has. In the old
+    formats only its records say that."""
     if batch.magic < 2 or not 0 <= batch.base_offset <= batch.last_offset <= LARGEST_OFFSET:
         return None
     if batch.magic > 2 and expected_crc(batch.data) != batch.crc:  # the header may have other fields than ours
@@ -101,7 +101,8 @@ def refused_outgoing(outgoing: OutgoingBatch, indexes: Iterable[int], why: str) 
 def unread(
     batch: Batch, position: int, ranges: Sequence[tuple[int, int]], at_most: int = UNPACKED_AT_MOST
 ) -> list[PlainRecord]:
-    """The records of a batch from upstream offset `position` on that are not passed over. Raises as `read_records`."""
+    """Return the records of a batch from upstream offset `position` on that are not passed over. Raises as
+    `read_records`."""
     return [r for r in read_records(batch, at_most) if r.offset >= position and not skipped(r.offset, ranges)]
 
 

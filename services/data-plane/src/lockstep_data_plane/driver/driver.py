@@ -121,7 +121,7 @@ class Driver:
             await set_within(self._changed, to_next_tick(TICK_S))
 
     async def _await_source(self) -> None:
-        """For ever: notice that the source is back, if it alone knows where copies end."""
+        """Notice again and again that the source is back, if it alone knows where copies end. Never returns."""
         while True:
             await asyncio.sleep(SOURCE_ASKED_EVERY_S)
             if any(row.needs_source for row in self.ctx.state.all(PartitionProgress)):
@@ -225,7 +225,8 @@ class Driver:
     # -- beginning -----------------------------------------------------------------------------------------------------
 
     async def _restore_progress(self) -> None:
-        """Slots write these rows. No slot runs now, and a row that is behind is as good as any."""
+        """Write again the rows of slots that the state topic lost. No slot runs now. A row that is behind is as good as
+        any."""
         if count := await self.ctx.state.restore(lambda row: isinstance(row, PartitionProgress | SlotStatus)):
             self.ctx.log.warn("rows written again", f"{count} of slots, of the former {self.ctx.state.topic}")
         await restore_origins(self.ctx)

@@ -21,7 +21,7 @@ ASKED_EVERY_S = 2.0
 
 
 class FlowOrigin:
-    """Of one flow, in one run of its driver."""
+    """Hold the origin of one flow, in one run of its driver."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -30,12 +30,12 @@ class FlowOrigin:
 
     @property
     def producer_id(self) -> int:
-        """The id under which the flow appends; -1: none yet."""
+        """Return the id under which the flow appends; -1: none yet."""
         return -1 if self._origin is None else self._origin.producer_id
 
     @property
     def source_cluster_id(self) -> str:
-        """The id of the source's cluster; "": nothing was copied of it yet."""
+        """Return the id of the source's cluster; "": nothing was copied of it yet."""
         return "" if self._origin is None else self._origin.origin_cluster_id
 
     async def take_last(self) -> None:
@@ -60,7 +60,7 @@ class FlowOrigin:
             await cancelled([self._confirming])
 
     def check(self) -> None:
-        """Raises ClusterError if the source is not the cluster that is copied, or refuses what the flow needs there."""
+        """Raise ClusterError if the source is not the cluster that is copied, or refuses what the flow needs there."""
         if self._confirming is None or not self._confirming.done():
             return
         present, known = self._confirming.result(), self._origin

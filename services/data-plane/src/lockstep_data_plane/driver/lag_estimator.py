@@ -28,7 +28,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPartition:
-    """One partition at one look: its rows just before, and what the clusters said then. None: not answered."""
+    """Hold one look at one partition: its rows just before, and what the clusters said then. None: not answered."""
 
     row: PartitionProgress | None
     source: LogRange | None
@@ -73,7 +73,7 @@ class LagEstimator:
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
 
     def _observe(self, tp: TopicPartition, one: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:
-        """What is to be remembered of the ends of the partition; None: nothing of it is missing on the target."""
+        """Return what to remember of the ends of the partition. None: the target lacks nothing of it."""
         topic_id, ends = self._ends.get(tp, ("", ObservedEnds()))
         if topic_id and one.source_topic_id not in ("", topic_id):
             ends = ObservedEnds()

@@ -41,7 +41,7 @@ class SlotEnds:
         )
 
     def source_is_back(self) -> None:
-        """The source answers: copies whose end it alone knows are worth another look."""
+        """Note that the source answers. Copies whose end it alone knows are then worth another look."""
         self._source_is_back = True
 
     def ended(

@@ -6,10 +6,11 @@ from lockstep_runtime.flow.context import FlowContext
 
 
 class SlotRuns:
-    """Of one flow, as its driver starts them."""
+    """Name the next run of each slot of one flow, as its driver starts them."""
 
     def __init__(self, ctx: FlowContext, origin: FlowOrigin, log: tuple[str, str], *, beside_driver: bool) -> None:
-        """`log`: level and format of the slots' logs. `beside_driver`: slots run on this machine."""
+        """Take what all runs share. `log`: level and format of the slots' logs. `beside_driver`: slots run on this
+        machine."""
         self._ctx = ctx
         self._origin = origin
         self._log = log

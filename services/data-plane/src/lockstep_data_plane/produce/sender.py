@@ -209,7 +209,8 @@ class ProduceConnection:
 
 
 def _is_usable(connection: Connection) -> bool:
-    """Whether a request may go out now. One that was silent for long is tried first, or opened again."""
+    """Return whether a request may go out now. A connection that was silent for long is tried first, or opened
+    again."""
     return not (connection.closed or connection.is_doubtful)
 
 

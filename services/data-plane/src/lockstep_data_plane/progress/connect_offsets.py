@@ -31,7 +31,7 @@ class CommittedProgress:
     """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
     def __init__(self, on_malformed: Callable[[int, MalformedRecord], None] = lambda offset, why: None) -> None:
-        """`on_malformed` is called with the offset of each record that is passed over: it is none of Connect's."""
+        """Call `on_malformed` with the offset of each record that is passed over because it is none of Connect's."""
         self._on_malformed = on_malformed
         self.reset()
 

@@ -18,7 +18,7 @@ class MirrorProgressWriter:
     takes nothing delays what MM2 would find, and no copy."""
 
     def __init__(self, log: ControlTopicLog, source: str, connector: str, say: FlowLog) -> None:
-        """`source` and `connector`: the names in the keys."""
+        """Take the names in the keys, which are `source` and `connector`."""
         self._log = log
         self._source = source
         self._connector = connector
@@ -47,7 +47,7 @@ class MirrorProgressWriter:
             await asyncio.wait([self._sending], timeout=within_s)
 
     async def stop(self, within_s: float) -> None:
-        """As `settle`, and send no more then."""
+        """Do as `settle` does, and send nothing afterwards."""
         await self.settle(within_s)
         if self._sending is not None:
             self._sending.cancel()

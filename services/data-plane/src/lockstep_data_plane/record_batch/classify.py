@@ -86,7 +86,7 @@ class TargetLimits:
 
     @property
     def unpacked_at_most(self) -> int:
-        """How many bytes the records of a batch may take, uncompressed, that is to be built anew."""
+        """Return how many bytes the uncompressed records of a batch that is built anew may take."""
         return min(max(UNPACKED_TIMES * self.max_bytes, UNPACKED_AT_LEAST), UNPACKED_AT_MOST)
 
     def choose_codec(self, had: int) -> int:

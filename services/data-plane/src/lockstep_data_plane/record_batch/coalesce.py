@@ -84,7 +84,8 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
 
 
 def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> OutgoingBatch:
-    """Raises CorruptRecordError, also where they take more than `MERGED_UNPACKED` bytes uncompressed."""
+    """Return the records of all batches as one batch. Raises CorruptRecordError, also where they take more than
+    `MERGED_UNPACKED` bytes uncompressed."""
     records: list[PlainRecord] = []
     left = MERGED_UNPACKED
     for outgoing in group:

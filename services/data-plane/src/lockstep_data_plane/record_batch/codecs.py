@@ -77,7 +77,8 @@ def _too_large(at_most: int) -> CorruptRecordError:
 
 
 def _read_gzip(payload: Payload, at_most: int) -> bytes:
-    """Of one member or several, as gzip allows. They are fed in small pieces: zlib copies what is behind a member."""
+    """Uncompress one gzip member or several. They are fed in small pieces, because zlib copies what is behind a
+    member."""
     view, at, left = memoryview(payload), 0, at_most
     parts: list[bytes] = []
     while at < len(view):
@@ -129,7 +130,7 @@ def _kept_room() -> memoryview:
 
 
 def _reader_into(decompress_into: Callable[[Payload, Any], int]) -> Decoder:
-    """A decoder by one that fills a buffer, and fails where it does not suffice."""
+    """Return a decoder that uses one which fills a buffer, and fails where the buffer does not suffice."""
 
     def decode(payload: Payload, at_most: int) -> Payload:
         room = max(_ROOM, _ROOMIER * len(payload))

@@ -72,8 +72,8 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
 def join_batches(
     group: Sequence[OutgoingBatch], codec: int, levels: CompressionLevels, at_most: int
 ) -> OutgoingBatch | None:
-    """The records of several outgoing batches as one. None: as `copy_records`, or they take more than `at_most` bytes
-    uncompressed."""
+    """Return the records of several outgoing batches as one. None: as `copy_records`, or they take more than `at_most`
+    bytes uncompressed."""
     compiled = find_compiled()
     if compiled is None:
         return None

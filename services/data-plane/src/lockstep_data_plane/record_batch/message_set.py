@@ -113,7 +113,7 @@ def _parse_messages(data: Payload) -> Iterator[Message]:
 
 
 def _part(message: memoryview, at: int) -> tuple[memoryview | None, int]:
-    """Key or value, and where it ends."""
+    """Return the key or the value at the index, and the index at which it ends."""
     (size,) = _SIZE.unpack_from(message, at)
     at += _SIZE.size
     if size == -1:

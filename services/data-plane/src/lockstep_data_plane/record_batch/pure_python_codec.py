@@ -87,7 +87,7 @@ class _RecordReader:
         return None if length < 0 else self._pass(length)
 
     def count(self) -> int:
-        """How many headers there are."""
+        """Return the number of headers."""
         count = self.number(INT)
         if not 0 <= count <= len(self.data) - self.at:
             raise CorruptRecordError(f"a record says that it has {count} headers")

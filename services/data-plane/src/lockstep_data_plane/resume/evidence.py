@@ -96,7 +96,7 @@ class EvidenceReader:
     async def position(
         self, partition: PartitionMachine, row: PartitionProgress, *, counts: bool = True
     ) -> Position | GapFound:
-        """Where the copy goes on. `counts`: as for `locate`. Raises RetriableError."""
+        """Return the position from which the copy goes on. `counts`: as for `locate`. Raises RetriableError."""
         target, fence, policy = (
             await self.target_tail(partition, row),
             fence_for_row(row),
@@ -126,8 +126,8 @@ class EvidenceReader:
     async def target_tail(
         self, partition: PartitionMachine, row: PartitionProgress, *, rests: bool = False
     ) -> TargetTail:
-        """What the target says of the row's chain; that a topic is another one now counts as a contradiction. `rests`:
-        as for `recreated`. Raises what passes."""
+        """Return what the target says of the row's chain. A topic that is another one now counts as a contradiction.
+        `rests`: as for `recreated`. Raises what passes."""
         differs = await self.recreated(partition, row.source_topic_id, row.target_topic_id, rests=rests)
         if partition.in_one_log and not row.transactional and differs is None:
             return await read_tail(self._target, partition, row)

@@ -22,7 +22,7 @@ from lockstep_protocol.rows.state_rows import PartitionProgress
 
 
 class LostRowFinder:
-    """For the partitions of one slot."""
+    """Find where the copies of one slot's partitions end that have no row."""
 
     def __init__(self, settings: FlowSettings, producer_id: int, source: ClusterClient, target: ClusterClient) -> None:
         self._producer_id = producer_id
@@ -159,7 +159,7 @@ def _record_at(batch: Batch, offset: int) -> PlainRecord | None:
 
 
 def _same(one: PlainRecord | None, other: PlainRecord | None) -> bool:
-    """Whether both are there, and alike in key, value, headers and timestamp."""
+    """Return whether both records are there, and have the same key, value, headers and timestamp."""
     if one is None or other is None:
         return False
     return one._replace(offset=0) == other._replace(offset=0)

@@ -173,9 +173,9 @@ class Resumer:
         committed: int | None,
         fence: Fencing,
     ) -> Position | None:
-        """Where the copy of a partition without a row goes on, if the target holds records of it: the state topic was
-        lost (decision 0083). None: it holds none, or those of another slot whose row is on its way. Raises
-        HaltPartition if nothing proves where the copy ends, and what passes."""
+        """Return where the copy of a partition goes on whose row was lost with the state topic (decision 0083). None:
+        the target holds no record of it, or those of another slot whose row is on its way. Raises HaltPartition if
+        nothing proves where the copy ends, and what passes."""
         last = await self._lost_rows.unaccounted(partition, transactional=committed is None)
         if last is None:
             return None
@@ -196,8 +196,7 @@ class Resumer:
         return await self._go_on(partition, topic, row)
 
     async def _doubt(self, partition: PartitionMachine, row: PartitionProgress, text: str) -> GapFound:
-        """The case in which nothing proves where the copy ends, with what the policy makes of it. Raises what
-        passes."""
+        """Decide by the policy where the copy goes on, if nothing proves where it ends. Raises what passes."""
         ends = await self._evidence.log_ends(partition.tp, row)
         gap = GapFound(case=GapCase.DOUBT, text=text, wanted=row.upstream + 1, start=ends.start, end=ends.end)
         return replace(gap, decision=decide_gap(gap, self._evidence.policy(partition.topic)(gap.case)))

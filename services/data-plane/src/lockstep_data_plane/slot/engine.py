@@ -68,7 +68,8 @@ class SlotEngine:
         *,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`find_runs`: the present rows of a partition's offset runs. `waits`: whether nothing is to be fetched now."""
+        """Take what the engine asks. `find_runs`: the present rows of a partition's offset runs. `waits`: whether
+        nothing is to be fetched now."""
         self._settings = settings
         self._log = FlowLog("data-plane", settings.flow)
         self._plane = settings.data_plane
@@ -171,7 +172,7 @@ class SlotEngine:
         self._fetcher.wake()
 
     def is_resuming(self, tp: TopicPartition) -> bool:
-        """Whether it is not known yet what the target's log has of a partition that is tended."""
+        """Return whether it is still unknown what the target's log has of a partition that is tended."""
         partition = self.partitions.get(tp)
         return partition is None or partition.phase in (Phase.RESUMING, Phase.SETTLING, Phase.LOCATING)
 

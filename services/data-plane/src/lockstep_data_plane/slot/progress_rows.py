@@ -20,7 +20,7 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
     """The newest row of each partition that no row of a later epoch has made outdated."""
 
     def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda why: None) -> None:
-        """`on_malformed` is called for a row that was kept as bytes and cannot be read."""
+        """Call `on_malformed` for a row that was kept as bytes and cannot be read."""
         self._on_malformed = on_malformed
         self._values: dict[bytes, tuple[bytes, ...]] = {}
         """By key, as they are in the log: the last one, and before it one that may be needed in its place."""

@@ -1,4 +1,4 @@
-"""How long a slot copies on while nothing takes its rows (no I/O, no clock; decision 0083)."""
+"""Decide how long a slot copies on while nothing takes its rows (no I/O, no clock; decision 0083)."""
 
 ROWS_WITHIN_S = 60.0
 """What is copied without a row a restart has to find out from the logs. After this long a slot fetches nothing more
@@ -6,7 +6,7 @@ until a row is acknowledged. The election of a leader takes less."""
 
 
 class RowDeadline:
-    """Of one run of a slot. All times are seconds of a clock that does not go back."""
+    """Hold the deadline of one run of a slot. All times are seconds of a clock that does not go back."""
 
     def __init__(self) -> None:
         self._waiting_since: float | None = float("-inf")

@@ -247,8 +247,8 @@ class Slot:
         await self._guarded(PROGRESS, self._control_writer.flush(moved))
 
     async def _guarded(self, name: str, writing: Coroutine[Any, Any, None]) -> None:
-        """The state topic may take no rows: it is said once, and the rows are tried again. The copy goes on meanwhile,
-        but not for longer than `RowDeadline` allows."""
+        """Write rows although the state topic may take none: that is said once, and the rows are tried again. The copy
+        goes on meanwhile, but not for longer than `RowDeadline` allows."""
         self._row_deadline.on_write(time.monotonic())
         try:
             await writing

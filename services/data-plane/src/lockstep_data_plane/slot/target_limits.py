@@ -1,4 +1,4 @@
-"""What the target takes of a topic's copy (no I/O)."""
+"""Tell what the target takes of a topic's copy (no I/O)."""
 
 from lockstep_config.flow.model import DataPlaneSettings
 from lockstep_data_plane.record_batch.classify import TargetLimits

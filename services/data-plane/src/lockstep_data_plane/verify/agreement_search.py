@@ -34,7 +34,8 @@ class Agreement(NamedTuple):
 
 
 class AgreementSearch:
-    """From the place where both logs differ. Feed the records of each log in order, those of the target first."""
+    """Search from the place where both logs differ. Feed the records of each log in order, those of the target
+    first."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

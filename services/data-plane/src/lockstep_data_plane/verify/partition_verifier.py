@@ -100,7 +100,8 @@ class PartitionVerifier:
 
     @property
     def is_lost(self) -> bool:
-        """Whether both logs differ from `position` on, for so long that the next agreement has to be searched."""
+        """Return whether both logs differ from `position` on, for so long that the next agreement has to be
+        searched."""
         return self._alignment.is_lost
 
     def add_source(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
@@ -108,7 +109,7 @@ class PartitionVerifier:
         self._source.extend(self._of_source(batches, aborted, self._read_to[0]))
 
     def add_target(self, batches: Iterable[Batch], aborted: AbortedTransactions) -> None:
-        """More of the target's log. Aborted transactions are no copies: the flow has appended their records again.
+        """Take more of the target's log. Aborted transactions are no copies: the flow has appended their records again.
         Batches of other clients are left out where they are expected."""
         self._target.extend(self._of_target(batches, aborted, self._read_to[1]))
 
@@ -154,7 +155,7 @@ class PartitionVerifier:
     def search_target(
         self, search: AgreementSearch, batches: Iterable[Batch], aborted: AbortedTransactions
     ) -> Agreement | None:
-        """As `search_source`, of the target."""
+        """Search the target as `search_source` searches the source."""
         wanted = self._of_target(batches, aborted, self.position[1])
         return _search(search, TARGET, wanted, self.position[1], self._end[1])
 

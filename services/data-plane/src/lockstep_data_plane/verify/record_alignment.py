@@ -77,8 +77,8 @@ class RecordAlignment:
         shift: int = 0,
         agreement: Agreement | None = None,
     ) -> None:
-        """`begin`: the offsets of the first records to compare. `shift`: as it was in front of them. `agreement`: both
-        logs differ from there up to this place."""
+        """Begin between two places. `begin`: the offsets of the first records to compare. `shift`: as it was in front
+        of them. `agreement`: both logs differ from there up to this place."""
         self._rules = rules
         self._offsets = offsets
         self._findings = findings
@@ -139,7 +139,7 @@ class RecordAlignment:
         self._report_lone(at_end=at_end or self.is_lost)
 
     def _sees_enough(self) -> bool:
-        """Whether each log has as many records here as are searched, or no more come of it."""
+        """Return whether each log has as many records here as are searched, or no more come of it."""
         logs = zip((self.source, self.target), self.ended, strict=True)
         return all(ended or len(log) > AHEAD for log, ended in logs)
 
@@ -339,7 +339,7 @@ class RecordAlignment:
 
 
 def _count_before(log: deque[AlignedRecord], limit: int) -> int:
-    """How many of the first records are before the offset."""
+    """Return how many of the first records are before the offset."""
     return next((number for number, record in enumerate(log) if record.offset >= limit), len(log))
 
 

@@ -240,8 +240,8 @@ class ClusterClient:
             return connection
 
     def _close_idle(self, address: tuple[str, int]) -> None:
-        """A connection to this broker had no answer. The others on which nothing is out are most likely dead too, and
-        each would be waited for."""
+        """Close the idle connections to a broker of which one had no answer. They are most likely dead too, and each
+        would be waited for."""
         for connection in self._connections.values():
             if _leads_to(address, connection) and not connection.unanswered:
                 connection.close()

@@ -160,7 +160,7 @@ class Connection(SessionConnection):
         self._client_id_header = struct.pack(f">h{len(client)}sb", len(client), client, 0)
 
     def _largest_answer(self) -> int:
-        """How long the answer that comes next may be."""
+        """Return how long the next answer may be."""
         asked = self._requests[0][1] if self._requests else None
         return asked.largest if isinstance(asked, _PendingRequest) else ANSWER_BYTES
 
@@ -290,7 +290,7 @@ class Connection(SessionConnection):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the connection was silent for so long that it is to be tried before it is used."""
+        """Return whether the connection was silent for so long that it is to be tried before it is used."""
         silent_s = time.monotonic() - self._last_action
         return silent_s > self.trusted_s and not self.unanswered and not self.closed and not self.throttled_for
 

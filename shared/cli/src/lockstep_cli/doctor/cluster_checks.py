@@ -29,8 +29,9 @@ class PathFault(Exception):
 
 
 async def reach_cluster(cluster: Admin, within: float) -> str:
-    """Its bootstrap servers, once it answers and each broker accepts a connection where it is advertised. All of it
-    takes `within` seconds at most, and as long again where the cluster answers and a broker does not."""
+    """Return the bootstrap servers, once the cluster answers and each broker accepts a connection where it is
+    advertised. All of it takes `within` seconds at most, and as long again where the cluster answers and a broker does
+    not."""
     ends_at = time.monotonic() + within
     try:
         await cluster.probe(min(PROBE, timedelta(seconds=within)))

@@ -54,7 +54,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicClaim:
-    """Another flow of the file that writes to a topic of the target."""
+    """Hold another flow of the file that writes to a topic of the target."""
 
     flow: str
     source: str

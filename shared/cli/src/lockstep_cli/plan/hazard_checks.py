@@ -54,7 +54,7 @@ def find_foreign_data(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]
 
 
 def find_unfit_control_topics(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """A control topic exists and does not keep, or take, what is written to it."""
+    """Find control topics that exist and do not keep, or take, what is written to them."""
     for topic, sentence, command in facts.control_faults:
         yield topic, f"{sentence}. {command}"
 
@@ -284,7 +284,7 @@ def find_progress_elsewhere(facts: FlowFacts, copy: CopyForecast) -> Iterator[Fi
 
 
 def find_empty_selections(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Topics or groups are there, and none of them is selected."""
+    """Find selections that select none of the topics or groups that are there."""
     settings, source = facts.settings, facts.source
     if settings.enabled and settings.data_plane.enabled:
         topics = count_topics(source.names, settings.topics, settings.policy)
@@ -295,7 +295,7 @@ def find_empty_selections(facts: FlowFacts, copy: CopyForecast) -> Iterator[Find
 
 
 def find_few_replicas(facts: FlowFacts, copy: CopyForecast) -> Iterator[Finding]:
-    """Copies with fewer replicas than have to be in sync."""
+    """Find copies with fewer replicas than have to be in sync."""
     brokers = facts.target.brokers
     factor = possible_factor(facts.settings.topic_sync.replication_factor, brokers)
     creations = {new.source for new in facts.partitions.create}

@@ -41,7 +41,7 @@ class Evidence:
 
     @property
     def known_words(self) -> str:
-        """Up to when it was known what the source had, in words."""
+        """Say in words up to when it was known what the source had."""
         row = self.row
         records, groups = (_moment(ms) or "a time not known" for ms in (row.source_known_ms, row.groups_known_ms))
         return f"its records up to {records}, its groups up to {groups}"

@@ -142,7 +142,7 @@ def _statuses(rows: Mapping[str, Row]) -> list[SlotStatus]:
 
 
 def not_known(settings: FlowSettings, count: int, partitions: Sequence[TopicPartition]) -> str:
-    """What is not known of records that one cluster may lack, as sentences."""
+    """Return sentences about records that one cluster may lack, as far as that is unknown."""
     source, target = settings.flow.source, settings.flow.target
     named = shorten([f"{topic}-{number}" for topic, number in partitions], NAMED)
     back = f"{target}->{source}"

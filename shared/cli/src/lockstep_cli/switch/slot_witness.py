@@ -13,7 +13,7 @@ class SlotWitness:
     apart, that it resumes nothing."""
 
     def __init__(self, statuses: Iterable[SlotStatus]) -> None:
-        """`statuses`: what was said before that moment. It does not count."""
+        """Take the `statuses` that were said before that moment. They do not count."""
         self._before = {row.slot: (row.run, row.at_ms) for row in statuses}
         self._first: dict[int, SlotStatus] = {}
         self._vouching: set[int] = set()
@@ -32,5 +32,5 @@ class SlotWitness:
                 self._vouching.add(row.slot)
 
     def vouches(self, slot: int) -> bool:
-        """Whether the rows of the slot have everything that it had appended at that moment."""
+        """Return whether the rows of the slot have everything that it had appended at that moment."""
         return slot in self._vouching

@@ -8,8 +8,8 @@ from lockstep_protocol.rows.state_rows import Switch
 
 
 class Allowance(StrEnum):
-    """What a command refuses unless it is allowed. Each has an option of its own, so that one can be allowed without
-    the others."""
+    """Name what a command refuses unless it is allowed. Each has an option of its own, so that one can be allowed
+    alone."""
 
     SOON = "soon"
     NOT_READY = "not-ready"
@@ -19,12 +19,12 @@ class Allowance(StrEnum):
 
     @property
     def option(self) -> str:
-        """How it is said on the command line."""
+        """Return the option on the command line."""
         return f"--allow-{self}"
 
     @property
     def meaning(self) -> str:
-        """What is allowed, as the help says it."""
+        """Return what is allowed, as the help says it."""
         return _MEANINGS[self]
 
 

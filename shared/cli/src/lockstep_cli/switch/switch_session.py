@@ -196,8 +196,8 @@ class SwitchSession:
         return waited
 
     async def _topology(self) -> tuple[Report, ...]:
-        """How the flows are now; nothing if the target does not answer any more. After a failover the source is asked
-        nothing: it is gone, and applications wait."""
+        """Read how the flows are now; nothing if the target does not answer any more. After a failover the source is
+        asked nothing: it is gone, and applications wait."""
         if self._options.verb is Verb.FAILOVER:
             return ()
         try:
@@ -214,8 +214,8 @@ class SwitchSession:
         return Exit.TROUBLE
 
     def _checked(self, reasons: Sequence[str], row: Switch | None) -> dict[str, object]:
-        """What speaks against the switch, and up to when it is known what the source had, for programs. `row`: as it
-        was planned."""
+        """Return what speaks against the switch, and up to when it is known what the source had, for programs. `row`:
+        as it was planned."""
         body: dict[str, object] = {
             "flow": str(self._settings.flow),
             "verb": str(self._options.verb),

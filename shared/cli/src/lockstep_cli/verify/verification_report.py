@@ -157,7 +157,8 @@ def _waits(topic: MirroredTopic, progress: PartitionProgress | None, last: Verif
 
 
 def _behind(row: VerifiedPartition, progress: PartitionProgress | None, request: str) -> int:
-    """Source offsets that a request wants compared, or that are copied if there is none, and are not compared."""
+    """Count the source offsets that are to be compared and are not yet. A request names them; without one, all that are
+    copied count."""
     wanted = row.source_end - 1
     if not request or row.request != request:
         wanted = max(wanted, -1 if progress is None else progress.upstream)

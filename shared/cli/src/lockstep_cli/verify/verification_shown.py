@@ -70,7 +70,7 @@ def difference_text(one: FoundDifference) -> str:
 
 
 def _beyond_text(one: BeyondCopy) -> str:
-    """`orders-3  beyond the copy  2 records from target 1,234 on`."""
+    """Return a text such as `orders-3 beyond the copy 2 records from target 1,234 on`."""
     place = f" from target {one.target_offset:,} on" if one.target_offset >= 0 else ""
     return f"{in_a_cell(one.topic)}-{one.partition}  beyond the copy  {count_text(one.records, 'record')}{place}"
 

@@ -37,7 +37,7 @@ def read_protocol(properties: Mapping[str, str]) -> str:
 
 
 def max_idle_ms(properties: Mapping[str, str]) -> int | None:
-    """After how long a connection is closed on which nothing was asked, outside of librdkafka. None: never."""
+    """Return after how long a connection is closed on which nothing was asked, outside of librdkafka. None: never."""
     idle_ms = integer(properties.get("connections.max.idle.ms", str(JAVAS_IDLE_MS)))
     return idle_ms if idle_ms > 0 else None
 

@@ -1,4 +1,4 @@
-"""What flows of a file have to do with each other: the state topics by which groups are placed, and merged topics."""
+"""Relate the flows of a file: the state topics by which groups are placed, and merged topics."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,8 @@ POLICY = "replication.policy.class"
 
 
 def with_opposites(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
-    """The flows, each with the state topic of the file's flow in the opposite direction, unless it names one itself."""
+    """Return the flows, each with the state topic of the file's flow in the opposite direction, unless it names one
+    itself."""
     topics = {s.flow: state_topic(s.flow, s.group_id) for s in flows if s.enabled}
     return tuple(
         replace(s, checkpoint=replace(s.checkpoint, opposite=topics.get(Flow(s.flow.target, s.flow.source))))

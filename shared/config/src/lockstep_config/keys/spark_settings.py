@@ -109,7 +109,7 @@ def check_conf(key: str, value: str) -> None:
 
 
 def check_together(master: str, conf: Mapping[str, str]) -> None:
-    """Raises BadValue where a master needs a setting that `conf` does not have, or has otherwise."""
+    """Raise BadValue where a master needs a setting that `conf` does not have, or has otherwise."""
     if master.startswith("k8s://") and IMAGE not in conf:
         raise BadValue(f"needs {CONF_PREFIX}{IMAGE}: the image of the pods in which the slots run")
     if master.startswith("spark://") and not conf.get(SECRET, "").strip():

@@ -1,4 +1,4 @@
-"""Two aliases of a file that are one cluster, as far as their addresses show it. Pure.
+"""Find two aliases of a file that are one cluster, as far as their addresses show it. Pure.
 
 Where the addresses differ only the brokers know (`lockstep probe`).
 """
@@ -37,7 +37,7 @@ def check_addresses(
 
 
 def _shared(layers: Layers, aliases: Sequence[str]) -> Iterator[tuple[Entry, str, str, str]]:
-    """The line of the later alias, the address, and both aliases."""
+    """Return the line of the later alias, the address, and both aliases."""
     seen: dict[str, str] = {}
     for alias in aliases:
         servers = precedence.connection(layers, alias).get("bootstrap.servers")

@@ -28,7 +28,7 @@ _ON_NO_RESET = (
 
 
 def does_nothing(kind: str, name: str) -> str:
-    """Why a property of a client, or of a `cluster`, is without effect in every place; empty where it is not."""
+    """Return why a property of a client, or of a `cluster`, has no effect anywhere; empty where it has one."""
     if name in CONNECTION:
         return CONNECTION_WITHOUT_EFFECT.get(name, "")
     key = CLIENT[kind].get(name) if kind in KINDS else None

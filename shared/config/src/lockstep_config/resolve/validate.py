@@ -117,7 +117,8 @@ def _check_flow_line(entry: Entry, place: KeyScope, findings: Diagnostics, class
 
 
 def _check_side_line(entry: Entry, place: KeyScope, side: str, findings: Diagnostics) -> None:
-    """`source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a client's property there."""
+    """Check a line of one side. `source.cluster.x` is the connection's. MirrorMaker reads neither `source.x` nor a
+    client's property there."""
     inner = place.key.removeprefix(f"{side}.")
     name = inner.removeprefix("cluster.")
     if name == inner:
@@ -179,7 +180,7 @@ def _check_cluster_line(entry: Entry, place: KeyScope, aliases: Sequence[str], f
 
 
 def _check_cluster_override(entry: Entry, kind: ClientKind, place: KeyScope, findings: Diagnostics) -> None:
-    """Overrides are a connector's, so a cluster has none."""
+    """Reject an override in a cluster's lines: overrides are a connector's."""
     name = place.key.removeprefix(f"{kind}.override.")
     if name not in CLIENT[kind] and name not in CONNECTION:
         unknown(entry, name, KeyLevel.CLUSTER, findings, (*CLIENT[kind], *sorted(CONNECTION)))
@@ -235,7 +236,7 @@ def _check_top_line(
 
 
 def _check_unknown_dropped(entry: Entry, kind: ClientKind, name: str, findings: Diagnostics) -> None:
-    """An unknown property of a client at the top of the file, where a known one would count for nothing either."""
+    """Report an unknown property of a client at the top of the file, where a known one would have no effect either."""
     guess = meant(name, KeyLevel.CLUSTER, (*CLIENT[kind], *sorted(CONNECTION)))
     instead = f"did you mean ALIAS.{kind}.{guess.keys[0]}?" if guess.keys else guess.instead
     findings.unknown_key(entry, f"{IS_UNKNOWN}; {instead}", near=False)

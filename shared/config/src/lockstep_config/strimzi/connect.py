@@ -247,8 +247,8 @@ def _add_connection(one: ConnectorResource, side: Side, flow: Flow, setting: Con
 
 
 def _add_misnamed_address(one: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
-    """`source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake: without an
-    address no connector starts in Kafka Connect either."""
+    """Handle `source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake:
+    without an address no connector starts in Kafka Connect either."""
     setting, right = one.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
     if setting is not None and right not in one.settings:
         lines.problem(setting, f"is no key of a connector, and {right} is missing: write {right}")

@@ -1,4 +1,4 @@
-"""What the connectors of one flow name differently in MirrorMaker, where a setting differs between them. Pure.
+"""Find what the connectors of one flow name differently in MirrorMaker, where a setting differs between them. Pure.
 
 Each connector has a `config` of its own there. The source connector names copies and offset syncs by its own, and the
 checkpoint connector looks for them by its own. Here a flow has one value, and the source connector's counts.

@@ -280,7 +280,7 @@ def _in_mirror_maker(
     flow: Flow,
     lines: Lines,
 ) -> str:
-    """The sentence about what MirrorMaker does with two connectors that differ in `key` alone."""
+    """Return the sentence about what MirrorMaker does with two connectors that differ in `key` alone."""
     if other == "heartbeat":
         return f"In MirrorMaker heartbeats then say {theirs!r}."
     if key == "topic.filter.class" or key.startswith("topics"):

@@ -160,7 +160,8 @@ class PartitionProgress(Row):
 
     @property
     def leaves_out(self) -> bool:
-        """Whether an operator has decided that the copy goes on further on, and what was copied stays as it is."""
+        """Return whether an operator has decided that the copy goes on further on, and what was copied stays as it
+        is."""
         return self.begins == "altered" and not self.begun and len(self.open_run) == 3
 
     @property
@@ -189,7 +190,8 @@ class PartitionProgress(Row):
 
     @property
     def needs_source(self) -> bool:
-        """Whether only the source can say more about where the copy ends: the target's log was read to its end."""
+        """Return whether only the source can say more about where the copy ends. The target's log was read to its end
+        then."""
         return self.beyond > 0
 
 

@@ -56,27 +56,27 @@ class GroupStatus(Row):
 
     @property
     def read_again(self) -> int:
-        """How many records are read again at most, in all partitions. `behind` has the most first, so each that is not
-        in the list has at most as many as its last."""
+        """Return how many records are read again at most, in all partitions. `behind` has the most first, so each that
+        is not in the list has at most as many as its last."""
         listed = [records for _, _, records in self.behind]
         return sum(listed) + self.more_behind * (listed[-1] if listed else 0)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the group has nothing on the source any more that the flow translates."""
+        """Return whether the group has nothing on the source any more that the flow translates."""
         return self.cause.code == ReasonCode.GROUP_GONE
 
     @property
     def is_placed(self) -> bool:
-        """Whether its checkpoints are right, except where its lists say otherwise. A phase or a code that this release
-        does not know, or a text alone, does not say so."""
+        """Return whether its checkpoints are right, except where its lists say otherwise. A phase or a code that this
+        release does not know, or a text alone, does not say so."""
         if self.phase == "failing":
             return self.cause.code == ReasonCode.REPORTED
         return self.phase == "translated" and (not self.cause or is_known(self.cause))
 
     @property
     def waits(self) -> tuple[tuple[str, int, Reason], ...]:
-        """Each partition of `waiting` with its reason, which is `unknown` if the row has only a text."""
+        """Return each partition of `waiting` with its reason, which is `unknown` if the row has only a text."""
         coded = {(topic, partition): reason for topic, partition, reason in self.causes}
         return tuple(
             (topic, partition, read_reason(coded.get((topic, partition), NO_REASON), text))
@@ -85,25 +85,26 @@ class GroupStatus(Row):
 
     @property
     def is_contested(self) -> bool:
-        """Whether it is not moved because another flow feeds the same topic, and records of that one may be skipped."""
+        """Return whether it is not moved because another flow feeds the same topic, and records of that one may be
+        skipped."""
         return self.held_cause.code == ReasonCode.CONTESTED
 
     @property
     def why_held(self) -> Reason:
-        """Why the target's group is not moved, which is `unknown` if the row has only a text."""
+        """Return why the target's group is not moved, which is `unknown` if the row has only a text."""
         return read_reason(self.held_cause, self.held_reason)
 
     @property
     def why(self) -> Reason:
-        """Why it waits or fails, which is `unknown` if the row has only a text."""
+        """Return why it waits or fails, which is `unknown` if the row has only a text."""
         return read_reason(self.cause, self.reason)
 
 
 @row_kind("source-groups", "share", owner="checkpoint")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceGroupsStatus(Row):
-    """Whether the consumer groups of the source are known: one row for each share of them. Owner: checkpoint. Without
-    such a row it is not known whether there are groups without a row.
+    """Say whether the consumer groups of the source are known: one row for each share of them. Owner: checkpoint.
+    Without such a row it is not known whether there are groups without a row.
 
     phase: `read` | `failing` (they cannot be listed or translated; reason says why). A source that does not answer
     changes neither: what was read counts. Rows of groups that have changed come before this one.

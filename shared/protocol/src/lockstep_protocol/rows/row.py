@@ -88,7 +88,7 @@ class ControlRecord:
 
 
 def _read_fields(record: type[ControlRecord], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises ValueError with the field whose value has another type."""
+    """Return the fields of a row. Raises ValueError with the field whose value has another type."""
     readers, values = field_readers(record), {}
     name = ""
     try:

@@ -21,7 +21,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Longest:
-    """How many characters a text has at most."""
+    """Limit the characters of a text."""
 
     characters: int
 
@@ -56,7 +56,7 @@ _SHORT.maxstring = _SHORT.maxother = 60
 
 
 class ValueType(Protocol):
-    """What a JSON value has to be. `read` and `read_all` raise ValueError with what was expected."""
+    """Describe what a JSON value has to be. `read` and `read_all` raise ValueError with what was expected."""
 
     def read(self, value: Any) -> Any:
         """Return the value, frozen."""

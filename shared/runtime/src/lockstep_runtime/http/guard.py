@@ -69,8 +69,8 @@ class GuardedConnection(web.RequestHandler):
             self._handshake = self._loop.create_task(self._start_tls(self._tls))
 
     def _displaced(self) -> "GuardedConnection":
-        """The oldest connection without a whole head of which nothing waits to be read. If all others have something,
-        or have asked already, the oldest that has not asked, else the oldest."""
+        """Return the oldest connection without a whole head of which nothing waits to be read. If all others have
+        something, or have asked already, return the oldest that has not asked, else the oldest."""
         asking = [one for one in self._crowd if one._asking]
         waiting = _with_bytes([one._wire for one in asking])
         silent = (one for one in asking if one._wire not in waiting)
@@ -155,7 +155,7 @@ class GuardedConnection(web.RequestHandler):
 
 
 def _with_bytes(wires: list[asyncio.Transport]) -> set[asyncio.Transport]:
-    """Those whose clients have sent something that is not read yet."""
+    """Return those whose clients have sent something that is not read yet."""
     by_number = {
         number: wire
         for wire in wires
@@ -168,7 +168,7 @@ def _with_bytes(wires: list[asyncio.Transport]) -> set[asyncio.Transport]:
 
 
 class _PageFailures:
-    """One line a minute about pages that failed, with how many there were."""
+    """Write one line a minute about pages that failed, with how many there were."""
 
     def __init__(self) -> None:
         self._next_at = float("-inf")

@@ -96,8 +96,8 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         return str((await self._up()).cluster_id)
 
     async def quick_cluster_id(self) -> str:
-        """As `cluster_id`, without a list of all topics: cheap enough for every second. Raises ClusterUnreachable if
-        the cluster does not say it yet."""
+        """Return what `cluster_id` returns, without a list of all topics: cheap enough for every second. Raises
+        ClusterUnreachable if the cluster does not say it yet."""
         list_topics = (await self._connected()).list_topics
         metadata = await self._blocking(*REACH, list_topics, topic=ANY_TOPIC, timeout=self._quick)
         if not metadata.brokers or not metadata.cluster_id:

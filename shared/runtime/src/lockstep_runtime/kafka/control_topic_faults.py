@@ -1,4 +1,4 @@
-"""What is wrong with a control topic that exists: its policy, partitions, retention or in-sync replicas.
+"""Find what is wrong with a control topic that exists: its policy, partitions, retention or in-sync replicas.
 
 Anybody may create a topic of ours beforehand, or change it later. With `cleanup.policy=delete` the state topic loses
 its rows after the retention, without an error anywhere. `find_faults` is pure, `read_faults` asks a cluster.
@@ -30,7 +30,7 @@ ENDS_WORK = frozenset({CLEANUP_POLICY, MIN_INSYNC, PARTITIONS})
 
 @dataclass(frozen=True, slots=True)
 class ControlTopicFault:
-    """One setting of a control topic that differs from what its readers need."""
+    """Hold one setting of a control topic that differs from what its readers need."""
 
     topic: str
     setting: str
@@ -39,7 +39,7 @@ class ControlTopicFault:
 
     @property
     def sentence(self) -> str:
-        """What is wrong and what follows."""
+        """Say what is wrong and what follows."""
         return f"{self.topic} has {self.setting}={self.actual}, and needs {self.needed}: {MEANINGS[self.setting]}"
 
     def command(self, bootstrap: str) -> str:

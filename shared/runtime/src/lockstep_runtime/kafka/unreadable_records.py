@@ -14,10 +14,10 @@ REMEMBERED_AT_MOST = 10_000
 
 
 class UnreadableRecords:
-    """What a reader of some topics could not read. It goes on behind such a record, as if there were none."""
+    """Keep what a reader of some topics could not read. It goes on behind such a record, as if there were none."""
 
     def __init__(self, log: FlowLog, on_new: Callable[[str], None] = lambda topic: None) -> None:
-        """`on_new` is called with the topic of each one that was not known."""
+        """Call `on_new` with the topic of each record that was not known."""
         self._log = log
         self._on_new = on_new
         self._known: set[int] = set()
@@ -26,12 +26,12 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many there were since the start, by topic."""
+        """Return how many records were passed over since the start, by topic."""
         return dict(sorted(self._counts.items()))
 
     @property
     def present(self) -> Iterable[str]:
-        """A sentence for each key of a compacted topic whose last record cannot be read."""
+        """Return a sentence for each key of a compacted topic whose last record cannot be read."""
         return tuple(self._present.values())
 
     def pass_over(self, record: Record, why: ValueError, *, stays: bool) -> None:

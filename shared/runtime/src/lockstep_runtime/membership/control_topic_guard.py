@@ -18,10 +18,11 @@ CHECK_INTERVAL_S = 60.0
 
 
 class ControlTopicGuard:
-    """Of one life. What it sets right is reported by `report`, which needs the events topic."""
+    """Guard the control topics of one life. What it sets right is reported by `report`, which needs the events
+    topic."""
 
     def __init__(self, ctx: FlowContext, essential: Collection[str]) -> None:
-        """`essential`: names of the topics without which no service of the flow works."""
+        """Take the names of `essential` topics, without which no service of the flow works."""
         self._ctx = ctx
         self._essential = frozenset(essential)
         self._checked_at: dict[str, float] = {}

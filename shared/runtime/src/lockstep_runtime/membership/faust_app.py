@@ -132,7 +132,7 @@ class App(faust.App):
 
 
 def build_app(ctx: FlowContext, listen: Callable[[Any], None], instance: str | None) -> Any:
-    """A Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
+    """Build a Faust app with our settings: nothing but one group member that follows one topic. `listen` as in App.
     `instance`: as what it joins, so that it finds its former place; None: as a new member."""
     settings = ctx.settings
     hosts = settings.target.bootstrap.split(",")

@@ -102,7 +102,7 @@ class FlowRunner:
 
     @property
     def joins_anew(self) -> bool:
-        """Whether the next membership is that of a new member, not of the one that had our instance's place."""
+        """Return whether the next membership is that of a new member, not of the one that had our instance's place."""
         return self._group_watch.joins_anew
 
     @property
@@ -148,7 +148,7 @@ class FlowRunner:
         self._renewing.set()
 
     async def run(self) -> None:
-        """Live until cancelled, and report what fails. What is no ClusterError gets out."""
+        """Live until cancelled, and report what fails. Raises only what is no ClusterError."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(without_end("the report of troubles", TroubleReporter(self.ctx).run()))
             await self._live()

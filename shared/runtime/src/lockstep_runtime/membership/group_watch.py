@@ -1,4 +1,4 @@
-"""Whether the group of a service still serves its member: it answers, and gives it a share of the work."""
+"""Watch whether the group of a service still serves its member: it answers, and gives it a share of the work."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class InstanceTaken(GroupLost):
 
 
 class GroupWatch:
-    """Of one flow, for all of its lives."""
+    """Watch the group of one flow, for all of its lives."""
 
     def __init__(self, ctx: FlowContext) -> None:
         self._ctx = ctx
@@ -41,9 +41,9 @@ class GroupWatch:
         """The next membership is that of a new member, not of the one that had our instance's place."""
 
     async def run(self, trouble: Callable[[], str]) -> None:
-        """For as long as the group serves us. `trouble`: why the target cannot be reached just now. Raises GroupLost if
-        the group has said nothing for long although the target is there. Its consumer hangs, and no instance would ever
-        lead here again. The same if it gives us nothing for long."""
+        """Watch for as long as the group serves us. `trouble`: why the target cannot be reached just now. Raises
+        GroupLost if the group has said nothing for long although the target is there: its consumer hangs, and no
+        instance would ever lead here again. Raises it also if the group gives us nothing for long."""
         ctx, timer, alive = self._ctx, LivenessTimer(), True
         held_at = ctx.clock.monotonic()
         while timer.seconds_since(alive, ctx.clock.monotonic()) <= GROUP_SILENT_AFTER:

@@ -1,6 +1,6 @@
-"""What a life of a flow was begun for: two clusters, and the control topics on them. Another cluster at the same
-address, or another state topic, ends it. Other control topics that are gone are created again meanwhile, and settings
-that are not as they have to be are set right."""
+"""Watch what a life of a flow was begun for: two clusters, and the control topics on them. Another cluster at the same
+address, or another state topic, ends it. Other control topics that are gone are created again meanwhile. Settings that
+are not as they have to be are set right."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Set
@@ -19,10 +19,10 @@ may not know it yet."""
 
 
 class LifeWatch:
-    """Of one life. `begin` when the control topics are there, then `run`."""
+    """Watch one life. `begin` when the control topics are there, then `run`."""
 
     def __init__(self, ctx: FlowContext, cluster_ids: dict[str, str]) -> None:
-        """`cluster_ids`: by alias, of the clusters as this life and those before have found them."""
+        """Take the `cluster_ids` by alias, as this life and those before have found them."""
         self._ctx = ctx
         settings = ctx.settings
         self._state = state_topic(ctx.flow, settings.group_id)
@@ -36,12 +36,12 @@ class LifeWatch:
 
     @property
     def target_id(self) -> str:
-        """The id of the target's cluster, once `begin` has returned."""
+        """Return the id of the target's cluster, once `begin` has returned."""
         return self._cluster_ids[self._ctx.target.alias]
 
     @property
     def state_id(self) -> str:
-        """The topic id of the state topic, once `begin` has returned; "" if the brokers have none."""
+        """Return the topic id of the state topic, once `begin` has returned; "" if the brokers have none."""
         return self._first.get(self._state, "")
 
     async def begin(self) -> ClusterReplaced | None:
@@ -58,8 +58,8 @@ class LifeWatch:
         return replaced
 
     async def run(self) -> None:
-        """For ever. Raises ClusterReplaced, TopicMissing, TopicReplaced or ControlTopicUnfit when this life has to end.
-        A cluster that does not answer ends nothing here."""
+        """Watch until this life has to end. Raises ClusterReplaced, TopicMissing, TopicReplaced or ControlTopicUnfit
+        then. A cluster that does not answer ends nothing here."""
         async with asyncio.TaskGroup() as tasks:
             for admin in (self._ctx.source, self._ctx.target):
                 tasks.create_task(self._watch(admin))
@@ -94,7 +94,7 @@ class LifeWatch:
                 self._ctx.log.debug("control topics not checked", str(trouble))
 
     def _wanted(self, alias: str) -> Mapping[str, ControlTopic]:
-        """Those that we create on that cluster: the flow's, and those of the service while we act."""
+        """Return the topics that we create on that cluster: the flow's, and those of the service while we act."""
         topics = dict(self._flow_topics) if alias == self._ctx.target.alias else {}
         return topics | self._of_service(alias)
 
@@ -105,7 +105,7 @@ class LifeWatch:
         return {topic.name: topic for at, topic in service_topics(ctx.settings, ctx.service) if at == alias}
 
     async def _describe(self, admin: Admin, wanted: Mapping[str, ControlTopic]) -> Mapping[str, str]:
-        """The id of each topic that is there. One that we may not describe counts as there, without an id."""
+        """Return the id of each topic that exists. One that we may not describe counts as existing, without an id."""
         if not wanted:
             return {}
         described = await admin.topics(wanted)

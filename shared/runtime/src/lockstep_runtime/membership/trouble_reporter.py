@@ -29,7 +29,7 @@ Counts = tuple[tuple[str, int], ...]
 
 
 class ReportSchedule:
-    """When a report is due, and what it says. No I/O, no clock."""
+    """Decide when a report is due, and what it says. No I/O, no clock."""
 
     def __init__(self) -> None:
         self._seen: frozenset[tuple[str, str]] = frozenset()

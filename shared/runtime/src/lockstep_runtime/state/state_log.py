@@ -108,8 +108,8 @@ class StateLog(StateFold):
         self.begin(on_leader, wants)
 
     def compare(self, *, replaced: bool) -> None:
-        """To be called when the topic was read to its end. `replaced`: it is another one than in the life before, on
-        the same cluster. Rows that it lacks are then known to be lost, and `restore` writes them."""
+        """Compare the topic with that of the life before, once it was read to its end. `replaced`: it is another one,
+        on the same cluster. Rows that it lacks are then known to be lost, and `restore` writes them."""
         lost = self._former if replaced else {}
         self._former = {key: row for key, row in lost.items() if key not in self.rows}
 

@@ -51,12 +51,12 @@ class FailureTracker:
 
     @property
     def reasons(self) -> dict[str, Reason]:
-        """Present troubles by name, for programs."""
+        """Return present troubles by name, for programs."""
         return {name: _reason(trouble) for name, trouble in self._now.items()}
 
     @property
     def first(self) -> tuple[tuple[str, str], ...]:
-        """The first present troubles, cut to fit into a row."""
+        """Return the first present troubles, cut to fit into a row."""
         return tuple((name, why[:LONGEST_IN_ROW]) for name, why in islice(self.now.items(), MOST_IN_ROW))
 
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
@@ -78,8 +78,8 @@ class FailureTracker:
             self._log_reached(before)  # it has answered, even if it refuses
 
     def over(self, name: str, *, answered: bool = True) -> None:
-        """`name` works (again). Cheap to say when it never failed. `answered`: the cluster that it failed for has
-        answered. Otherwise it only has not failed for a while, which proves nothing of a cluster that was away."""
+        """Note that `name` works (again). Cheap to say when it never failed. `answered`: the cluster that it failed for
+        has answered. Otherwise it only has not failed for a while, which proves nothing of a cluster that was away."""
         before = self._now.get(name)
         if before is None:
             return
@@ -136,7 +136,7 @@ class FailureTracker:
         return any(other.remedy is not None and other.remedy.command == trouble.remedy.command for other in others)
 
     def _is_news(self, trouble: ClusterUnreachable) -> bool:
-        """Whether the outage begins, or has a cause that was not said of it."""
+        """Return whether the outage begins, or has a cause that was not said of it."""
         if trouble.alias in self._others_say:
             return False
         if not self._away(trouble.alias):
