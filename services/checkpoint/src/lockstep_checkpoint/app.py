@@ -87,7 +87,7 @@ class CheckpointFlow:
         self._offsets = ConnectOffsets(ctx, Connector.CHECKPOINT)
         self._syncs = OffsetSyncFollower(ctx, lambda: self._memory.is_denied)
         self._report = GroupReport(ctx, lambda group: self._memory.written.for_group(group))
-        followed = [one.verify for one in (self._syncs, self._opposite) if one is not None]
+        followed = [follower.verify for follower in (self._syncs, self._opposite) if follower is not None]
         self._exact = RunTranslator()
         self._reader = SourceReader(ctx, self._groups, self._report, followed, self._rule, self._exact)
         self._group_sync = TargetGroupSync(ctx, self._report, self._memory, self._opposite)
@@ -116,7 +116,9 @@ class CheckpointFlow:
         self._group_sync.reset()
         self._report.reset()
         self._latencies.only(())
-        following = [one.run() for one in (self._opposite, *self._group_sync.siblings) if one is not None]
+        following = [
+            follower.run() for follower in (self._opposite, *self._group_sync.siblings) if follower is not None
+        ]
         # Offset syncs are read only when it is known whether checkpoints can be.
         await _run_together(self._memory.run(), self._syncs.run(self._memory.loaded), self._rounds(), *following)
 
@@ -234,8 +236,10 @@ class CheckpointFlow:
             standing, refused = await self._write(group_offsets, owned)
             failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
             note(groups=len(group_offsets.committed), groups_failing=len(failed))
-            found = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
-        if found:
+            has_placed_groups = await self._report.on_source_read(
+                standing, failed, group_offsets.asked.__contains__, began
+            )
+        if has_placed_groups:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
         return began
@@ -285,9 +289,9 @@ class CheckpointFlow:
         refused: dict[str, str] = {}
         settled: dict[str, tuple[object, TranslationState]] = {}
         for group, committed in group_offsets.committed.items():
-            known = tuple(begins.get((position.topic, position.partition)) for position in committed)
-            seen = (committed, known, translation, *self._changes(position.topic for position in committed))
-            if group in self._settled and self._settled[group][0] == seen:
+            log_begins = tuple(begins.get((position.topic, position.partition)) for position in committed)
+            inputs = (committed, log_begins, translation, *self._changes(position.topic for position in committed))
+            if group in self._settled and self._settled[group][0] == inputs:
                 settled[group] = self._settled[group]
                 continue
             written = self._memory.written.for_group(group)
@@ -299,7 +303,7 @@ class CheckpointFlow:
                 refused[group] = str(exc)
                 continue
             due.extend(plan.due)
-            settled[group] = (seen, TranslationState(plan.places))
+            settled[group] = (inputs, TranslationState(plan.places))
         standing = {group: how for group, (_, how) in settled.items()}
         for group, kept_back in (await self._append(due, planned_at)).items():
             del settled[group]  # the next round compares again, although nothing else changes

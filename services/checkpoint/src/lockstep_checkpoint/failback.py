@@ -36,28 +36,29 @@ def place_back(
     found = back.translate_back(theirs, partition, reads)
     if isinstance(found, Reason):
         return TranslatedOffset(None, reason=found)
-    there = DownstreamOffset(found.upstream)
+    destination = DownstreamOffset(found.upstream)
     beyond = max(0, position - found.known_until)
     untold = beyond - forth.copied_between(ours, partition, found.known_until, position) if beyond else 0
     if forth.copy_name(ours) is None:
-        return TranslatedOffset(there, behind=untold)
+        return TranslatedOffset(destination, behind=untold)
     mine = forth.translate(ours, partition, position)
     if found.follows:
         end, missing = _own_records_end(mine)
         if end is None:
-            return TranslatedOffset(there, behind=position)  # the number of those that came from the target is unknown
+            # The number of those that came from the target is unknown.
+            return TranslatedOffset(destination, behind=position)
         # The group has read all copies of its own records before `end`. What else is there was left out for good.
-        there = DownstreamOffset(max(there, min(end, found.left_out_until)))
+        destination = DownstreamOffset(max(destination, min(end, found.left_out_until)))
         # What the flow itself appended there without a gap, the group has read.
-        there = DownstreamOffset(forth.appended_until(ours, partition, there, end))
-        own = max(0, end - there) - back.copied_between(theirs, partition, there, end)
-        return TranslatedOffset(there, behind=untold + own + missing)
+        destination = DownstreamOffset(forth.appended_until(ours, partition, destination, end))
+        own = max(0, end - destination) - back.copied_between(theirs, partition, destination, end)
+        return TranslatedOffset(destination, behind=untold + own + missing)
     if isinstance(mine, NoRun):
         return TranslatedOffset(None, reason=ReasonCode.FORWARD_UNKNOWN.to_reason())
     if mine.at is None:
         return mine
-    if mine.at > there:
-        return TranslatedOffset(there, behind=untold + mine.behind + mine.at - there)
+    if mine.at > destination:
+        return TranslatedOffset(destination, behind=untold + mine.behind + mine.at - destination)
     from_there = position - forth.copied_between(ours, partition, 0, position)
     return TranslatedOffset(mine.at, behind=untold + mine.behind + min(max(0, found.since - mine.at), from_there))
 

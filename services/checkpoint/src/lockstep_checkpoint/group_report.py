@@ -88,11 +88,11 @@ class GroupReport:
         """Write down that all groups of these shares are known as they were then (`SourceGroupsStatus`). Rows of groups
         that the reading has changed are written before. A share that another replica has by now is left to that one.
         `count`: of all groups; that none is selected is an event once."""
-        ours, known = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
+        ours, share_row = self._still_ours(shares), self._ctx.state.get(SourceGroupsStatus, "0")
         unselected, excluded = (count.total, count.included) if count.is_nothing else (0, 0)
         row = SourceGroupsStatus(share=0, phase="read", read_ms=began_ms, unselected=unselected, excluded=excluded)
         await self._record(replace(row, share=share) for share in ours)
-        if unselected and 0 in ours and (known is None or not known.unselected):
+        if unselected and 0 in ours and (share_row is None or not share_row.unselected):
             text, flow = count.sentence("groups", self._ctx.source.alias, GROUP_KEYS), str(self._ctx.flow)
             await self._ctx.event("NoGroupSelected", flow, text, total=count.total, included=count.included)
 
@@ -172,15 +172,15 @@ class GroupReport:
         view = self._view(group)
         if self._is_gone(group):
             return
-        why = joined(by_partition(left_out)) or format_sentence(cause)
-        if view.held_reason != why:
-            level = self._level("more groups left alone", why) or logging.INFO
-            text = f"{group} on {self._ctx.flow.target}: {why}"
-            self._ctx.log.info("group left alone", text, level=level, group=group, reason=why)
-        await self._record_target_state(group, kind, cause, why, ahead, synced=view.synced and not left_out)
+        sentence = joined(by_partition(left_out)) or format_sentence(cause)
+        if view.held_reason != sentence:
+            level = self._level("more groups left alone", sentence) or logging.INFO
+            text = f"{group} on {self._ctx.flow.target}: {sentence}"
+            self._ctx.log.info("group left alone", text, level=level, group=group, reason=sentence)
+        await self._record_target_state(group, kind, cause, sentence, ahead, synced=view.synced and not left_out)
 
     async def _record_target_state(
-        self, group: str, kind: str, cause: Reason, why: str, ahead: tuple[Ahead, ...], *, synced: bool
+        self, group: str, kind: str, cause: Reason, sentence: str, ahead: tuple[Ahead, ...], *, synced: bool
     ) -> None:
         """The row with what a round found on the target. Rewinds that still show stay. A group that had members there,
         or has another position, follows its own positions."""
@@ -192,7 +192,13 @@ class GroupReport:
         left = marks if kind == REFUSED else {where: at for where, at in marks.items() if where in shown}
         before = self._views.get(group)
         self._views[group] = replace(
-            self._view(group), synced=synced, held=kind, held_reason=why, held_cause=cause, ahead=ahead, rewound=left
+            self._view(group),
+            synced=synced,
+            held=kind,
+            held_reason=sentence,
+            held_cause=cause,
+            ahead=ahead,
+            rewound=left,
         )
         if self._views[group] != before:
             await self._write([group])
@@ -297,8 +303,8 @@ class GroupReport:
     def _is_news(self, row: GroupStatus) -> bool:
         """Return whether the row says more than that the group was read again. The row of its share says that
         already."""
-        known = self._ctx.state.get(GroupStatus, row.group)
-        return self._ctx.state.differs(row if known is None else replace(row, read_ms=known.read_ms))
+        written = self._ctx.state.get(GroupStatus, row.group)
+        return self._ctx.state.differs(row if written is None else replace(row, read_ms=written.read_ms))
 
     async def _bury(self, present: Iterable[str], asked: Callable[[str], bool]) -> None:
         living, state = set(present), self._ctx.state

@@ -28,7 +28,7 @@ class TranslationState:
 
     def keep_back(self, others: Mapping[TopicPartition, TranslatedOffset]) -> "TranslationState":
         """Return it with these places instead: their checkpoints were not written."""
-        return TranslationState(tuple((where, others.get(where, place)) for where, place in self.places))
+        return TranslationState(tuple((where, others.get(where, translated)) for where, translated in self.places))
 
 
 class ReadingTime(NamedTuple):
@@ -98,7 +98,7 @@ class GroupView:
         has the reason and its exact place; None: unknown. `written`: those that have a checkpoint."""
         if self.earlier is not None:
             return {where: (reason, None) for where, reason in _misplaced_by_row(self.earlier, written).items()}
-        waits = ((where, place) for where, place in self.translation.places if place.at is None)
+        waits = ((where, translated) for where, translated in self.translation.places if translated.at is None)
         return {where: (place.reason, place.exact_at) for where, place in waits if is_misplaced(place.reason)}
 
     def reads(self, where: TopicPartition, mirrored: Collection[str] | None = None) -> bool:
@@ -112,7 +112,7 @@ class GroupView:
     def words(self) -> frozenset[str]:
         """Return the words of `HELD` that explain why the target's group stays as it is, or is beyond its places."""
         contested = {str(ReasonCode.CONTESTED)} if self.held_cause.code == ReasonCode.CONTESTED else set()
-        return frozenset({self.held, *(one.state for one in self.ahead), *contested} - {""})
+        return frozenset({self.held, *(ahead.state for ahead in self.ahead), *contested} - {""})
 
     @property
     def left_alone(self) -> str:
@@ -121,14 +121,14 @@ class GroupView:
 
     def row(self, group: str, written: Mapping[TopicPartition, Checkpoint]) -> GroupStatus:
         """As it is to be written, with the acknowledged checkpoints of the group."""
-        known = self._of_source(group, written) if self.earlier is None else self._as_earlier(self.earlier)
+        row = self._of_source(group, written) if self.earlier is None else self._as_earlier(self.earlier)
         if self.trouble:
             is_placed = self.earlier is None or self.earlier.is_placed
             code = ReasonCode.REPORTED if is_placed else ReasonCode.GROUP_NOT_PLACED
             cause = code.to_reason(text=self.trouble)
-            known = replace(known, phase="failing", reason=format_sentence(cause), cause=cause)
+            row = replace(row, phase="failing", reason=format_sentence(cause), cause=cause)
         return replace(
-            known,
+            row,
             synced=self.synced,
             held=self.held,
             held_reason=self.held_reason,
@@ -194,9 +194,9 @@ def _behind(known: TranslationState, ahead: Collection[TopicPartition]) -> tuple
     return tuple(sorted(found, key=lambda one: -one[2]))
 
 
-def _waits(known: TranslationState) -> tuple[tuple[str, int, Reason], ...]:
+def _waits(translation: TranslationState) -> tuple[tuple[str, int, Reason], ...]:
     """Return those without a place. First come those whose checkpoint is wrong: a row may list some only."""
-    waits = [(*where, place.reason) for where, place in known.places if place.at is None]
+    waits = [(*where, translated.reason) for where, translated in translation.places if translated.at is None]
     return tuple(sorted(waits, key=lambda wait: not is_misplaced(wait[2])))
 
 

@@ -22,20 +22,20 @@ async def mark_beyond(source: Admin, positions: Positions, rule: CheckpointRule,
     logs are asked that are not known to reach so far. Raises ClusterUnreachable.
     """
     suspects = {
-        (one.topic, one.partition)
-        for one in _counted(positions, rule)
-        if not exact.reaches(one.topic, one.partition, one.offset or 0)
+        (position.topic, position.partition)
+        for position in _counted(positions, rule)
+        if not exact.reaches(position.topic, position.partition, position.offset or 0)
     }
     if not suspects:
         return positions
     ends, _ = await source.end_offsets_or_troubles(suspects)
 
-    def marked(one: Committed) -> Committed:
-        where, offset = (one.topic, one.partition), one.offset
+    def marked(position: Committed) -> Committed:
+        where, offset = (position.topic, position.partition), position.offset
         if where not in suspects or offset is None or exact.reaches(*where, offset):
-            return one
+            return position
         end = ends.get(where, -1)
-        return one if offset <= end else replace(one, log_end=end)
+        return position if offset <= end else replace(position, log_end=end)
 
     return {group: tuple(map(marked, every)) for group, every in positions.items()}
 
@@ -46,14 +46,19 @@ async def read_begins(
     """Return where the target's logs begin, by topic and partition of the source. Asked are those in which a group is
     before the first known record of the copy. What is not answered is left out. Raises ClusterUnreachable."""
     copies: dict[TopicPartition, TopicPartition] = {}
-    for one in _counted(positions, rule):
-        if one.offset is not None:
-            place = exact.translate(one.topic, one.partition, one.offset)
-            if isinstance(place, NoRun) and place.most is not None:
-                copies[one.topic, one.partition] = target_topic(rule, one.topic), one.partition
+    for position in _counted(positions, rule):
+        if position.offset is not None:
+            translated = exact.translate(position.topic, position.partition, position.offset)
+            if isinstance(translated, NoRun) and translated.most is not None:
+                copies[position.topic, position.partition] = target_topic(rule, position.topic), position.partition
     begins = await target.begin_offsets(copies.values()) if copies else {}
     return {where: DownstreamOffset(begins[copy]) for where, copy in copies.items() if copy in begins}
 
 
 def _counted(positions: Positions, rule: CheckpointRule) -> Iterable[Committed]:
-    return (one for every in positions.values() for one in every if one.offset is not None and rule.counts(one.topic))
+    return (
+        position
+        for every in positions.values()
+        for position in every
+        if position.offset is not None and rule.counts(position.topic)
+    )

@@ -65,26 +65,26 @@ def plan_checkpoints(
     for position in committed:
         if position.offset is None or not rule.counts(position.topic):
             continue
-        place = _within_source(position, translate(position.topic, position.partition, position.offset))
+        translated = _within_source(position, translate(position.topic, position.partition, position.offset))
         where = (target_topic(rule, position.topic), position.partition)
-        if place.at is None:
-            places[where] = place
+        if translated.at is None:
+            places[where] = translated
             continue
-        checkpoint = Checkpoint(group, *where, position.offset, place.at, position.metadata)
+        checkpoint = Checkpoint(group, *where, position.offset, translated.at, position.metadata)
         before = last.get(where)
         if is_more_recent(checkpoint, before):
             due.append(checkpoint)
-            places[where] = place
+            places[where] = translated
         else:
-            places[where] = _held(place, before)
+            places[where] = _held(translated, before)
     due.sort(key=lambda checkpoint: (checkpoint.topic, checkpoint.partition))
     return CheckpointPlan(tuple(due), tuple(sorted(places.items(), key=_where)))
 
 
-def _within_source(position: Committed, place: TranslatedOffset) -> TranslatedOffset:
+def _within_source(position: Committed, translated: TranslatedOffset) -> TranslatedOffset:
     """Return the place, or none for an offset that the source's log does not reach."""
-    if place.at is None or position.offset is None or position.log_end is None:
-        return place
+    if translated.at is None or position.offset is None or position.log_end is None:
+        return translated
     if position.log_end < 0:
         return TranslatedOffset(None, reason=ReasonCode.SOURCE_END_UNKNOWN.to_reason(offset=position.offset))
     reason = ReasonCode.BEYOND_SOURCE_END.to_reason(offset=position.offset, end=position.log_end)

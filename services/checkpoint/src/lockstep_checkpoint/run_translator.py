@@ -223,21 +223,21 @@ class RunTranslator:
         return known
 
 
-def _back(known: RunMap, downstream: int) -> UpstreamPosition | Reason:
-    records = known.records
+def _back(runs: RunMap, downstream: int) -> UpstreamPosition | Reason:
+    records = runs.records
     index = bisect_left(records, downstream, key=attrgetter("downstream")) - 1
     found = translate_back(records, DownstreamOffset(downstream)) if index >= 0 else None
     if found is not None:
         known_until, is_last = records[index].downstream_end, index + 1 == len(records)
-        left_out_until = known.left_out_until if is_last and downstream > known_until else 0
+        left_out_until = runs.left_out_until if is_last and downstream > known_until else 0
         return UpstreamPosition(found.upstream, follows=True, known_until=known_until, left_out_until=left_out_until)
     first = records[0] if records else None
     if first is not None and first.downstream == downstream:
         return UpstreamPosition(
             UpstreamOffset(first.upstream), follows=False, known_until=downstream, since=first.upstream
         )
-    begin = known.begin[0] if known.begin else None
+    begin = runs.begin[0] if runs.begin else None
     if begin is not None and begin.downstream <= downstream:
-        upstream = UpstreamOffset(begin.upstream if first is not None else known.decided + 1)
+        upstream = UpstreamOffset(begin.upstream if first is not None else runs.decided + 1)
         return UpstreamPosition(upstream, follows=False, known_until=begin.downstream, since=begin.upstream)
     return ReasonCode.OPPOSITE_UNKNOWN.to_reason()

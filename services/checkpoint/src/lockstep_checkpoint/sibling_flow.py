@@ -38,7 +38,7 @@ class SiblingFlow(CompactedTopic[StateFold]):
             return {}
         if self.fold is None:
             reason = ReasonCode.CONTEST_UNKNOWN.to_reason(text=self.trouble)
-            return {(one.topic, one.partition): reason for one in checkpoints}
+            return {(checkpoint.topic, checkpoint.partition): reason for checkpoint in checkpoints}
         rows = self.fold.all(MirroredTopic)
         return dict(find_contested(checkpoints, rows, self.fold.get(GroupStatus, group), self.topic))
 
@@ -69,9 +69,9 @@ def find_contested(
     if theirs is not None and theirs.is_placed and not theirs.more_waiting:
         waits = {(topic, number) for topic, number, _ in theirs.waits}
         places = {(topic, n): down for topic, n, _, down in theirs.positions if (topic, n) not in waits}
-    for one in checkpoints:
-        where = one.topic, one.partition
-        if one.partition < fed.get(one.topic, 0) and one.downstream > places.get(where, -1):
-            place = places.get(where)
-            known = {} if place is None else {"text": f"it is at {place} by that flow"}
-            yield where, ReasonCode.CONTESTED.to_reason(flow=flow, offset=one.downstream, **known)
+    for checkpoint in checkpoints:
+        where = checkpoint.topic, checkpoint.partition
+        if checkpoint.partition < fed.get(checkpoint.topic, 0) and checkpoint.downstream > places.get(where, -1):
+            sibling_offset = places.get(where)
+            details = {} if sibling_offset is None else {"text": f"it is at {sibling_offset} by that flow"}
+            yield where, ReasonCode.CONTESTED.to_reason(flow=flow, offset=checkpoint.downstream, **details)

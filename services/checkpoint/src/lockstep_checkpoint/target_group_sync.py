@@ -188,7 +188,10 @@ class TargetGroupSync:
         )
         # The log of a topic that was created anew may still be shorter than the checkpoint.
         writes, others = within(sync.writes, facts.ends)
-        left_out = {(one.topic, one.partition): beyond(one, facts.ends, facts.troubles).reason for one in others}
+        left_out = {
+            (checkpoint.topic, checkpoint.partition): beyond(checkpoint, facts.ends, facts.troubles).reason
+            for checkpoint in others
+        }
         left_out |= sync.left_out
         left_out |= {where: reason for where, reason in facts.missing.reasons.items() if where in written}
         return replace(

@@ -44,8 +44,8 @@ class Heartbeats:
         self._beats = ctx.metrics.series(metrics.BEATS, str(ctx.flow))
         ctx.metrics.ask(self._samples)
 
-    def _pass_over(self, record: Record, why: ValueError) -> None:
-        self._ctx.unreadable.pass_over(record, why, stays=False)
+    def _pass_over(self, record: Record, error: ValueError) -> None:
+        self._ctx.unreadable.pass_over(record, error, stays=False)
 
     async def run(self) -> None:
         ctx = self._ctx

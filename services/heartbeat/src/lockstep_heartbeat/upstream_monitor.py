@@ -55,7 +55,7 @@ class UpstreamMonitor:
         alias: str,
         conf: Mapping[str, str],
         wall_ms: Callable[[], int],
-        on_unreadable: Callable[[Record, ValueError], None] = lambda record, why: None,
+        on_unreadable: Callable[[Record, ValueError], None] = lambda record, error: None,
     ) -> None:
         """Call `on_unreadable` in the thread for each record that is no heartbeat."""
         self._alias = alias

@@ -268,18 +268,18 @@ def _view_as_json(file: Path, found: "View") -> dict[str, Any]:
     }
 
 
-def _as_tables(file: Path, found: "View", everything: bool, width: int) -> "Iterable[RenderableType]":
+def _as_tables(file: Path, view: "View", everything: bool, width: int) -> "Iterable[RenderableType]":
     from lockstep_cli.settings_shown import settings_shown
 
-    yield settings_shown(file, str(file), found.file, width)
-    for alias, settings in found.clusters.items():
+    yield settings_shown(file, str(file), view.file, width)
+    for alias, settings in view.clusters.items():
         yield settings_shown(file, f"cluster {alias}", settings, width)
-    for one in found.flows:
+    for one in view.flows:
         stated = [setting for setting in one.settings if everything or setting.stated]
         yield settings_shown(file, f"{one.flow}" + ("" if one.enabled else " (heartbeats only)"), stated, width)
         for client, settings in one.clients.items():
             alias = one.flow.source if client.startswith("source") else one.flow.target
-            known = set(found.clusters[alias])
+            known = set(view.clusters[alias])
             own = [setting for setting in settings if setting not in known]
             if own:
                 yield settings_shown(file, f"{one.flow}, {client} on {alias}", own, width)

@@ -84,7 +84,7 @@ def blockers_without_rows(flow: Flow, why: str, *, never_run: bool) -> tuple[Blo
 def blockers_as_json(blockers: Iterable[Blocker]) -> list[dict[str, Any]]:
     """For programs: the reason is a word of `docs/guides/disaster-recovery.md`."""
     return [
-        {"reason": one.reason.word, "subject": one.subject, "text": one.text, "blocks": one.blocks}
-        | {"cause": one.cause.to_json()}
-        for one in blockers
+        {"reason": blocker.reason.word, "subject": blocker.subject, "text": blocker.text, "blocks": blocker.blocks}
+        | {"cause": blocker.cause.to_json()}
+        for blocker in blockers
     ]

@@ -211,7 +211,9 @@ class _Seen:
     def partitions(self) -> Iterable[PartitionLine]:
         """Of topics that are selected: every partition. Of topics that are gone, or wanted no more: none."""
         known = progress_by_partition(self.all(PartitionProgress))
-        failing = {what: why for row in self.all(SlotStatus) if row.phase == "started" for what, why in row.troubles}
+        failing = {
+            name: sentence for row in self.all(SlotStatus) if row.phase == "started" for name, sentence in row.troubles
+        }
         asked = {tp: seen for ends in self.all(SourceEnds) for tp, seen in ends.by_partition().items()}
         slots = SlotOwners.seen(self.all(Assignment), self.all(SlotStatus))
         for topic in self._topics():
@@ -233,8 +235,12 @@ class _Seen:
                     asked=asked.get((topic.source_topic, number)),
                     by_key=self._by_key,
                 )
-                why = failing.get(f"{topic.source_topic}-{number}", "")
-                yield replace(line, why=why, trouble=line.trouble or why) if why and line.phase == NOT_BEGUN else line
+                trouble = failing.get(f"{topic.source_topic}-{number}", "")
+                yield (
+                    replace(line, why=trouble, trouble=line.trouble or trouble)
+                    if trouble and line.phase == NOT_BEGUN
+                    else line
+                )
 
     def _topics(self) -> list[MirroredTopic]:
         """The rows, and one each for topics that are selected and have none yet."""
@@ -306,9 +312,9 @@ def _slot_troubles(row: SlotStatus) -> str:
     """Return what fails in a slot as it says itself; "" if nothing does."""
     if not row.troubles:
         return ""
-    what, why = row.troubles[0]
+    name, sentence = row.troubles[0]
     more = f", and {len(row.troubles) - 1} more" if len(row.troubles) > 1 else ""
-    return f"{what}: {why}{more}"
+    return f"{name}: {sentence}{more}"
 
 
 def _group(row: GroupStatus) -> GroupLine:
@@ -320,8 +326,8 @@ def _group(row: GroupStatus) -> GroupLine:
         f"{topic}-{number} has offset {offset} on the target, the translated offset is {place}"
         for topic, number, offset, place, _ in row.ahead[:1]
     ]
-    why = format_sentence(row.why)
-    failing = (why or "failing without a reason") if row.phase == "failing" else ""
+    sentence = format_sentence(row.why)
+    failing = (sentence or "failing without a reason") if row.phase == "failing" else ""
     refused = row.held_reason or "the target does not take its offsets" if row.held == "refused" else ""
     return GroupLine(
         row.group,
@@ -331,7 +337,7 @@ def _group(row: GroupStatus) -> GroupLine:
         row.read_again,
         len(row.waiting) + row.more_waiting,
         row.synced and not (row.held or row.is_contested or row.ahead),
-        "; ".join(skips) or row.held_reason or common or (why if row.phase == "waiting" else ""),
+        "; ".join(skips) or row.held_reason or common or (sentence if row.phase == "waiting" else ""),
         failing or refused,
         len(row.ahead) + row.more_ahead - rewound,
         rewound,

@@ -86,12 +86,12 @@ async def command(
     fails = False
     for settings, answer in zip(meant, answers, strict=True):
         if isinstance(answer, ClusterError):
-            why, never_run = str(answer), False
+            reason, never_run = str(answer), False
             if isinstance(answer, TopicMissing):
                 causes = await causes_without_rows(settings, timeout)
                 never_run, fails = not causes, fails or bool(causes)
-                why = f"{answer}: {'; '.join(causes) or 'the flow has never run'}"
-            unknown[str(settings.flow)] = (why, blockers_without_rows(settings.flow, why, never_run=never_run))
+                reason = f"{answer}: {'; '.join(causes) or 'the flow has never run'}"
+            unknown[str(settings.flow)] = (reason, blockers_without_rows(settings.flow, reason, never_run=never_run))
         elif isinstance(answer, BaseException):
             raise answer
         else:
@@ -115,8 +115,8 @@ async def command(
                 screen.print()
             for part in as_tables(report, sections, only_trouble=only_trouble):
                 screen.print(part)
-        for flow, (why, _) in unknown.items():
-            screen.print(Text.assemble((flow, "bold"), "  ", (why, "red")), soft_wrap=True)
+        for flow, (reason, _) in unknown.items():
+            screen.print(Text.assemble((flow, "bold"), "  ", (reason, "red")), soft_wrap=True)
     if unknown:
         return Exit.TROUBLE if fails else Exit.NO_ANSWER
     return Exit.TROUBLE if any(report.troubles for report in reports) else Exit.FINE

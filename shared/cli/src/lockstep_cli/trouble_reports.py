@@ -63,8 +63,8 @@ def decode_reports(records: Iterable[Record]) -> tuple[list[tuple[int, TroubleRe
             if event.kind == TROUBLES_REPORTED:
                 reports.append((record.timestamp_ms, TroubleReport.from_event(event)))
         except (NewerVersion, ValueError) as exc:
-            place = f"{record.topic} partition {record.partition} offset {record.offset}"
-            unreadable.append(Trouble(REPORTS, f"not known: {place}: {exc}"))
+            location = f"{record.topic} partition {record.partition} offset {record.offset}"
+            unreadable.append(Trouble(REPORTS, f"not known: {location}: {exc}"))
     return reports, unreadable
 
 
@@ -78,11 +78,11 @@ def reported_troubles(reports: Iterable[TroubleReport], shown: Collection[Troubl
     away = {trouble.what for trouble in shown}
     services: dict[str, set[str]] = defaultdict(set)
     for report in reports:
-        for what, reason in report.troubles:
+        for name, reason in report.troubles:
             is_away = reason.code == ReasonCode.CLUSTER_UNREACHABLE and f"cluster {reason.detail('cluster')}" in away
             if not is_away:
-                services[f"{what}: {format_sentence(reason)}"].add(report.service)
-    return [Trouble(", ".join(sorted(names)), why) for why, names in services.items()]
+                services[f"{name}: {format_sentence(reason)}"].add(report.service)
+    return [Trouble(", ".join(sorted(names)), sentence) for sentence, names in services.items()]
 
 
 def unreadable_topics(reports: Sequence[TroubleReport]) -> tuple[UnreadableTopic, ...]:

@@ -185,8 +185,8 @@ async def _missing_topics(views: Sequence[_View]) -> frozenset[tuple[str, str]]:
 
 def _what_is_watched(views: Sequence[_View], missing: frozenset[tuple[str, str]], no_follow: bool) -> str:
     """Return one line that says which topics are shown, and which do not exist."""
-    there = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
-    parts = [f"watching {', '.join(there)}"] if there else []
+    shown = sorted({view.topic for view in views if (view.alias, view.topic) not in missing})
+    parts = [f"watching {', '.join(shown)}"] if shown else []
     for alias in sorted({alias for alias, _ in missing}):
         names = ", ".join(sorted(topic for other, topic in missing if other == alias))
         gone = f"{alias} has no topic {names}"
@@ -265,10 +265,10 @@ class _Screen:
     def _as_text(self, flow: str, role: str, record: "Record", seen: "DecodedRecord") -> str:
         from lockstep_protocol.mm2_codec import LATEST_MS
 
-        at = datetime.fromtimestamp(min(max(0, record.timestamp_ms), LATEST_MS) / 1000).astimezone()
+        moment = datetime.fromtimestamp(min(max(0, record.timestamp_ms), LATEST_MS) / 1000).astimezone()
         colour = "red" if seen.kind == "undecoded" else "cyan"
         columns = [
-            click.style(at.strftime("%H:%M:%S.%f")[:-3], dim=True),
+            click.style(moment.strftime("%H:%M:%S.%f")[:-3], dim=True),
             click.style(flow, fg="magenta") if self.several_flows else "",
             click.style(role.ljust(12), dim=True),
             click.style(seen.kind, fg=colour),

@@ -32,11 +32,13 @@ async def _why_not_created(settings: FlowSettings) -> str:
         brokers = await target.broker_count()
         topics = flow_topics(settings.flow, settings.group_id, settings.control.replication_factor)
         new = [
-            NewTopic(one.name, one.partitions, possible_factor(one.replication_factor, brokers), one.creation_configs)
-            for one in topics
+            NewTopic(
+                topic.name, topic.partitions, possible_factor(topic.replication_factor, brokers), topic.creation_configs
+            )
+            for topic in topics
         ]
         outcome = await target.create_topics(new, validate_only=True)
     except ClusterError:
         return ""
-    refusals = [str(why) for why in outcome.troubles().values() if not Admin.existed(why)]
+    refusals = [str(error) for error in outcome.troubles().values() if not Admin.existed(error)]
     return f"it cannot be created, so the services of the flow do not begin: {refusals[0]}" if refusals else ""

@@ -32,7 +32,7 @@ class LeftOutReason(Enum):
     NOT_A_TOPIC = "other-resource"
 
 
-LEAST_EXPECTED = {reason: place for place, reason in enumerate(LeftOutReason)}
+LEAST_EXPECTED = {reason: rank for rank, reason in enumerate(LeftOutReason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +175,9 @@ def judge_with(
     return judge(binding, rule)
 
 
-def _prefixed(binding: AclBinding, rule: AclRule, there: TopicsThere) -> AclBinding | LeftOutReason:
+def _prefixed(binding: AclBinding, rule: AclRule, topics: TopicsThere) -> AclBinding | LeftOutReason:
     """As a literal one, of which the prefix takes the place of the topic."""
-    fitting = replace(rule, replicates=lambda prefix: there.fits(prefix, rule.remote_topic(prefix)))
+    fitting = replace(rule, replicates=lambda prefix: topics.fits(prefix, rule.remote_topic(prefix)))
     verdict = judge(replace(binding, pattern="LITERAL"), fitting)
     if isinstance(verdict, AclBinding):
         return replace(verdict, pattern="PREFIXED")

@@ -71,11 +71,11 @@ class OffsetFold:
             MalformedRecord: It is no record of Connect's, and has changed nothing.
         """
         try:
-            found = parse_json(key or b"")
+            parsed = parse_json(key or b"")
             body = None if value is None else parse_json(value)
         except ValueError as exc:
             raise MalformedRecord(f"offset of Connect: {exc}") from exc
-        match found:
+        match parsed:
             case [str(connector), partition] if key is not None and (partition is None or isinstance(partition, dict)):
                 offset = body.get("offset") if isinstance(body, dict) else None
                 number = int(offset) if isinstance(offset, int) and not isinstance(offset, bool) else -1

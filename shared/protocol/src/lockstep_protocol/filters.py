@@ -149,15 +149,15 @@ def _compiled(patterns: tuple[str, ...]) -> Matcher | None:
         raise
 
 
-def _named_comma(why: UntranslatablePattern, patterns: tuple[str, ...], number: int) -> UntranslatablePattern:
+def _named_comma(error: UntranslatablePattern, patterns: tuple[str, ...], number: int) -> UntranslatablePattern:
     """Return the refusal of an element. It names the comma if that has cut a pattern in two."""
     pattern, *rest = patterns[number : number + 2]
     try:
         _matcher(",".join([pattern, *rest]))
     except UntranslatablePattern:
-        return why
+        return error
     cut = f"a comma ends an element of a list, so {pattern + ',' + rest[0]!r} is cut into {pattern!r} and {rest[0]!r}"
-    return UntranslatablePattern(pattern, f"{why.why}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
+    return UntranslatablePattern(pattern, f"{error.why}; {cut}: write it without a comma, such as (x{{2}}|x{{3}})")
 
 
 @lru_cache(maxsize=64)

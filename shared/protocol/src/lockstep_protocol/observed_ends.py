@@ -50,7 +50,7 @@ class ObservedEnds:
     def _cut(self, end: int) -> None:
         """Drop what is behind the end of a log that is shorter than it was."""
         seen = self._seen
-        first = next(number for number, (known, _) in enumerate(seen) if known > end)
+        first = next(number for number, (seen_end, _) in enumerate(seen) if seen_end > end)
         at_ms = seen[first][1]
         del seen[first:]
         if not seen or seen[-1][0] < end:

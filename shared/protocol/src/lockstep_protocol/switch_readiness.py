@@ -313,15 +313,15 @@ def _place(row: GroupStatus, limits: SwitchLimits) -> Iterator[Blocker]:
     """What prevents that the group goes on at its place on the target."""
     about = f"group {row.group}"
     if row.held == "refused":
-        why = row.held_reason or "the target does not accept its offsets"
-        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {why}", cause=row.why_held)
+        sentence = row.held_reason or "the target does not accept its offsets"
+        yield Blocker(SwitchReason.GROUP_REFUSED, row.group, f"{about} is refused: {sentence}", cause=row.why_held)
     if row.ahead or row.more_ahead:
         yield Blocker(SwitchReason.GROUP_SKIPS, row.group, f"{about} would skip records{_skips(row)}")
     waits = len(row.waiting) + row.more_waiting
     if waits or not row.is_placed:
         cause = row.waits[0][2] if row.waiting else row.why
-        where, why = f" in {waits:,} partitions" if waits else "", format_sentence(cause)
-        text = f"{about} waits{where}{f': {why}' if why else ''}"
+        where, sentence = f" in {waits:,} partitions" if waits else "", format_sentence(cause)
+        text = f"{about} waits{where}{f': {sentence}' if sentence else ''}"
         yield Blocker(SwitchReason.GROUP_WAITING, row.group, text, cause=cause)
     elif limits.syncs_groups and not (row.synced or row.held):
         text = f"{about} waits: {row.held_reason or 'its offsets are not written to the target yet'}"

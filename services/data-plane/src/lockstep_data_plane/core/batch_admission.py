@@ -139,7 +139,7 @@ class BatchAdmission:
         self._acked.reached(offset, leader_epoch)
 
 
-def _rejected(batch: Batch, why: str) -> BatchRejected:
+def _rejected(batch: Batch, reason: str) -> BatchRejected:
     """Return the rejection of a whole batch. In the old formats a compressed batch has the offset of its last
     record."""
     offsets = (
@@ -147,4 +147,4 @@ def _rejected(batch: Batch, why: str) -> BatchRejected:
         if batch.magic < 2
         else (f"offsets {batch.base_offset} to {batch.last_offset}")
     )
-    return BatchRejected(f"{offsets}: {why}", refused_batch(batch, why))
+    return BatchRejected(f"{offsets}: {reason}", refused_batch(batch, reason))

@@ -40,16 +40,16 @@ def last_unaccounted(
     with an id may be one of ours whose row was lost. MirrorMaker 2 appends without an id. `transactional`: records in
     transactions count too, because no committed progress accounts for them. `remembered`: by producer id, what the
     leader remembers."""
-    last: UnaccountedAppend | None = None
+    newest: UnaccountedAppend | None = None
     for batch in batches:
         skipped = CONTROL if transactional else CONTROL | TRANSACTIONAL
         if batch.producer_id < 0 or batch.attributes & skipped:
             continue
         if ours is None or batch.producer_id in ours:
-            last = UnaccountedAppend(batch.producer_id, batch.last_offset)
-    if last is None and ours is not None:
+            newest = UnaccountedAppend(batch.producer_id, batch.last_offset)
+    if newest is None and ours is not None:
         return next((UnaccountedAppend(producer_id) for producer_id in sorted(remembered.keys() & ours)), None)
-    return last
+    return newest
 
 
 def row_at(row: PartitionProgress, batch: Batch, upstream: int, downstream: int) -> PartitionProgress:

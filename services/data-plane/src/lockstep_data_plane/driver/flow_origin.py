@@ -63,10 +63,10 @@ class FlowOrigin:
         """Raise ClusterError if the source is not the cluster that is copied, or refuses what the flow needs there."""
         if self._confirming is None or not self._confirming.done():
             return
-        present, known = self._confirming.result(), self._origin
-        if known is not None and present.producer_id != known.producer_id:
+        present, former = self._confirming.result(), self._origin
+        if former is not None and present.producer_id != former.producer_id:
             alias = self._ctx.flow.source
-            text = f"its id is {present.origin_cluster_id}, and {known.origin_cluster_id} was copied"
+            text = f"its id is {present.origin_cluster_id}, and {former.origin_cluster_id} was copied"
             raise ClusterError(alias, f"cluster {alias} is another one: {text}")
         self._origin = present
 

@@ -67,21 +67,23 @@ class LagEstimator:
 
     def observe(self, seen: Mapping[TopicPartition, ObservedPartition], now: float) -> None:
         """A look at both clusters. What is not among them is forgotten."""
-        self._ends = {tp: kept for tp, one in seen.items() if (kept := self._observe(tp, one, now)) is not None}
+        self._ends = {
+            tp: ends for tp, observed in seen.items() if (ends := self._observe(tp, observed, now)) is not None
+        }
         self._seen, self._checked_at = seen, now
         self._asked_at = float("inf")
         self._heard = {tp: heard for tp, heard in self._heard.items() if tp in seen}
 
-    def _observe(self, tp: TopicPartition, one: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:
+    def _observe(self, tp: TopicPartition, observed: ObservedPartition, now: float) -> tuple[str, ObservedEnds] | None:
         """Return what to remember of the ends of the partition. None: the target lacks nothing of it."""
         topic_id, ends = self._ends.get(tp, ("", ObservedEnds()))
-        if topic_id and one.source_topic_id not in ("", topic_id):
+        if topic_id and observed.source_topic_id not in ("", topic_id):
             ends = ObservedEnds()
-        if one.source is not None:
-            upstream = copied_upstream(one.row, one.topic)
-            copied = one.source.start - 1 if upstream is None else max(upstream, one.source.start - 1)
-            ends.observe(one.source.end, round(now * 1000), copied)
-        return None if ends.since_ms(-1) is None else (one.source_topic_id or topic_id, ends)
+        if observed.source is not None:
+            upstream = copied_upstream(observed.row, observed.topic)
+            copied = observed.source.start - 1 if upstream is None else max(upstream, observed.source.start - 1)
+            ends.observe(observed.source.end, round(now * 1000), copied)
+        return None if ends.since_ms(-1) is None else (observed.source_topic_id or topic_id, ends)
 
     def recall(self, ends: SourceEnds, *, now: float, wall_ms: int) -> None:
         """Take over what an earlier driver saw of the source, before the first look of this one."""
@@ -98,8 +100,8 @@ class LagEstimator:
         return wall_ms - (0 if since is None else round(now * 1000) - since)
 
     def _since(self, tp: TopicPartition, upstream: int) -> int | None:
-        kept = self._ends.get(tp)
-        return None if kept is None else kept[1].since_ms(upstream)
+        ends = self._ends.get(tp)
+        return None if ends is None else ends[1].since_ms(upstream)
 
     def lost(self) -> None:
         """The source could not be reached: the result of an earlier check does not describe the present."""

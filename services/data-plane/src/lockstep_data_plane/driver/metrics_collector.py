@@ -226,7 +226,7 @@ class MetricsCollector:
     def partition_states(self) -> dict[TopicPartition, str]:
         """What each partition does that the target is to have: one of `STATES`."""
         now = self._ctx.clock.monotonic()
-        heard = {slot for slot, at in self._slots_heard.items() if now - at <= self._silent_after_s(slot)}
+        heard = {slot for slot, heard_at in self._slots_heard.items() if now - heard_at <= self._silent_after_s(slot)}
         assignments = [row for row in self._ctx.state.all(Assignment) if row.slot in heard and not row.ending]
         held = {tp for row in assignments for tp in row.partitions}
         return {tp: self._partition_state(tp, topic, held) for tp, topic in self.selected().items()}

@@ -223,19 +223,19 @@ def look_interval_s(partitions: int) -> float:
 
 def source_ends_row(
     ends: Mapping[TopicPartition, int],
-    known: Mapping[TopicPartition, PartitionProgress],
+    progress: Mapping[TopicPartition, PartitionProgress],
     asked_ms: int,
     since_ms: Callable[[TopicPartition, PartitionProgress | None], int],
 ) -> SourceEnds:
     """Return those ends that the progress of a partition does not name. `asked_ms`: no later than the first answer.
     `since_ms`: as `LagEstimator.since_ms`."""
-    named = {tp: max(row.source_end, row.upstream + 1) for tp, row in known.items()}
+    named = {tp: max(row.source_end, row.upstream + 1) for tp, row in progress.items()}
     unnamed = sorted(
         ((tp, end) for tp, end in ends.items() if end > named.get(tp, 0)),
         key=lambda one: (named.get(one[0], 0) - one[1], one[0]),
     )
     rows = tuple((topic, number, end) for (topic, number), end in unnamed[:MOST_ENDS])
-    times = tuple(since_ms(tp, known.get(tp)) for tp, _ in unnamed[:MOST_ENDS])
+    times = tuple(since_ms(tp, progress.get(tp)) for tp, _ in unnamed[:MOST_ENDS])
     return SourceEnds(asked_ms=asked_ms, ends=rows, since_ms=times, more=len(unnamed) - len(rows))
 
 

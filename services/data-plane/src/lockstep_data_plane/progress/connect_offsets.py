@@ -30,7 +30,7 @@ OffsetKeyValue: TypeAlias = tuple[int, bytes | None, bytes | None]
 class CommittedProgress:
     """A fold of one partition of the progress topic, batch by batch, without what no transaction has committed."""
 
-    def __init__(self, on_malformed: Callable[[int, MalformedRecord], None] = lambda offset, why: None) -> None:
+    def __init__(self, on_malformed: Callable[[int, MalformedRecord], None] = lambda offset, error: None) -> None:
         """Call `on_malformed` with the offset of each record that is passed over because it is none of Connect's."""
         self._on_malformed = on_malformed
         self.reset()
@@ -118,9 +118,9 @@ class _PartitionLog:
         self.fold = CommittedProgress(self._pass_over)
         self.reading = SingleFlight(self._read_on)
 
-    def _pass_over(self, offset: int, why: MalformedRecord) -> None:
-        place = f"{self._place[0]} partition {self._place[1]} offset {offset}"
-        about = {"text": f"{place}: {why}", "cluster": self._target.alias}
+    def _pass_over(self, offset: int, error: MalformedRecord) -> None:
+        location = f"{self._place[0]} partition {self._place[1]} offset {offset}"
+        about = {"text": f"{location}: {error}", "cluster": self._target.alias}
         log.warning("unreadable record passed over", extra=about)
 
     async def _read_on(self) -> None:

@@ -25,8 +25,8 @@ async def restore_origins(ctx: FlowContext) -> None:
     """Write the flow's producer ids down again if no row names one, because the state topic was lost. Raises
     ClusterError."""
     target_id = await ctx.target.cluster_id()
-    known = (row for row in ctx.state.rows.values() if isinstance(row, Origin))
-    if any((row.source, row.target_cluster_id) == (ctx.flow.source, target_id) for row in known):
+    origins = (row for row in ctx.state.rows.values() if isinstance(row, Origin))
+    if any((row.source, row.target_cluster_id) == (ctx.flow.source, target_id) for row in origins):
         return
     if rows := await _recorded_origins(ctx, target_id):
         await ctx.state.write_all(rows)
@@ -36,17 +36,17 @@ async def restore_origins(ctx: FlowContext) -> None:
 async def _recorded_origins(ctx: FlowContext, target_cluster_id: str) -> list[Origin]:
     """Return the rows that events of the last days name, those first that count for their origin. None if the topic
     is not there or may not be read. Raises ClusterError."""
-    found: dict[Origin, bool] = {}
+    recorded: dict[Origin, bool] = {}
 
     def fold(records: Sequence[Record]) -> None:
-        found.update(_origins_in(records, ctx.flow, target_cluster_id))
+        recorded.update(_origins_in(records, ctx.flow, target_cluster_id))
 
     topic = events_topic(ctx.flow, ctx.settings.group_id)
     try:
         await target_follower(ctx.settings, "origins", topic, fold).replay(silent_s=SILENT_S)
     except (TopicMissing, NotPermitted) as trouble:
         ctx.log.debug("no recorded origins", str(trouble))
-    return sorted(found, key=lambda row: not found[row])
+    return sorted(recorded, key=lambda row: not recorded[row])
 
 
 def _origins_in(records: Iterable[Record], flow: Flow, target_cluster_id: str) -> Mapping[Origin, bool]:

@@ -168,8 +168,8 @@ class OriginLookup:
 
     def _rule(self) -> ProvenanceRule:
         source, target = self._source.cluster_id or self._source_cluster_id, self._target.cluster_id
-        for cluster, known in ((self._source, source), (self._target, target)):
-            if not known:
+        for cluster, cluster_id in ((self._source, source), (self._target, target)):
+            if not cluster_id:
                 raise BrokerUnreachable("the cluster does not report its id", cluster.alias)
         return ProvenanceRule(mode=self._mode or "local", source=source, target=target)
 

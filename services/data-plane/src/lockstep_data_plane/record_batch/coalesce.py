@@ -87,17 +87,17 @@ def _merge_decoded(group: list[OutgoingBatch], kind: int, levels: CompressionLev
     """Return the records of all batches as one batch. Raises CorruptRecordError, also where they take more than
     `MERGED_UNPACKED` bytes uncompressed."""
     records: list[PlainRecord] = []
-    left = MERGED_UNPACKED
+    bytes_left = MERGED_UNPACKED
     for outgoing in group:
-        there: list[PlainRecord] = []
+        decoded: list[PlainRecord] = []
         for batch in scan(outgoing.data):
-            found = list(read_records(batch, left))
-            left -= sum(len(record.key or b"") + len(record.value or b"") for record in found)
-            there += found
+            batch_records = list(read_records(batch, bytes_left))
+            bytes_left -= sum(len(record.key or b"") + len(record.value or b"") for record in batch_records)
+            decoded += batch_records
         offsets = list(outgoing.offsets)
-        if [record.offset for record in there] != offsets:  # it was rebuilt
-            there = [record._replace(offset=offset) for record, offset in zip(there, offsets, strict=True)]
-        records += there
+        if [record.offset for record in decoded] != offsets:  # it was rebuilt
+            decoded = [record._replace(offset=offset) for record, offset in zip(decoded, offsets, strict=True)]
+        records += decoded
     (merged,) = build(records, kind & CODEC_MASK, 2**31 - 1, group[-1].leader_epoch, levels)
     merged.covers, merged.to = group[-1].covers, group[-1].to
     return merged

@@ -79,22 +79,22 @@ def _too_large(at_most: int) -> CorruptRecordError:
 def _read_gzip(payload: Payload, at_most: int) -> bytes:
     """Uncompress one gzip member or several. They are fed in small pieces, because zlib copies what is behind a
     member."""
-    view, at, left = memoryview(payload), 0, at_most
+    view, position, left = memoryview(payload), 0, at_most
     parts: list[bytes] = []
-    while at < len(view):
+    while position < len(view):
         member = zlib.decompressobj(GZIP_MEMBER)
         while not member.eof:
-            piece = view[at : at + _FED_BYTES]
+            piece = view[position : position + _FED_BYTES]
             if not piece:
                 raise zlib.error("a gzip stream ends in the middle")
             part = member.decompress(piece, left + 1)
             if len(part) > left:
                 raise _too_large(at_most)
-            at += len(piece) - len(member.unused_data)
+            position += len(piece) - len(member.unused_data)
             left -= len(part)
             parts.append(part)
-        while at < len(view) and not view[at]:
-            at += 1
+        while position < len(view) and not view[position]:
+            position += 1
     return b"".join(parts)
 
 
@@ -113,14 +113,14 @@ def _read_snappy(payload: Payload, at_most: int) -> bytes:
 def _snappy_blocks(view: memoryview) -> list[memoryview]:
     if view[: len(_XERIAL)] != _XERIAL:
         return [view]
-    blocks, at = [], len(_XERIAL)
-    while at < len(view):
-        (size,) = _BLOCK_SIZE.unpack_from(view, at)
-        at += _BLOCK_SIZE.size
-        if not 0 <= size <= len(view) - at:
-            raise struct.error(f"a block of {size} bytes where {len(view) - at} are left")
-        blocks.append(view[at : at + size])
-        at += size
+    blocks, position = [], len(_XERIAL)
+    while position < len(view):
+        (size,) = _BLOCK_SIZE.unpack_from(view, position)
+        position += _BLOCK_SIZE.size
+        if not 0 <= size <= len(view) - position:
+            raise struct.error(f"a block of {size} bytes where {len(view) - position} are left")
+        blocks.append(view[position : position + size])
+        position += size
     return blocks
 
 

@@ -38,9 +38,9 @@ def copy_records(batch: Batch, position: int, limits: TargetLimits, skips: Skips
     try:
         copied: Copied | None
         if batch.magic < 2:
-            found = message_set.unpack_set(batch, limits.unpacked_at_most)
-            append_time, last_offset = found.append_time, found.last_offset
-            copied = compiled.translate(found.messages, batch.magic, last_offset, append_time, position, skips)
+            messages = message_set.unpack_set(batch, limits.unpacked_at_most)
+            append_time, last_offset = messages.append_time, messages.last_offset
+            copied = compiled.translate(messages.messages, batch.magic, last_offset, append_time, position, skips)
         else:
             unpacked = decompress(batch.data[HEADER_SIZE:], had, limits.unpacked_at_most)
             append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None

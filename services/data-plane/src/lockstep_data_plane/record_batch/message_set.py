@@ -74,32 +74,32 @@ def unpack_set(batch: Batch, at_most: int) -> MessageSet:
 def read_messages(batch: Batch, at_most: int) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
     """Return offset, timestamp, key and value of each message of a set. Raises as `unpack_set`, also where an offset
     cannot be one."""
-    found = unpack_set(batch, at_most)
-    messages = list(_parse_messages(found.messages))
+    unpacked = unpack_set(batch, at_most)
+    messages = list(_parse_messages(unpacked.messages))
     if not messages:
         raise CorruptRecordError("its wrapper is empty")
     # Sets that were written with offsets from the beginning of the log keep them, as for Java's consumer.
-    shift = max(0, found.last_offset - messages[-1].offset) if found.last_offset >= 0 else 0
+    shift = max(0, unpacked.last_offset - messages[-1].offset) if unpacked.last_offset >= 0 else 0
     before = -1
     for offset, magic, attributes, timestamp, key, value in messages:
-        if found.messages is not batch.data and attributes & CODEC_MASK:
+        if unpacked.messages is not batch.data and attributes & CODEC_MASK:
             raise CorruptRecordError(f"the message at offset {offset} is double-compressed")
         if magic != batch.magic:
             raise CorruptRecordError(f"a message of format {magic} is in a set of format {batch.magic}")
         if not before < offset + shift <= LARGEST_OFFSET:
             raise CorruptRecordError(f"the offset {offset + shift} comes behind {before}")
         before = offset + shift
-        time = timestamp if found.append_time is None else found.append_time
+        time = timestamp if unpacked.append_time is None else unpacked.append_time
         yield before, time, None if key is None else bytes(key), None if value is None else bytes(value)
 
 
 def _parse_messages(data: Payload) -> Iterator[Message]:
     """Yield the messages one behind the other. Raises CorruptRecordError where one is not whole."""
-    view, at = memoryview(data), 0
-    while at < len(view):
+    view, position = memoryview(data), 0
+    while position < len(view):
         try:
-            offset, size, _, magic, attributes = _FRONT.unpack_from(view, at)
-            message = view[at + _SIZED_FROM : at + _SIZED_FROM + size]
+            offset, size, _, magic, attributes = _FRONT.unpack_from(view, position)
+            message = view[position + _SIZED_FROM : position + _SIZED_FROM + size]
             if size < 0 or len(message) != size or magic not in (0, 1):
                 raise CorruptRecordError(f"a message of format {magic} says it is {size} bytes long")
             begin = _FRONT.size - _SIZED_FROM
@@ -109,18 +109,18 @@ def _parse_messages(data: Payload) -> Iterator[Message]:
         except struct.error as exc:
             raise CorruptRecordError("a message ends in the middle") from exc
         yield Message(offset, magic, attributes, timestamp, key, value)
-        at += _SIZED_FROM + size
+        position += _SIZED_FROM + size
 
 
-def _part(message: memoryview, at: int) -> tuple[memoryview | None, int]:
+def _part(message: memoryview, begin: int) -> tuple[memoryview | None, int]:
     """Return the key or the value at the index, and the index at which it ends."""
-    (size,) = _SIZE.unpack_from(message, at)
-    at += _SIZE.size
+    (size,) = _SIZE.unpack_from(message, begin)
+    begin += _SIZE.size
     if size == -1:
-        return None, at
-    if not 0 <= size <= len(message) - at:
+        return None, begin
+    if not 0 <= size <= len(message) - begin:
         raise CorruptRecordError(f"a key or a value says it is {size} bytes long")
-    return message[at : at + size], at + size
+    return message[begin : begin + size], begin + size
 
 
 def _decompress_old_lz4(frame: bytes | memoryview, at_most: int) -> bytes:

@@ -75,10 +75,10 @@ def _read(batch: Batch, at_most: int) -> Iterator[PlainRecord]:
     unpacked = decompress(batch.data[HEADER_SIZE:], batch.attributes & CODEC_MASK, at_most)
     if (compiled := find_compiled()) is not None:
         append_time = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
-        count, base, last = batch.record_count, batch.base_offset, batch.last_offset_delta
-        found = compiled.read(unpacked, count, base, last, batch.base_timestamp, append_time)
-        if found is not None:
-            return map(PlainRecord._make, found)
+        count, base, last_delta = batch.record_count, batch.base_offset, batch.last_offset_delta
+        fields = compiled.read(unpacked, count, base, last_delta, batch.base_timestamp, append_time)
+        if fields is not None:
+            return map(PlainRecord._make, fields)
     return pure_python_codec.read_plain_records(batch, unpacked)
 
 

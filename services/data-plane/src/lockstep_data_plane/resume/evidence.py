@@ -64,9 +64,9 @@ class EvidenceReader:
         """Return where the copy of a partition at rest ends. `counts`: as for `locate`. The source is asked only if
         the target holds more than the row says, and for a short time only. Raises RetriableError for the target."""
         target = await self.target_tail(partition, row, rests=True)
-        found = locate(row, None, target, fence_for_row(row), self.policy(partition.topic), counts=counts)
-        if not isinstance(found, NeedsMore):
-            return self._accounted(partition, found)
+        outcome = locate(row, None, target, fence_for_row(row), self.policy(partition.topic), counts=counts)
+        if not isinstance(outcome, NeedsMore):
+            return self._accounted(partition, outcome)
         if await self.source_answers(partition.tp):
             try:
                 async with asyncio.timeout(COMPARED_WITHIN_S):
@@ -76,7 +76,7 @@ class EvidenceReader:
                     raise
             except TimeoutError:
                 pass
-        return Unplaced(appended_since(row, found.end.sequence, found.end.others))
+        return Unplaced(appended_since(row, outcome.end.sequence, outcome.end.others))
 
     async def source_answers(self, tp: TopicPartition) -> bool:
         """Return whether the leader of the partition on the source answers within `SOURCE_WITHIN_S`. A cluster that
@@ -113,15 +113,15 @@ class EvidenceReader:
                 match = str(exc)
         return self._accounted(partition, found)
 
-    def _accounted(self, partition: PartitionMachine, found: Position | GapFound) -> Position | GapFound:
+    def _accounted(self, partition: PartitionMachine, outcome: Position | GapFound) -> Position | GapFound:
         """Return what was found. Raises NotReplicated while the row may still come of records that the target holds."""
-        if not isinstance(found, GapFound):
+        if not isinstance(outcome, GapFound):
             self._unaccounted.pop(partition, None)
-        elif found.epoch >= 0:
+        elif outcome.epoch >= 0:
             now = asyncio.get_running_loop().time()
             if now - self._unaccounted.setdefault(partition, now) < ROW_WITHIN_S:
-                raise NotReplicated(f"{found.text}; waiting for the row that does")
-        return found
+                raise NotReplicated(f"{outcome.text}; waiting for the row that does")
+        return outcome
 
     async def target_tail(
         self, partition: PartitionMachine, row: PartitionProgress, *, rests: bool = False

@@ -42,8 +42,8 @@ class LostRowFinder:
         remembered = {} if ours is None else await remembered_by(self._target, tp, ours)
         end = await self._target.end_offset(tp)
         start = max(end - SEARCHED, await self._target.end_offset(tp, timestamp=EARLIEST))
-        async for some, _ in log_between(self._target, tp, start, end):
-            batches += some
+        async for fetched, _ in log_between(self._target, tp, start, end):
+            batches += fetched
         return last_unaccounted(batches, remembered, ours, transactional=transactional)
 
     async def committed_behind(self, partition: PartitionMachine, row: PartitionProgress) -> UnaccountedAppend | None:
@@ -51,54 +51,58 @@ class LostRowFinder:
         (any more). What was aborted is none. Raises what passes."""
         if not partition.in_one_log or row.upstream < 0:
             return None
-        tp, last = partition.target_tp, None
+        tp, newest = partition.target_tp, None
         start = max(row.downstream + 1, await self._target.end_offset(tp, timestamp=EARLIEST))
         end = await self._target.end_offset(tp)
         async for batches, aborted in log_between(self._target, tp, start, end, "read_committed"):
             counted = [batch for batch in batches if not aborted.holds(batch)]
             ours = frozenset({row.producer_id}) if partition.has_foreign_writers else None
-            last = last_unaccounted(counted, {}, ours, transactional=True) or last
-        return last
+            newest = last_unaccounted(counted, {}, ours, transactional=True) or newest
+        return newest
 
     async def rebuilt(
-        self, partition: PartitionMachine, row: PartitionProgress, last: UnaccountedAppend, committed: int | None
+        self, partition: PartitionMachine, row: PartitionProgress, append: UnaccountedAppend, committed: int | None
     ) -> PartitionProgress | None:
         """Return a row that the logs prove: one record of the source, and its copy at a known offset of the target.
 
         The newest offset sync names such a pair. Without one it is MM2's progress, if both logs have equal offsets. The
-        two records have to be equal, and the producer that appended the copy has to be that of the `last` append. How
-        much was appended behind them shows as after any row. `row`: as a first start would write it. None: nothing is
-        proved. Raises what passes."""
+        two records have to be equal, and the producer that appended the copy has to be that of `append`. How much was
+        appended behind them shows as after any row. `row`: as a first start would write it. None: nothing is proved.
+        Raises what passes."""
         if (sync := await self._syncs.find(partition.tp)) is not None:
-            found = await self._proved(partition, row, last, *sync)
-            if found is not None:
-                return found
+            proved = await self._proved(partition, row, append, *sync)
+            if proved is not None:
+                return proved
         if committed is None or committed < 0 or await self._is_repeated(partition.tp, committed):
             return None
-        return await self._proved(partition, row, last, committed, committed)
+        return await self._proved(partition, row, append, committed, committed)
 
     async def _proved(
         self,
         partition: PartitionMachine,
         row: PartitionProgress,
-        last: UnaccountedAppend,
+        append: UnaccountedAppend,
         upstream: int,
         downstream: int,
     ) -> PartitionProgress | None:
-        there = await _batch_at(self._target, partition.target_tp, downstream)
-        if there is None or there.producer_id != last.producer_id or there.attributes & (CONTROL | TRANSACTIONAL):
+        target_batch = await _batch_at(self._target, partition.target_tp, downstream)
+        if (
+            target_batch is None
+            or target_batch.producer_id != append.producer_id
+            or target_batch.attributes & (CONTROL | TRANSACTIONAL)
+        ):
             return None
-        here = await _batch_at(self._source, partition.tp, upstream)
-        if here is None or not _same(_record_at(here, upstream), _record_at(there, downstream)):
+        source_batch = await _batch_at(self._source, partition.tp, upstream)
+        if source_batch is None or not _same(_record_at(source_batch, upstream), _record_at(target_batch, downstream)):
             return None
-        return row_at(row, there, upstream, downstream)
+        return row_at(row, target_batch, upstream, downstream)
 
     async def _is_repeated(self, tp: TopicPartition, offset: int) -> bool:
         """Return whether the record before has the same content, so that an equal copy proves nothing."""
-        here, before = await _batch_at(self._source, tp, offset), await _batch_at(self._source, tp, offset - 1)
-        if here is None or before is None:
+        batch, before = await _batch_at(self._source, tp, offset), await _batch_at(self._source, tp, offset - 1)
+        if batch is None or before is None:
             return False
-        return _same(_record_at(here, offset), _record_at(before, offset - 1))
+        return _same(_record_at(batch, offset), _record_at(before, offset - 1))
 
 
 class _NewestSyncs:
@@ -158,8 +162,8 @@ def _record_at(batch: Batch, offset: int) -> PlainRecord | None:
     return next((record for record in read_records(batch) if record.offset == offset), None)
 
 
-def _same(one: PlainRecord | None, other: PlainRecord | None) -> bool:
+def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:
     """Return whether both records are there, and have the same key, value, headers and timestamp."""
-    if one is None or other is None:
+    if first is None or second is None:
         return False
-    return one._replace(offset=0) == other._replace(offset=0)
+    return first._replace(offset=0) == second._replace(offset=0)

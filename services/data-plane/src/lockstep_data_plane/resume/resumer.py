@@ -83,9 +83,9 @@ class Resumer:
             return await self._begin(partition, topic, row or replace(partition.written, begins=RESET))
         if row.transactional:
             fence, committed = await self._take_over(partition)
-            if committed is None and (last := await self._lost_rows.committed_behind(partition, row)) is not None:
+            if committed is None and (append := await self._lost_rows.committed_behind(partition, row)) is not None:
                 partition.step(RowLoaded(row))
-                gap = await self._doubt(partition, row, last.sentence(partition.name, partition.target_name))
+                gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
                 row = await self.gap_resolver.decided(partition, topic, row, gap)
             row = await self._committed(partition, row, committed)
             row = fence.take_over(row if partition.in_one_log else replace(row, downstream=-1))
@@ -108,10 +108,10 @@ class Resumer:
             return Position(row, LastAppend.from_row(row))
         there = partition.in_its_place()
         counts = there is partition  # a copy that spreads by keys counts nothing past
-        found = await self._evidence.end(there, row, counts=counts)
-        if isinstance(found, GapFound):
-            raise HaltPartition(found.case, f"{found.text}; where the copy ends is not known until somebody decides")
-        return found
+        end = await self._evidence.end(there, row, counts=counts)
+        if isinstance(end, GapFound):
+            raise HaltPartition(end.case, f"{end.text}; where the copy ends is not known until somebody decides")
+        return end
 
     async def _go_on(
         self,
@@ -151,9 +151,9 @@ class Resumer:
         elif former.begins == RESET:
             committed = await self._transaction_runner.progress(partition)
         if former.producer_id < 0:
-            found = await self._recover(partition, topic, former, committed, fence)
-            if found is not None:
-                return found
+            recovered = await self._recover(partition, topic, former, committed, fence)
+            if recovered is not None:
+                return recovered
         goes_on = takes_over and not former.begins
         row = former if goes_on else await self._first(partition, topic, former, committed)
         row = fence.begin(row, self._sequences.left_epoch(former))
@@ -176,20 +176,20 @@ class Resumer:
         """Return where the copy of a partition goes on whose row was lost with the state topic (decision 0083). None:
         the target holds no record of it, or those of another slot whose row is on its way. Raises HaltPartition if
         nothing proves where the copy ends, and what passes."""
-        last = await self._lost_rows.unaccounted(partition, transactional=committed is None)
-        if last is None:
+        append = await self._lost_rows.unaccounted(partition, transactional=committed is None)
+        if append is None:
             return None
         first = await self._first(partition, topic, former, committed)
-        row = await self._lost_rows.rebuilt(partition, first, last, committed)
+        row = await self._lost_rows.rebuilt(partition, first, append, committed)
         if row is not None and fence.owns(row):
             await uninterrupted(self._write(partition, row))
             return await self._go_on(partition, topic, row)
         if row is not None:
             return await self._begin(partition, topic, row)
-        if fence is self._sequences and last.producer_id == self._sequences.producer_id:
+        if fence is self._sequences and append.producer_id == self._sequences.producer_id:
             return None
         row = fence.begin(first, -1)
-        gap = await self._doubt(partition, row, last.sentence(partition.name, partition.target_name))
+        gap = await self._doubt(partition, row, append.sentence(partition.name, partition.target_name))
         if gap.decision is None:
             await uninterrupted(self._write(partition, replace(row, begins=LOST)))
         row = await uninterrupted(self.gap_resolver.decided(partition, topic, row, gap))

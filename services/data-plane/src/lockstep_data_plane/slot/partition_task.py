@@ -218,10 +218,10 @@ class PartitionTasks:
         if partition.locates:
             await self._locate(partition)
             return
-        found = await self._resumed(partition, topic)
-        if found is None:
+        resumed = await self._resumed(partition, topic)
+        if resumed is None:
             return
-        row, end = found
+        row, end = resumed
         if self.target.partitions(partition.target_topic) < topic.target_partitions:
             await self.target.refresh([partition.target_topic])  # keys choose among all that topic-sync has seen
         there = self.target.partitions(partition.target_topic)

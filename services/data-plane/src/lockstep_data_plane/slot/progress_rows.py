@@ -19,7 +19,7 @@ EPOCH = b'"producer_epoch":'
 class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
     """The newest row of each partition that no row of a later epoch has made outdated."""
 
-    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda why: None) -> None:
+    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda error: None) -> None:
         """Call `on_malformed` for a row that was kept as bytes and cannot be read."""
         self._on_malformed = on_malformed
         self._values: dict[bytes, tuple[bytes, ...]] = {}
@@ -61,15 +61,15 @@ class ProgressRows(Mapping[TopicPartition, PartitionProgress]):
 
     def _find(self, key: bytes) -> PartitionProgress | None:
         """Return the newest row that can be read, and forget those after it."""
-        decoded, known = self._decoded.get(key), self._values.get(key, ())
-        for at, value in enumerate(known):
+        decoded, values = self._decoded.get(key), self._values.get(key, ())
+        for index, value in enumerate(values):
             if decoded is not None and decoded[0] is value:
-                self._values[key] = known[at:]
+                self._values[key] = values[index:]
                 return decoded[1]
             row = readable_row(key, value, self._on_malformed)
             if not isinstance(row, PartitionProgress):
                 continue
-            self._values[key], self._decoded[key] = known[at:], (value, row)
+            self._values[key], self._decoded[key] = values[index:], (value, row)
             return row
         if decoded is None:
             self._values.pop(key, None)

@@ -12,7 +12,7 @@ RUNS = f"{OffsetRuns.kind}/".encode()
 class RunRows:
     """Rows by partition and key, as they are in the log: most are never read here."""
 
-    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda why: None) -> None:
+    def __init__(self, on_malformed: Callable[[MalformedRow], None] = lambda error: None) -> None:
         """Call `on_malformed` for a row that cannot be read. Positions that it would place are placed earlier."""
         self._on_malformed = on_malformed
         self._chunks: dict[bytes, dict[bytes, bytes]] = {}

@@ -9,11 +9,11 @@ from lockstep_protocol.rows.state_rows import MirroredTopic
 def target_limits(plane: DataPlaneSettings, topic: MirroredTopic) -> TargetLimits:
     """Return them by the topic's configs as topic-sync saw them last, and the producer's `compression.*`."""
     configs = dict(topic.target_configs)
-    codec, how = plane.compression_type, plane.compression
+    codec, compression = plane.compression_type, plane.compression
     return TargetLimits(
         int(configs.get("max.message.bytes", TargetLimits().max_bytes)),
         CODECS[codec or "none"],
-        recompress=how.recompress and codec is not None,
-        levels=CompressionLevels(how.gzip_level, how.lz4_level, how.zstd_level),
+        recompress=compression.recompress and codec is not None,
+        levels=CompressionLevels(compression.gzip_level, compression.lz4_level, compression.zstd_level),
         tombstones_kept_ms=int(configs.get("delete.retention.ms", 0)),
     )

@@ -251,8 +251,8 @@ class VerifySlot:
 
         def new_verifier(begin: tuple[int, int], end: tuple[int, int], shift: int) -> PartitionVerifier:
             is_copied = self._origins.copies if traces else lambda batch: True
-            known = Depth(row.depth), rules, copy.offsets, ours.__contains__
-            return PartitionVerifier(begin, end, *known, shift, is_copied)
+            context = Depth(row.depth), rules, copy.offsets, ours.__contains__
+            return PartitionVerifier(begin, end, *context, shift, is_copied)
 
         verifier = new_verifier(stretch.begin, stretch.end, row.shift)
         began = written = time.monotonic()
@@ -287,11 +287,11 @@ class VerifySlot:
             await compare_logs(verifier, source, target, self._limit, goes_on, learn)
         finally:
             await asyncio.gather(*writes)
-        found = so_far()
-        if found.upstream < found.upstream_end:
-            return found
+        verified = so_far()
+        if verified.upstream < verified.upstream_end:
+            return verified
         if not row.request or row.done:  # a copy that is followed is read once: what comes next is compared next
-            return replace(found, beyond=0, beyond_first=-1) if found.upstream > row.upstream else found
+            return replace(verified, beyond=0, beyond_first=-1) if verified.upstream > row.upstream else verified
         # What was copied since the row was written is there too. So the source is asked for its end after the target.
         end = await self._source.end_offset(tp, committed=isolation == "read_committed"), copy.logs.target_end
         tail = new_verifier(stretch.end, (max(end[0], stretch.end[0]), max(end[1], stretch.end[1])), verifier.shift)
@@ -301,7 +301,7 @@ class VerifySlot:
                 target._replace(begin=stretch.end[1], end=end[1]),
             )
             await compare_logs(tail, source, target, self._limit, lambda: True, learn)
-        return with_beyond(found, tail)
+        return with_beyond(verified, tail)
 
     # -- the state topic -----------------------------------------------------------------------------------------------
 

@@ -54,21 +54,21 @@ class AgreementSearch:
         if log == TARGET and not self.read[TARGET]:
             self._has_own_time = has_own_time
         self.read[log] += 1
-        last = self._last[log]
-        last.append((offset, hash(content if self._has_own_time else content[1:])))
-        if len(last) <= CONFIRMED:
+        recent = self._last[log]
+        recent.append((offset, hash(content if self._has_own_time else content[1:])))
+        if len(recent) <= CONFIRMED:
             return None
-        begin = last[-1 - CONFIRMED][0]
-        number = hash(tuple(last[index][1] for index in range(-1 - CONFIRMED, 0)))
+        begin = recent[-1 - CONFIRMED][0]
+        number = hash(tuple(recent[index][1] for index in range(-1 - CONFIRMED, 0)))
         if self._first[log] is None:
             self._first[log] = begin
         if number & self._mask:
             return None
-        place = self._places[1 - log].get(number)
-        if place is not None:
-            found = (begin, place) if log == SOURCE else (place, begin)
-            if list(found) != self._first:  # there they differ, by what the comparison has seen
-                return Agreement(*found, self._slack)
+        other_begin = self._places[1 - log].get(number)
+        if other_begin is not None:
+            offsets = (begin, other_begin) if log == SOURCE else (other_begin, begin)
+            if list(offsets) != self._first:  # there they differ, by what the comparison has seen
+                return Agreement(*offsets, self._slack)
         self._places[log].setdefault(number, begin)
         while len(self._places[log]) > self._most:
             self._mask = 2 * self._mask + 1
@@ -83,9 +83,9 @@ class AgreementSearch:
 
     def at_end(self) -> Agreement | None:
         """Return where the ends of both logs agree, as far back as they do: there may be too few records to find."""
-        place, count = None, 0
+        begins, count = None, 0
         for (source, ours), (target, theirs) in zip(*map(reversed, self._last), strict=False):
             if ours != theirs:
                 break
-            place, count = (source, target), count + 1
-        return None if place is None else Agreement(*place, self._slack if count == LAST else 0)
+            begins, count = (source, target), count + 1
+        return None if begins is None else Agreement(*begins, self._slack if count == LAST else 0)

@@ -142,8 +142,10 @@ async def _find_agreement(
         if answer is None:
             ended[log] = True
             continue
-        found = verifier.search_source(search, *answer) if log == SOURCE else verifier.search_target(search, *answer)
-        if found is not None:
-            return found
+        agreement = (
+            verifier.search_source(search, *answer) if log == SOURCE else verifier.search_target(search, *answer)
+        )
+        if agreement is not None:
+            return agreement
         await limit.count(sum(len(batch.data) for batch in answer[0]))
     return search.at_end() or Agreement(source.end, target.end)

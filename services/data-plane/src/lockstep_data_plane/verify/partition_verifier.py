@@ -303,9 +303,9 @@ def _search(search: AgreementSearch, log: int, batches: Iterable[Batch], begin: 
         except ValueError:
             continue  # the comparison reports it
         for record in records:
-            found = search.add_record(log, record.offset, record.content, has_own_time=has_own_time)
-            if found is not None:
-                return found
+            agreement = search.add_record(log, record.offset, record.content, has_own_time=has_own_time)
+            if agreement is not None:
+                return agreement
     return None
 
 

@@ -159,8 +159,8 @@ class RecordAlignment:
         """Pass what is in front of the place from which both logs agree. False: more has to be read first."""
         if self._agreement is None:
             return True
-        place, logs = self._agreement[:2], (self.source, self.target)
-        limits = [offset - self._agreement.slack for offset in place]
+        agreed, logs = self._agreement[:2], (self.source, self.target)
+        limits = [offset - self._agreement.slack for offset in agreed]
         while True:
             counts = [_count_before(log, limit) for log, limit in zip(logs, limits, strict=True)]
             reached = [
@@ -172,7 +172,7 @@ class RecordAlignment:
                 self._differ(*counts)
             else:
                 break
-        if all(reached) and any(log and log[0].offset >= offset for log, offset in zip(logs, place, strict=True)):
+        if all(reached) and any(log and log[0].offset >= offset for log, offset in zip(logs, agreed, strict=True)):
             self._agreement = None
         return all(reached)
 

@@ -226,7 +226,14 @@ def with_beyond(row: VerifiedPartition, tail: PartitionVerifier) -> VerifiedPart
     that with what the source has there. A record of the source that is not on the target yet is no difference."""
     kinds = tail.differences
     beyond = sum(count for kind, count in kinds.items() if kind not in (DifferenceKind.MISSING.value, OFFSET))
-    first = min((one.target_offset for one in tail.listed if one.kind != OFFSET and one.target_offset >= 0), default=-1)
+    first = min(
+        (
+            difference.target_offset
+            for difference in tail.listed
+            if difference.kind != OFFSET and difference.target_offset >= 0
+        ),
+        default=-1,
+    )
     return replace(row, beyond=beyond, beyond_first=first)
 
 

@@ -58,11 +58,11 @@ async def read_limits(clusters: FlowClusters) -> FlowLimits:
 
 
 async def _control_faults(clusters: FlowClusters) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    faults: list[tuple[str, str]] = []
     for admin in (clusters.source, clusters.target):
         topics = [topic for alias, topic in needed_topics(clusters.settings) if alias == admin.alias]
-        found += [(fault.sentence, fault.command(admin.bootstrap)) for fault in await read_faults(admin, topics)]
-    return tuple(found)
+        faults += [(fault.sentence, fault.command(admin.bootstrap)) for fault in await read_faults(admin, topics)]
+    return tuple(faults)
 
 
 async def _side(admin: Admin, reading: AccessReader) -> SideLimits:

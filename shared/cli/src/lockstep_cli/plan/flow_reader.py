@@ -137,12 +137,12 @@ class FlowReader:
         return f"{self.source.alias} shows no topic. It has none, or {remedy}"
 
     async def _control_faults(self) -> tuple[tuple[str, str, str], ...]:
-        found: list[tuple[str, str, str]] = []
+        control_faults: list[tuple[str, str, str]] = []
         for alias, admin in self._clusters().items():
-            topics = [topic for at, topic in needed_topics(self._settings) if at == alias]
+            topics = [topic for topic_alias, topic in needed_topics(self._settings) if topic_alias == alias]
             faults = await read_faults(admin, topics)
-            found += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
-        return tuple(found)
+            control_faults += [(fault.topic, fault.sentence, fault.command(admin.bootstrap)) for fault in faults]
+        return tuple(control_faults)
 
     def _clusters(self) -> Mapping[str, Admin]:
         return {self._settings.flow.source: self.source, self._settings.flow.target: self.target}

@@ -64,8 +64,8 @@ async def read_groups(
         for group in sorted(others)
         if should_replicate_group(group, settings.groups)
     ]
-    count = count_groups((one.group for one in reading), settings.groups)
-    return GroupReading(tuple(sorted(planned, key=lambda one: one.group)), remark, count)
+    count = count_groups((listing.group for listing in reading), settings.groups)
+    return GroupReading(tuple(sorted(planned, key=lambda group_plan: group_plan.group)), remark, count)
 
 
 async def _other_protocols(

@@ -111,7 +111,7 @@ def _differences(ours: TopicFacts | None, theirs: TopicFacts | None, source: str
         yield f"; it has {count_text(ours.partitions, 'partition')} on {source} and {theirs.partitions} on {other}"
     for key in sorted(ours.configs.keys() | theirs.configs.keys()):
         if ours.configs.get(key) != theirs.configs.get(key):
-            values = [one.configs.get(key, "not known") for one in (ours, theirs)]
+            values = [facts.configs.get(key, "not known") for facts in (ours, theirs)]
             yield f"; {key} is {values[0]} on {source} and {values[1]} on {other}"
 
 

@@ -55,7 +55,7 @@ class SwitchArguments:
         import sys
 
         if self.force:
-            named = "; ".join(f"{one.option}: {one.meaning}" for one in Allowance)
+            named = "; ".join(f"{allowance.option}: {allowance.meaning}" for allowance in Allowance)
             raise CannotUse(f"--force is several options, so that you give up only what you mean to. {named}")
         if sum((self.continue_, self.abort, self.status, self.dry_run)) > 1:
             raise CannotUse("--continue, --abort, --status and --dry-run exclude each other")
@@ -82,7 +82,7 @@ class SwitchArguments:
         diverged: str = "",
     ) -> SwitchOptions:
         """Raises CannotUse for a time that is none."""
-        said = {
+        given_options = {
             Allowance.SOON: self.allow_soon,
             Allowance.NOT_READY: self.allow_not_ready,
             Allowance.LEFT_GROUPS: self.allow_left_groups,
@@ -98,7 +98,7 @@ class SwitchArguments:
             rewind_groups=self.rewind_groups,
             diverged=diverged,
             allowed_loss=allowed_loss,
-            allows=frozenset(one for one, is_said in said.items() if is_said),
+            allows=frozenset(allowance for allowance, is_said in given_options.items() if is_said),
             within_s=self.timeout,
         )
 

@@ -66,7 +66,7 @@ class Evidence:
             "groups_known_until": _moment(row.groups_known_ms),
             "late": row.late,
             "cutoff": _moment(row.cutoff_ms),
-            "allowed": [str(one) for one in Allowance if allows(row, one)],
+            "allowed": [str(allowance) for allowance in Allowance if allows(row, allowance)],
             "only_topics": list(row.topics),
             "allowed_loss": None if row.allowed_loss < 0 else row.allowed_loss,
             "diverged": row.diverged,
@@ -113,10 +113,10 @@ class Evidence:
     def _verified_words(self) -> str:
         every = [(topic.topic, number) for topic in self.topics for number in range(len(topic.ends))]
         rows = [row for where in every if (row := self._verified(*where)) is not None]
-        found = sum(count for row in rows for _, count in row.differences) + sum(row.beyond for row in rows)
+        differences = sum(count for row in rows for _, count in row.differences) + sum(row.beyond for row in rows)
         not_verified = sum(count for row in rows for _, count in row.not_verified)
         return (
-            f"{len(rows)} of {len(every)} partitions were compared with their source, {found:,} differences, "
+            f"{len(rows)} of {len(every)} partitions were compared with their source, {differences:,} differences, "
             f"{not_verified:,} records not verified"
         )
 
@@ -125,8 +125,16 @@ class Evidence:
         row = self._verified(topic, number)
         if row is None:
             return None
-        found, not_verified = sum(dict(row.differences).values()) + row.beyond, sum(dict(row.not_verified).values())
-        return {"verified_to": row.upstream, "depth": row.depth, "differences": found, "not_verified": not_verified}
+        differences, not_verified = (
+            sum(dict(row.differences).values()) + row.beyond,
+            sum(dict(row.not_verified).values()),
+        )
+        return {
+            "verified_to": row.upstream,
+            "depth": row.depth,
+            "differences": differences,
+            "not_verified": not_verified,
+        }
 
     def _topic(self, row: SwitchTopic) -> dict[str, Any]:
         return {
@@ -183,9 +191,9 @@ class Evidence:
                 lines.append(f"{where}| {_known(end)} | {copied} | {_known(target)} | {missing} | {since} |")
         lines += ["", "## Groups", "", "| group | state | read again | known up to | result |", "|---|---|---|---|---|"]
         for group in self.groups:
-            known = _moment(group.known_ms) or "?"
+            moment = _moment(group.known_ms) or "?"
             lines.append(
-                f"| {_cell(group.group)} | {group.state} | {group.read_again} | {known} | {_cell(group.text)} |"
+                f"| {_cell(group.group)} | {group.state} | {group.read_again} | {moment} | {_cell(group.text)} |"
             )
         if self.lasting:
             lines += ["", "## Not taken back", "", *(f"- {one}" for one in self.lasting)]

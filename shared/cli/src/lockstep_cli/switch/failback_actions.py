@@ -69,18 +69,18 @@ class ForwardFlow:
                 found = diverged_records(ends, log.rows, self._way_back.rows)
         return found
 
-    async def _wait_vouched(self, found: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    async def _wait_vouched(self, counts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
         """Wait until the rows of the way back say which of these are its own. A slot that was killed has appended
         records that no row has, until the next one has found them. Raises StepFailed."""
         log, witness = self._way_back, SlotWitness(_statuses(self._way_back.rows))
 
         def unknown() -> list[TopicPartition]:
             witness.hear(_statuses(log.rows))
-            tails = unwritten_tails(found, ends, log.rows)
+            tails = unwritten_tails(counts, ends, log.rows)
             return [where for where, slot in tails.items() if not witness.vouches(slot)]
 
         if not await log.wait_until(lambda: not unknown(), VOUCHED_WITHIN_S):
-            raise StepFailed(not_known(self.settings, sum(found.values()), unknown()))
+            raise StepFailed(not_known(self.settings, sum(counts.values()), unknown()))
 
     async def settle(self, row: Switch, progress: WorkProgress, within_s: float) -> str:
         """Do with them what the operator said: copy them, or leave them out for good. Raises StepFailed."""

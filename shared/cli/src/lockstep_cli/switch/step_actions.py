@@ -72,7 +72,7 @@ class StepActions:
         Returns a text, and when the ends were asked for, Unix milliseconds."""
         deadline, cutoff_ms = time.monotonic() + self._within_s, row.cutoff_ms
         if cutoff_ms:
-            logs = await self._source.of_all(deadline, lambda those: self.clusters.ends_at(those, cutoff_ms))
+            logs = await self._source.of_all(deadline, lambda partitions: self.clusters.ends_at(partitions, cutoff_ms))
         elif row.drill:
             logs = await self._source.of_all(deadline)
         else:

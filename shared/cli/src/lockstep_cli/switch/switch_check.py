@@ -105,7 +105,7 @@ def way_back_blockers(blockers: Iterable[Blocker], *, force: bool) -> tuple[Bloc
 def may_pass(blockers: Collection[Blocker]) -> bool:
     """Return whether all of them are services without a replica, as far as the target says, or groups that no round
     has read yet. When a cluster comes back, its services join their groups again, which are empty for some seconds."""
-    return bool(blockers) and all((one.reason, one.cause.code) in PASSING for one in blockers)
+    return bool(blockers) and all((blocker.reason, blocker.cause.code) in PASSING for blocker in blockers)
 
 
 def about_topics(blockers: Iterable[Blocker], rows: Mapping[str, Row], topics: Sequence[str]) -> tuple[Blocker, ...]:

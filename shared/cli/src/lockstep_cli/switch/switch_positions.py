@@ -103,8 +103,8 @@ def known_loss(rows: Mapping[str, Row], topics: Iterable[MirroredTopic]) -> list
 def known_source_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, int]:
     """The next offset of each source partition, as slots and driver saw it last; those never seen are absent."""
     asked, progress = _asked_ends(rows), progress_by_partition(rows.values())
-    found = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
-    return {where: end for where, end in found.items() if end >= 0}
+    next_offsets = {where: max(row.source_end, asked.get(where, (-1, None))[0]) for where, row in progress.items()}
+    return {where: end for where, end in next_offsets.items() if end >= 0}
 
 
 def _asked_ends(rows: Mapping[str, Row]) -> dict[TopicPartition, tuple[int, int | None]]:
@@ -177,13 +177,13 @@ def unwritten_tails(
     assignments = [row for row in back.values() if isinstance(row, Assignment) and not row.ending]
     slots = {tp: row.slot for row in assignments for tp in row.partitions}
     progress = progress_by_partition(back.values())
-    found = {}
+    unwritten = {}
     for topic, number in where:
         source = (sources.get(topic, ""), number)
         row = progress.get(source)  # acknowledged before the first append
         if row is not None and not row.has_end and ends.get((topic, number), 0) > row.downstream + 1:
-            found[topic, number] = slots.get(source, -1)
-    return found
+            unwritten[topic, number] = slots.get(source, -1)
+    return unwritten
 
 
 def _copied_ranges(rows: Mapping[str, Row]) -> dict[TopicPartition, list[tuple[int, int]]]:

@@ -78,8 +78,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
     """Look at everything that a switch depends on; nothing is changed. Raises CannotUse, ClusterError, NewerVersion."""
     began_ms = now_ms()
     settings, verb = log.settings, options.verb
-    if why := unknown_topics(log.rows, options.topics):
-        raise CannotUse(f"{settings.flow}: {why}")
+    if complaint := unknown_topics(log.rows, options.topics):
+        raise CannotUse(f"{settings.flow}: {complaint}")
     if not selected_topics(log, options.topics):
         await _require_none_to_find(log, options)
         raise SwitchRefused([f"{settings.flow}: there is no topic to switch"])
@@ -102,8 +102,8 @@ async def plan_switch(log: SwitchLog, opposite: FlowSettings | None, options: Sw
         assert opposite is not None
         wanted = {settings.flow: _wanted(settings, log.rows), opposite.flow: opposite_was}
         refusals += await _failback_refusals(log, opposite, options, wanted)
-    if Allowance.SOON not in options.allows and not options.drill and (why := too_soon(others, now_ms())):
-        refusals.append(why)
+    if Allowance.SOON not in options.allows and not options.drill and (complaint := too_soon(others, now_ms())):
+        refusals.append(complaint)
     records_ms, groups_ms = records_known_ms(log.rows), GroupReadings.from_rows(log.rows.values()).list_known_ms
     if verb is Verb.FAILOVER:  # others ask the source in their steps
         source = settings.flow.source
@@ -210,10 +210,10 @@ async def _refusals(
     reports = await read_reports(log.settings, opposite)
     found = about_topics(reports[0].switch_blockers, log.rows, options.topics)
     if options.verb is Verb.FAILBACK and not options.drill:
-        kept = way_back_blockers(found, force=Allowance.NOT_READY in options.allows)
+        remaining = way_back_blockers(found, force=Allowance.NOT_READY in options.allows)
     else:
-        kept = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
-    return [], kept, reports
+        remaining = blocking(found, options.verb, allows=options.allows, rewind_groups=options.rewind_groups)
+    return [], remaining, reports
 
 
 async def read_reports(settings: FlowSettings, opposite: FlowSettings | None) -> tuple[Report, ...]:
@@ -254,8 +254,8 @@ async def _failover_refusals(
         limits=settings.switch_limits,
     )
     found = about_topics(report.switch_blockers, log.rows, options.topics)
-    kept = blocking(found, options.verb, allows=allowed_too, rewind_groups=options.rewind_groups)
-    return refusals, kept
+    remaining = blocking(found, options.verb, allows=allowed_too, rewind_groups=options.rewind_groups)
+    return refusals, remaining
 
 
 async def _rows_if_reachable(opposite: FlowSettings | None, verb: Verb) -> Mapping[str, Row] | None:

@@ -47,8 +47,8 @@ def has_ended(row: Switch | None, options: SwitchOptions) -> bool:
 def aborted(row: Switch | None, flow: Flow, options: SwitchOptions) -> Switch:
     """Return the row of the switch that is to be taken back. Raises SwitchRefused where it cannot be."""
     row = _named(row, flow, options, "abort")
-    if why := cannot_abort(row):
-        raise SwitchRefused([f"{flow}: {why}"])
+    if refusal := cannot_abort(row):
+        raise SwitchRefused([f"{flow}: {refusal}"])
     return row
 
 
@@ -70,16 +70,16 @@ def running(row: Switch) -> str:
     )
 
 
-def _named(row: Switch | None, flow: Flow, options: SwitchOptions, what: str) -> Switch:
+def _named(row: Switch | None, flow: Flow, options: SwitchOptions, verb: str) -> Switch:
     """Return the row if it is of the verb and the id that the command names. Raises SwitchRefused."""
     if row is None:
-        raise SwitchRefused([f"{flow}: there is nothing to {what}: no switch has begun"])
+        raise SwitchRefused([f"{flow}: there is nothing to {verb}: no switch has begun"])
     if options.id and row.id != options.id:
-        raise SwitchRefused([f"{flow}: there is nothing to {what}: {options.id} has not begun. {_last(row, True)}"])
+        raise SwitchRefused([f"{flow}: there is nothing to {verb}: {options.id} has not begun. {_last(row, True)}"])
     if row.verb != options.verb:
-        text = f"{flow}: there is no {options.verb} to {what}: {_last(row)}"
+        text = f"{flow}: there is no {options.verb} to {verb}: {_last(row)}"
         if row.phase in UNDER_WAY:
-            text += f". Say lockstep {row.verb} --{what}"
+            text += f". Say lockstep {row.verb} --{verb}"
         raise SwitchRefused([text])
     return row
 

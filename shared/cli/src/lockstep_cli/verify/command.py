@@ -150,11 +150,11 @@ async def run(
         if isinstance(reply, Exit):
             return reply
         request, names = reply
-        found = await _wait(settings, request, names, wait)
+        report = await _wait(settings, request, names, wait)
     else:
-        found = await _follow(settings, topics, output)
-    _show(found, output)
-    return found.exit_code
+        report = await _follow(settings, topics, output)
+    _show(report, output)
+    return report.exit_code
 
 
 @command.command(short_help="Show what is known, and compare nothing.", epilog=EXIT_CODES)
@@ -246,14 +246,14 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
     with ProgressDisplay(lambda: progress):
         while True:
             rows = await _rows(settings)
-            found = _report(settings, rows, topics, request)
+            report = _report(settings, rows, topics, request)
             share = compared_share((row for row in rows.values() if isinstance(row, VerifiedPartition)), request)
             progress.done, progress.total = share.compared, share.wanted
             row = rows.get("verification/request")
             if isinstance(row, Verification) and (row.id != request or row.phase == "ended"):
                 if row.id != request:
                     click.echo(f"{settings.flow}: a later request has replaced this one", err=True)
-                return found
+                return report
             if share.compared != seen:
                 moved_at, seen = time.monotonic(), share.compared
             elif time.monotonic() - moved_at > wait_s:
@@ -262,7 +262,7 @@ async def _wait(settings: "FlowSettings", request: str, topics: Sequence[str], w
                     "lockstep verify report shows what comes of it",
                     err=True,
                 )
-                return found
+                return report
             await asyncio.sleep(POLL_S)
 
 

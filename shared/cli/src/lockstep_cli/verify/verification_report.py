@@ -99,7 +99,7 @@ class VerificationReport:
             "equal": self.exit_code is Exit.FINE,
             "topics": [asdict(topic) for topic in self.topics],
             "differences": [asdict(one) for one in self.differences],
-            "beyond": [asdict(one) for one in self.beyond],
+            "beyond": [asdict(stretch) for stretch in self.beyond],
             "not_verified": [asdict(one) for one in self.not_verified],
             "waiting": dict(self.waiting),
         }
@@ -171,9 +171,9 @@ def _row(rows: Mapping[str, Row], kind: type[R], topic: str, number: int) -> R |
 
 
 def _topic(
-    name: str, found: Iterable[tuple[VerifiedPartition, PartitionProgress | None]], request: str
+    name: str, rows: Iterable[tuple[VerifiedPartition, PartitionProgress | None]], request: str
 ) -> VerifiedTopic:
-    partitions = list(found)
+    partitions = list(rows)
     kinds: dict[str, int] = {}
     for row, _ in partitions:
         for kind, count in row.differences:
@@ -190,6 +190,6 @@ def _topic(
         extra=extra,
         beyond=sum(row.beyond for row, _ in partitions),
         not_verified=sum(count for row, _ in partitions for _, count in row.not_verified),
-        behind=sum(_behind(*one, request) for one in partitions),
+        behind=sum(_behind(*partition, request) for partition in partitions),
         seconds=round(sum(row.busy_ms for row, _ in partitions) / 1000, 1),
     )

@@ -47,7 +47,7 @@ def _table_cells(report: VerificationReport) -> list[tuple[str, ...]]:
 def verdict(report: VerificationReport) -> str:
     """The sentence of the whole flow."""
     records = sum(one.records for one in report.topics)
-    wrong = sum(one.differ + one.missing + one.extra + one.beyond for one in report.topics)
+    wrong = sum(topic.differ + topic.missing + topic.extra + topic.beyond for topic in report.topics)
     left = sum(one.not_verified + one.behind for one in report.topics)
     if report.exit_code is Exit.TROUBLE:
         more = f"; {left:,} not verified" if left else ""
@@ -69,10 +69,12 @@ def difference_text(one: FoundDifference) -> str:
     return f"{in_a_cell(one.topic)}-{one.partition}  {one.kind}  {', '.join(places)}"
 
 
-def _beyond_text(one: BeyondCopy) -> str:
+def _beyond_text(beyond: BeyondCopy) -> str:
     """Return a text such as `orders-3 beyond the copy 2 records from target 1,234 on`."""
-    place = f" from target {one.target_offset:,} on" if one.target_offset >= 0 else ""
-    return f"{in_a_cell(one.topic)}-{one.partition}  beyond the copy  {count_text(one.records, 'record')}{place}"
+    offset = f" from target {beyond.target_offset:,} on" if beyond.target_offset >= 0 else ""
+    return (
+        f"{in_a_cell(beyond.topic)}-{beyond.partition}  beyond the copy  {count_text(beyond.records, 'record')}{offset}"
+    )
 
 
 def _stretch_text(one: UnverifiedStretch) -> str:
@@ -97,7 +99,7 @@ def verification_shown(report: VerificationReport) -> Iterator[RenderableType]:
 def _details(report: VerificationReport) -> Iterator[str]:
     sections: Sequence[tuple[str, list[str]]] = (
         ("Differences", [difference_text(one) for one in report.differences]),
-        ("Beyond the copy", [_beyond_text(one) for one in report.beyond]),
+        ("Beyond the copy", [_beyond_text(beyond) for beyond in report.beyond]),
         ("Not verified", [_stretch_text(one) for one in report.not_verified]),
         ("Waiting", [f"{name}  {why}" for name, why in sorted(report.waiting.items())]),
     )

@@ -44,23 +44,23 @@ def with_siblings(flows: Sequence[FlowSettings]) -> tuple[FlowSettings, ...]:
 
 def note_merges(layers: Layers, flows: Sequence[FlowSettings], findings: Diagnostics) -> None:
     """Note each two flows that may write to one topic, once. Only the clusters know which topics there are."""
-    for one, other in combinations(flows, 2):
-        if _may_merge(one, other):
-            found = Reader(layers, other.flow).found(POLICY)
-            moved = one.checkpoint.sync_group_offsets and may_share(one.groups, other.groups)
+    for first, second in combinations(flows, 2):
+        if _may_merge(first, second):
+            found = Reader(layers, second.flow).found(POLICY)
+            moved = first.checkpoint.sync_group_offsets and may_share(first.groups, second.groups)
             groups = ". A group that both move goes to the earlier place of both" if moved else ""
             findings.note(
                 found or POLICY,
-                f"keeps names, and {one.flow} and {other.flow} may select the same topics: both write to one log of "
-                f"each on {other.flow.target}{groups}. lockstep plan names them (LS023)",
+                f"keeps names, and {first.flow} and {second.flow} may select the same topics: both write to one log of "
+                f"each on {second.flow.target}{groups}. lockstep plan names them (LS023)",
             )
 
 
-def _may_merge(one: FlowSettings, other: FlowSettings) -> bool:
+def _may_merge(first: FlowSettings, second: FlowSettings) -> bool:
     """Return whether two flows to one target both keep names and may select the same topics."""
     return (
-        one.flow != other.flow
-        and one.flow.target == other.flow.target
-        and all(flow.enabled and flow.keeps_names for flow in (one, other))
-        and may_share(one.topics, other.topics)
+        first.flow != second.flow
+        and first.flow.target == second.flow.target
+        and all(flow.enabled and flow.keeps_names for flow in (first, second))
+        and may_share(first.topics, second.topics)
     )

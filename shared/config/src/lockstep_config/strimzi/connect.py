@@ -221,7 +221,7 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
                 of_clients.setdefault(client[0], []).append(setting)
             elif name in CONNECTION:
                 _add_connection(one, side, flow, setting, lines)
-            elif any(name in known for known in CLIENT.values()):
+            elif any(name in names for names in CLIENT.values()):
                 instead = f"write {side}.consumer.{name}, {side}.producer.{name} or {side}.admin.{name}"
                 lines.without_effect(setting, f"MirrorMaker reads only the connection there: {instead}")
             else:
@@ -230,7 +230,7 @@ def _add_clusters(one: ConnectorResource, flow: Flow, lines: Lines) -> None:
             _report_clients(side, kind, settings, lines)
 
 
-def _add_connection(one: ConnectorResource, side: Side, flow: Flow, setting: ConfigSetting, lines: Lines) -> None:
+def _add_connection(connector: ConnectorResource, side: Side, flow: Flow, setting: ConfigSetting, lines: Lines) -> None:
     alias = flow.source if side == "source" else flow.target
     name, value = setting.key.removeprefix(f"{side}.cluster."), setting.value
     cluster = lines.entries.get(f"{alias}.{name}")
@@ -241,16 +241,16 @@ def _add_connection(one: ConnectorResource, side: Side, flow: Flow, setting: Con
             message = f"is another cluster than {cluster.shown} in line {cluster.line}, but both are {alias!r}"
             lines.problem(setting, f"{message}: give each cluster an alias of its own")
     elif value.strip() != cluster.value.strip():
-        own = f"{flow}." if one.kind == "source" else f"{flow}.{connector_prefix(one.kind)}"
+        own = f"{flow}." if connector.kind == "source" else f"{flow}.{connector_prefix(connector.kind)}"
         for client in CLIENT:
             lines.add_line(f"{own}{side}.{client}.{name}", value, setting)
 
 
-def _add_misnamed_address(one: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
+def _add_misnamed_address(connector: ConnectorResource, side: Side, alias: str, lines: Lines) -> None:
     """Handle `source.bootstrap.servers`, where a connector has `source.cluster.bootstrap.servers`. It is a mistake:
     without an address no connector starts in Kafka Connect either."""
-    setting, right = one.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
-    if setting is not None and right not in one.settings:
+    setting, right = connector.settings.get(f"{side}.bootstrap.servers"), f"{side}.cluster.bootstrap.servers"
+    if setting is not None and right not in connector.settings:
         lines.problem(setting, f"is no key of a connector, and {right} is missing: write {right}")
         lines.add_line(f"{alias}.bootstrap.servers", setting.value, setting)
 

@@ -210,7 +210,7 @@ def _add_shared(
     flow: Flow,
     lines: Lines,
 ) -> None:
-    values = {string(one.value) for one in said.values()}
+    values = {string(setting.value) for setting in said.values()}
     if key in OWN_KEYS and (len(values) > 1 or len(said) < len(present)):
         for name, one in said.items():
             lines.add_line(f"{flow}.{connector_prefix(name)}{key}", one.value, one)
@@ -260,7 +260,7 @@ def _compare(
         return
     stated = said.get(leading)
     counts = f"{stated.path} in line {stated.line}" if stated else f"{present[leading].in_config(key)}, which is unset,"
-    place = said.get(other) or Place(present[other].in_config(key), present[other].line)
+    position = said.get(other) or Place(present[other].in_config(key), present[other].line)
     is_theirs = f"is {theirs!r}" if other in said else f"is not set, so it would be {theirs!r}"
     message = (
         f"{is_theirs}, but {counts} is {ours!r}, and counts for both here. "
@@ -269,7 +269,7 @@ def _compare(
     )
     if other == "checkpoint":
         message += ". To have no checkpoints, leave the checkpoint connector out"
-    lines.note(place, message)
+    lines.note(position, message)
 
 
 def _in_mirror_maker(

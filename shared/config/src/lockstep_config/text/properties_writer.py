@@ -48,7 +48,7 @@ def _is_plain_secret(entry: Entry) -> bool:
         found = [value.strip('"') for value in _JAAS_SECRET.findall(entry.value)]
         return any(value and not _REFERENCES.fullmatch(value) for value in found)
     if ".switch.hook." in entry.key:
-        return any(not _REFERENCES.fullmatch(one) for one in shown_credentials(entry.value))
+        return any(not _REFERENCES.fullmatch(credential) for credential in shown_credentials(entry.value))
     return not _REFERENCES.fullmatch(entry.value)
 
 

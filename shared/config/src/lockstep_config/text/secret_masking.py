@@ -31,8 +31,8 @@ _AFTER = (
 
 def shown_credentials(text: str) -> frozenset[str]:
     """Return the secrets that a command line or an address shows by their places in it."""
-    found = (match[1].strip("\"'") for form in _AFTER for match in form.finditer(text))
-    return frozenset(one for one in found if one and not one.startswith("$"))
+    candidates = (match[1].strip("\"'") for form in _AFTER for match in form.finditer(text))
+    return frozenset(candidate for candidate in candidates if candidate and not candidate.startswith("$"))
 
 
 class SecretMask:
@@ -54,7 +54,7 @@ class SecretMask:
 
 def _forms(secret: str) -> set[str]:
     forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
-    forms |= {re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in forms}
+    forms |= {re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in forms}
     data = secret.encode()
     for before in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):

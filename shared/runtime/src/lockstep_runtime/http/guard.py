@@ -71,9 +71,9 @@ class GuardedConnection(web.RequestHandler):
     def _displaced(self) -> "GuardedConnection":
         """Return the oldest connection without a whole head of which nothing waits to be read. If all others have
         something, or have asked already, return the oldest that has not asked, else the oldest."""
-        asking = [one for one in self._crowd if one._asking]
-        waiting = _with_bytes([one._wire for one in asking])
-        silent = (one for one in asking if one._wire not in waiting)
+        asking = [connection for connection in self._crowd if connection._asking]
+        waiting = _with_bytes([connection._wire for connection in asking])
+        silent = (connection for connection in asking if connection._wire not in waiting)
         return next(silent, next(iter(asking), next(iter(self._crowd))))
 
     async def _start_tls(self, tls: ssl.SSLContext) -> None:

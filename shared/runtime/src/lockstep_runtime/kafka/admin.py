@@ -73,11 +73,13 @@ class Admin(TopicRequests, AclRequests, GroupRequests):
         again until its time is over. Raises ClusterUnreachable at once."""
         addresses = [entry.strip().rpartition(":") for entry in self.bootstrap.split(",") if entry.strip()]
         asked = (_connect(host.strip("[]"), int(port), within) for host, _, port in addresses)
-        found = await asyncio.gather(*asked, return_exceptions=True)
+        results = await asyncio.gather(*asked, return_exceptions=True)
         refusals = [
-            one for one in found if isinstance(one, OSError | UnicodeError) and not isinstance(one, TimeoutError)
+            result
+            for result in results
+            if isinstance(result, OSError | UnicodeError) and not isinstance(result, TimeoutError)
         ]
-        if refusals and len(refusals) == len(found):
+        if refusals and len(refusals) == len(results):
             raise ClusterUnreachable(self.alias, self.bootstrap, "; ".join(dict.fromkeys(map(_refusal, refusals))))
 
     async def unreachable_brokers(self, within: timedelta = PROBE) -> dict[str, str]:

@@ -243,18 +243,18 @@ class AdminRequests:
             return ClusterUnreachable(self.alias, self.bootstrap, NOT_A_BROKER)
         verdict = error_verdict(error.code())
         if verdict is ErrorMeaning.UNREACHABLE:
-            why = self._complaints[-1] if self._complaints else error_text(error)
+            sentence = self._complaints[-1] if self._complaints else error_text(error)
             unnamed = next(filter(None, (advertised_by_no_name(one, self.bootstrap) for one in self._complaints)), None)
             self._complaints.clear()
             if self._unanswered.is_due():
                 self._give_up_client()
             if unnamed is not None:
                 return AdvertisedAddressUnresolved(self.alias, self.bootstrap, unnamed)
-            if NOT_VERIFIED in why:
+            if NOT_VERIFIED in sentence:
                 # librdkafka says the same of each certificate that it does not accept.
                 certificate_text = await asyncio.to_thread(certificate_error, self._conf)
-                why = certificate_text or why
-            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(why, login_name(self._conf)))
+                sentence = certificate_text or sentence
+            return ClusterUnreachable(self.alias, self.bootstrap, refused_login(sentence, login_name(self._conf)))
         self._unanswered.answered()
         if verdict is ErrorMeaning.DENIED:
             remedy = self.access.remedy(*missing_operation(error.code(), operation, resource))

@@ -32,10 +32,10 @@ def create_client(make: Callable[[dict[str, Any]], C], conf: Mapping[str, Any], 
     try:
         return make({"error_cb": _ignore, **conf})
     except KafkaException as exc:
-        why = error_text(exc.args[0])
-        if "ssl." not in why:
+        sentence = error_text(exc.args[0])
+        if "ssl." not in sentence:
             raise
-        raise ClusterUnreachable(alias, bootstrap, why) from exc
+        raise ClusterUnreachable(alias, bootstrap, sentence) from exc
 
 
 def _ignore(_: KafkaError) -> None:

@@ -136,11 +136,11 @@ def _warn_of_lowered(alias: str, topics: Sequence[ControlTopic], brokers: int) -
     if not lowered or (alias, brokers) in _LOWERED_ON:
         return
     _LOWERED_ON.add((alias, brokers))
-    wanted, there = (
+    wanted, brokers_text = (
         max(topic.replication_factor for topic in lowered),
         "1 broker is" if brokers == 1 else f"{brokers} are",
     )
-    text = f"{alias}: {wanted} replicas wanted for our own topics, and {there} there; said once, for all of them"
+    text = f"{alias}: {wanted} replicas wanted for our own topics, and {brokers_text} there; said once, for all of them"
     log.warning("replication factor lowered", extra={"text": text, "once": f"replication factor on {alias}"})
 
 

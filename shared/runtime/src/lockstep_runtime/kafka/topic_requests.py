@@ -60,8 +60,8 @@ class TopicRequests(AdminRequests):
         outcome = await self._many(futures, "describe", lambda name: f"topic {name}", str)
         found: dict[str, TopicDescription] = {}
         for name, topic in outcome.done.items():
-            replicas = min((len(one.replicas) for one in topic.partitions), default=0)
-            in_sync = tuple(len(one.isr) for one in topic.partitions)
+            replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+            in_sync = tuple(len(partition.isr) for partition in topic.partitions)
             topic_id = _as_kafka_prints(topic.topic_id)
             found[name] = TopicDescription(name, topic_id, len(topic.partitions), replicas, in_sync)
         return Outcome(found, outcome.failed, outcome.denied)

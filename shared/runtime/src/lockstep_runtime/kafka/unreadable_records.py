@@ -34,17 +34,17 @@ class UnreadableRecords:
         """Return a sentence for each key of a compacted topic whose last record cannot be read."""
         return tuple(self._present.values())
 
-    def pass_over(self, record: Record, why: ValueError, *, stays: bool) -> None:
+    def pass_over(self, record: Record, error: ValueError, *, stays: bool) -> None:
         """Go on behind a record that cannot be read.
 
         Args:
             record: What was read.
-            why: What the codec raised.
+            error: What the codec raised.
             stays: The topic is compacted, so the record stays until another one has its key.
         """
-        place = f"{record.topic} partition {record.partition} offset {record.offset}"
+        location = f"{record.topic} partition {record.partition} offset {record.offset}"
         if stays:
-            self._present[record.topic, record.key] = f"{place}: {why}"
+            self._present[record.topic, record.key] = f"{location}: {error}"
         identity = hash((record.topic, record.partition, record.offset, record.key, record.value))
         if identity in self._known:
             return
@@ -54,13 +54,13 @@ class UnreadableRecords:
         self._on_new(record.topic)
         about = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
         if self._counts[record.topic] <= SAID_AT_MOST:
-            self._log.warn("unreadable record passed over", f"{place}: {why}", **about)
+            self._log.warn("unreadable record passed over", f"{location}: {error}", **about)
         elif self._counts[record.topic] == SAID_AT_MOST + 1:
             self._log.warn("unreadable records passed over", f"{record.topic}: further ones are counted, not logged")
 
-    def pass_over_later(self, why: ValueError) -> None:
+    def pass_over_later(self, error: ValueError) -> None:
         """Go on without a record that was kept as bytes, and of which another reader has said where it is."""
-        self._log.warn("unreadable row passed over", str(why))
+        self._log.warn("unreadable row passed over", str(error))
 
     def was_read(self, record: Record) -> None:
         """Note that a record can be read. An earlier one with its key is over. Cheap while there is none."""
@@ -69,4 +69,4 @@ class UnreadableRecords:
 
     def begin(self, topic: str) -> None:
         """Note that a topic is read from its beginning."""
-        self._present = {(name, key): why for (name, key), why in self._present.items() if name != topic}
+        self._present = {(name, key): sentence for (name, key), sentence in self._present.items() if name != topic}

@@ -42,9 +42,9 @@ class ControlTopicGuard:
         refused = await set_right(admin, faults) if faults else {}
         self._corrected += [(admin.alias, fault) for fault in faults if fault not in refused]
         present = set[str]()
-        for fault, why in refused.items():
+        for fault, refusal in refused.items():
             command = fault.command(admin.bootstrap)
-            unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {why}; to set it right: {command}")
+            unfit = ControlTopicUnfit(admin.alias, f"{fault.sentence}; {refusal}; to set it right: {command}")
             if fault.setting in ENDS_WORK and fault.topic in self._essential:
                 raise unfit
             name = f"{fault.setting} of {fault.topic}"

@@ -231,9 +231,14 @@ class FlowRunner:
                 )
                 await ctx.event("InstanceRenamed", ctx.instance, text, taken=renamed.instance)
                 self._renamed_to = None
-            if (found := self._replaced) is not None:
+            if (replacement := self._replaced) is not None:
                 await ctx.event(
-                    "ClusterReplaced", found.alias, str(found), cluster=found.alias, before=found.before, now=found.now
+                    "ClusterReplaced",
+                    replacement.alias,
+                    str(replacement),
+                    cluster=replacement.alias,
+                    before=replacement.before,
+                    now=replacement.now,
                 )
                 self._replaced = None
             await self._replay_and_serve(facts, watch)

@@ -42,7 +42,7 @@ class GroupWatch:
 
     async def run(self, trouble: Callable[[], str]) -> None:
         """Watch for as long as the group serves us. `trouble`: why the target cannot be reached just now. Raises
-        GroupLost if the group has said nothing for long although the target is there: its consumer hangs, and no
+        GroupLost if the group has said nothing for long although the target is there. Its consumer then hangs, and no
         instance would ever lead here again. Raises it also if the group gives us nothing for long."""
         ctx, timer, alive = self._ctx, LivenessTimer(), True
         held_at = ctx.clock.monotonic()

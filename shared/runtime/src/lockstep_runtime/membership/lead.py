@@ -142,15 +142,15 @@ class Lead:
         silent_s = ctx.clock.monotonic() - ctx.heard_at
         return f"no answer of the group's coordinator on {ctx.flow.target} for {silent_s:.0f} s"
 
-    async def stand_down(self, why: str) -> None:
-        """End acting before this returns, within `DRAIN` seconds; the log has the reason, `why`. A main loop that takes
-        longer is waited for before another begins."""
+    async def stand_down(self, reason: str) -> None:
+        """End acting before this returns, within `DRAIN` seconds, and log the `reason`. A main loop that takes longer
+        is waited for before another begins."""
         task, self._loop_task = self._loop_task, None
         self._handler = None
         if task is None:
             return
         if not task.done():
-            self.ctx.log.info("standing down", f"{self.ctx.instance}: {why}")
+            self.ctx.log.info("standing down", f"{self.ctx.instance}: {reason}")
             self._ending = task
             task.cancel()
             _, late = await asyncio.wait({task}, timeout=DRAIN)

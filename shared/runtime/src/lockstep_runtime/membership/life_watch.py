@@ -66,7 +66,7 @@ class LifeWatch:
 
     async def _watch(self, admin: Admin) -> None:
         missing: Set[str] = frozenset()
-        known = self._first if admin is self._ctx.target else {}
+        known_ids = self._first if admin is self._ctx.target else {}
         """Ids of the topics by name, as they were when this life last saw them."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL_S)
@@ -80,10 +80,13 @@ class LifeWatch:
                 gone = [wanted[name] for name in sorted(missing & missed)]
                 created = await ensure_control_topics(admin, gone) if gone else ()
                 # One that was never there is new. The service itself may have created one again before we could.
-                lost = set(created) & known.keys()
-                lost |= replaced_topics(known, ids) & self._of_service(admin.alias).keys()
+                lost = set(created) & known_ids.keys()
+                lost |= replaced_topics(known_ids, ids) & self._of_service(admin.alias).keys()
                 await asyncio.gather(*(self._report(name, admin.alias) for name in sorted(lost)))
-                known = {**{name: known[name] for name in wanted if name in known and name not in created}, **ids}
+                known_ids = {
+                    **{name: known_ids[name] for name in wanted if name in known_ids and name not in created},
+                    **ids,
+                }
                 if self._ctx.acting:
                     await self._guard.check_if_due(admin, wanted.values())
                 if admin is self._ctx.target:
@@ -102,7 +105,11 @@ class LifeWatch:
         ctx = self._ctx
         if not (ctx.acting and ctx.to_run):
             return {}
-        return {topic.name: topic for at, topic in service_topics(ctx.settings, ctx.service) if at == alias}
+        return {
+            topic.name: topic
+            for topic_alias, topic in service_topics(ctx.settings, ctx.service)
+            if topic_alias == alias
+        }
 
     async def _describe(self, admin: Admin, wanted: Mapping[str, ControlTopic]) -> Mapping[str, str]:
         """Return the id of each topic that exists. One that we may not describe counts as existing, without an id."""
@@ -131,6 +138,8 @@ class LifeWatch:
         await self._ctx.event("ControlTopicLost", topic, text, cluster=alias)
 
 
-def replaced_topics(known: Mapping[str, str], ids: Mapping[str, str]) -> Set[str]:
+def replaced_topics(former_ids: Mapping[str, str], ids: Mapping[str, str]) -> Set[str]:
     """Return the names of topics that have another id now. An unknown id is "", and is not compared."""
-    return {name for name, topic_id in ids.items() if topic_id and known.get(name) and known[name] != topic_id}
+    return {
+        name for name, topic_id in ids.items() if topic_id and former_ids.get(name) and former_ids[name] != topic_id
+    }

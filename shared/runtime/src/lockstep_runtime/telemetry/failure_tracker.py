@@ -57,7 +57,7 @@ class FailureTracker:
     @property
     def first(self) -> tuple[tuple[str, str], ...]:
         """Return the first present troubles, cut to fit into a row."""
-        return tuple((name, why[:LONGEST_IN_ROW]) for name, why in islice(self.now.items(), MOST_IN_ROW))
+        return tuple((name, reason[:LONGEST_IN_ROW]) for name, reason in islice(self.now.items(), MOST_IN_ROW))
 
     def began(self, name: str, trouble: ClusterError | ClassFailed) -> None:
         """`name` (such as "topic refresh") does not work because of `trouble`, and is tried again."""

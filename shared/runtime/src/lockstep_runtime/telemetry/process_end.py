@@ -10,8 +10,8 @@ CRASHED = 1
 """The exit code, as of a crash: what keeps the process starts another."""
 
 
-def replace_process(log: FlowLog, why: str) -> NoReturn:
+def replace_process(log: FlowLog, reason: str) -> NoReturn:
     """End this process at once, as a crash. Something in it does not end, and shares what its successor would use."""
-    log.info("crashed", why, level=logging.ERROR)
+    log.info("crashed", reason, level=logging.ERROR)
     logging.shutdown()
     os._exit(CRASHED)
