@@ -1,8 +1,8 @@
 """The text of an error of librdkafka, for people. Pure.
 
-librdkafka puts behind it how long the connection was in which of its states, and how many times it kept silent of the
-same: `(after 0ms in state CONNECT, 1 identical error(s) suppressed)`. No operator can act on that, and it makes the
-text of the same trouble a new one each time.
+librdkafka appends the state of the connection, the time in it, and the number of equal errors that it suppressed:
+`(after 0ms in state CONNECT, 1 identical error(s) suppressed)`. No operator can act on that. It also makes the same
+trouble have another text each time.
 """
 
 import re

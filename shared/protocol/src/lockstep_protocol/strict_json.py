@@ -9,8 +9,8 @@ def parse_json(data: bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: The bytes are no JSON in UTF-8. Or they are what Python's `json` accepts and no other reader has to:
-            NaN and infinity, a half of a surrogate pair, an integer of thousands of digits, nesting without end.
+        ValueError: The bytes are no JSON in UTF-8. Or Python's `json` accepts them, and other readers may not. Such
+            are NaN and infinity, half of a surrogate pair, an integer of thousands of digits, and nesting without end.
     """
     text = data.decode()
     try:

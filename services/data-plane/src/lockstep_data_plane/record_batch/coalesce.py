@@ -79,7 +79,7 @@ def _merge(group: list[OutgoingBatch], kind: int, levels: CompressionLevels) -> 
     try:
         made = join_batches(group, kind & CODEC_MASK, levels, MERGED_UNPACKED)
         return _merge_decoded(group, kind, levels) if made is None else made
-    except Exception:  # noqa: BLE001  # each is right as it is, and passes without what only saves requests
+    except Exception:  # noqa: BLE001  # each batch is right as it is, and merging only saves requests
         return None
 
 

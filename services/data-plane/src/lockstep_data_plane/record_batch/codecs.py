@@ -102,7 +102,7 @@ def _read_snappy(payload: Payload, at_most: int) -> bytes:
     view, left = memoryview(payload), at_most
     parts: list[Any] = []
     for block in _snappy_blocks(view):
-        # What the block says is allocated at once, and a refused allocation ends the process.
+        # The decoder allocates at once what the block says it needs. A refused allocation ends the process.
         left -= cramjam.snappy.decompress_raw_len(block)
         if left < 0:
             raise _too_large(at_most)

@@ -59,9 +59,10 @@ class RecordTooLarge(NeedsDecision):
 
 
 def read_records(batch: Batch, at_most: int = UNPACKED_AT_MOST) -> Iterator[PlainRecord]:
-    """Return the records of a batch of any magic and codec, in order, with the timestamps that consumers see. (KIP-32:
-    under log append time the batch's; -1: none.) Raises CorruptRecordError where the bytes are no records that Java's
-    consumer would take, or where they take more than `at_most` bytes uncompressed."""
+    """Return the records of a batch of any magic and codec, in order, with the timestamps that consumers see.
+
+    Under log append time these are the batch's (KIP-32); -1: none. Raises CorruptRecordError where Java's consumer
+    would not take the bytes, or where they take more than `at_most` bytes uncompressed."""
     if batch.magic < 2:
         return (PlainRecord(*message, ()) for message in read_messages(batch, at_most))
     return _read(batch, at_most)
@@ -146,7 +147,7 @@ def build(
 def _encode(records: Sequence[PlainRecord], codec: int, levels: CompressionLevels) -> bytes:
     try:
         data = _uncompressed(records)
-    except (UnicodeEncodeError, OverflowError):  # names that are no UTF-8; the largest time there is
+    except (UnicodeEncodeError, OverflowError):  # the builder takes UTF-8 names only, and not the largest time
         data = pure_python_codec.encode(records)
     if codec != NONE:
         data[HEADER_SIZE:] = compress(bytes(data[HEADER_SIZE:]), codec, levels)

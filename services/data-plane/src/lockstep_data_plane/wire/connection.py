@@ -240,7 +240,7 @@ class Connection(SessionConnection):
         try:
             self._writer.write(frame)
         except OSError as exc:
-            future.add_done_callback(error_retrieved)  # its error is the one that is raised here
+            future.add_done_callback(error_retrieved)  # the error that is raised here says the same
             self.close()
             raise BrokerUnreachable(f"{self.host}:{self.port}: {exc}") from exc
 

@@ -58,8 +58,8 @@ def translated(properties: Mapping[str, str], kind: ClientKind) -> TranslatedPro
         # librdkafka's default pushes metrics to brokers that subscribe (KIP-714), and keeps histograms for that. They
         # take 0.2 to 0.4 MiB of each client. Each service has a page of metrics instead.
         "enable.metrics.push": "false",
-        # Load balancers forget a silent connection (350 s at AWS, 240 s at Azure). librdkafka leaves to the system how
-        # soon it asks whether the other side is there, two hours at most places, so connections are closed before.
+        # Load balancers forget a silent connection (350 s at AWS, 240 s at Azure). The system decides when it
+        # probes the other side, mostly after two hours. So connections are closed before a balancer forgets them.
         "socket.keepalive.enable": "true",
         "connections.max.idle.ms": str(SILENT_AT_MOST_MS),
     }

@@ -40,7 +40,7 @@ class SecretMask:
 
     def __init__(self, secrets: Iterable[str | None]) -> None:
         forms = {form for secret in secrets if secret and len(secret) >= SHORTEST for form in _forms(secret)}
-        # The longest first, so that no rest of one is left behind a shorter one.
+        # The longest first: a shorter one that begins it would leave its end unmasked.
         self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True)))) if forms else None
 
     def mask(self, text: str) -> str:

@@ -181,7 +181,7 @@ class ControlProducer:
             former, self._producer = self._producer, fresh
             self._fatal = False
         former.purge()
-        with suppress(KafkaException):  # as `_poll`; what it held is reported by then
+        with suppress(KafkaException):  # as in `_poll`; by then the records that it held are reported
             former.flush(1.0)
 
     def _on_delivery(self, future: asyncio.Future[tuple[int, int]], error: KafkaError | None, message: Message) -> None:

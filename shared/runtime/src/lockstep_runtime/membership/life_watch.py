@@ -79,7 +79,7 @@ class LifeWatch:
                     self._check_state(ids, missing & missed)
                 gone = [wanted[name] for name in sorted(missing & missed)]
                 created = await ensure_control_topics(admin, gone) if gone else ()
-                # One that was never there is new. The service itself may have created one again before we could.
+                # A topic that never existed is new, not lost. The service may have created a lost one again before us.
                 lost = set(created) & known_ids.keys()
                 lost |= replaced_topics(known_ids, ids) & self._of_service(admin.alias).keys()
                 await asyncio.gather(*(self._report(name, admin.alias) for name in sorted(lost)))
