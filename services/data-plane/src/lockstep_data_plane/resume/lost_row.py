@@ -1,14 +1,14 @@
 """A partition without a row, of which the target holds records all the same: the state topic was lost. Reads what the
 target's log, MM2's progress and the offset syncs still say of it (`docs/internals/resume.md`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lockstep_config import FlowSettings
 from lockstep_data_plane.common.single_flight import SingleFlight
 from lockstep_data_plane.core.machine import PartitionMachine
 from lockstep_data_plane.core.target_tail import SEARCHED
 from lockstep_data_plane.core.unaccounted_append import UnaccountedAppend, last_unaccounted, row_at
-from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch
+from lockstep_data_plane.record_batch.layout import CONTROL, TRANSACTIONAL, Batch, CorruptRecordError
 from lockstep_data_plane.record_batch.pure_python_codec import PlainRecord
 from lockstep_data_plane.record_batch.rebuild import read_records
 from lockstep_data_plane.resume.evidence import EARLIEST, remembered_by
@@ -138,7 +138,7 @@ class _NewestSyncs:
 
     def _fold(self, batches: Iterable[Batch]) -> None:
         for batch in batches:
-            for record in read_records(batch) if not batch.attributes & CONTROL else ():
+            for record in readable_records(batch) if not batch.attributes & CONTROL else ():
                 try:
                     sync = decode_offset_sync(
                         None if record.key is None else bytes(record.key),
@@ -159,7 +159,16 @@ async def _batch_at(cluster: ClusterClient, tp: TopicPartition, offset: int) -> 
 
 
 def _record_at(batch: Batch, offset: int) -> PlainRecord | None:
-    return next((record for record in read_records(batch) if record.offset == offset), None)
+    return next((record for record in readable_records(batch) if record.offset == offset), None)
+
+
+def readable_records(batch: Batch) -> Sequence[PlainRecord]:
+    """Return the records of a batch, none if they cannot be read: such a batch proves nothing, however often it is
+    read again."""
+    try:
+        return tuple(read_records(batch))
+    except CorruptRecordError:
+        return ()
 
 
 def _same(first: PlainRecord | None, second: PlainRecord | None) -> bool:
