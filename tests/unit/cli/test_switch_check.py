@@ -53,6 +53,12 @@ def test_blocking_without_force_is_all_but_what_steps_do(verb: Verb) -> None:
     assert left(verb) == set(SwitchReason) - LEFT_TO_STEPS - ASKED_AGAIN
 
 
+def test_group_named_as_a_service_blocks_a_failover() -> None:
+    service = blocker(SwitchReason.SERVICE_FAILING, "heartbeat")
+    group = blocker(SwitchReason.GROUP_SKIPS, "heartbeat")
+    assert blocking((service, group), Verb.FAILOVER, allows=(), rewind_groups=False) == (group,)
+
+
 def test_blocking_of_a_failover_leaves_out_the_source() -> None:
     assert left(Verb.FAILOVER) == set(SwitchReason) - LEFT_TO_STEPS - OF_A_SOURCE
     assert SwitchReason.GROUPS_STALE in left(Verb.FAILOVER), "nobody can read them anew"

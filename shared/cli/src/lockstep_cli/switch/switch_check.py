@@ -75,7 +75,7 @@ def blocking(
         for one in blockers
         if one.blocks
         and one.reason not in passed
-        and one.subject not in unneeded
+        and not (one.reason is SwitchReason.SERVICE_FAILING and one.subject in unneeded)
         and (_allowance(one) not in allows or one.reason in NEVER_FORCED or one.reason is needed)
     )
 
