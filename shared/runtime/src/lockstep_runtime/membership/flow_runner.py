@@ -8,7 +8,7 @@ the group comes in as `Membership`.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from lockstep_config import FlowSettings
@@ -23,7 +23,7 @@ from lockstep_runtime.kafka.topic_follower import TopicFollower, target_follower
 from lockstep_runtime.kafka.topic_reader import Record
 from lockstep_runtime.membership.group_watch import GroupWatch, InstanceTaken
 from lockstep_runtime.membership.lead import TICK, Lead
-from lockstep_runtime.membership.life_watch import LifeWatch
+from lockstep_runtime.membership.life_watch import LifeWatch, is_another_state
 from lockstep_runtime.membership.trouble_reporter import TroubleReporter
 from lockstep_runtime.util.asyncio_util import set_within, to_next_tick, unless_set, without_end
 from lockstep_runtime.util.backoff import Backoff
@@ -241,19 +241,20 @@ class FlowRunner:
                     now=replacement.now,
                 )
                 self._replaced = None
-            await self._replay_and_serve(facts, watch)
+            await self._replay_and_serve(facts, watch, created)
         finally:
             await self._lead.stand_down(LIFE_ENDS)
             await asyncio.gather(facts.stop(), acts.stop())
 
-    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch) -> None:
+    async def _replay_and_serve(self, facts: ControlProducer, watch: LifeWatch, created: Collection[str]) -> None:
+        """`created`: names of the topics that this life has created."""
         ctx = self.ctx
         topic = state_topic(ctx.flow, ctx.settings.group_id)
         ctx.leadership.reset()
         ctx.state.open(ControlTopicLog(facts, topic), self._saw_leader, self._service.wants)
         async with target_follower(ctx.settings, ctx.service, topic, ctx.state.receive) as follower:
             await follower.caught_up()
-            await self._compare_with_former(watch)
+            await self._compare_with_former(watch, is_new=topic in created)
             if not self._replayed:
                 self._replayed = True
                 ctx.log.info("ready", f"{topic} replayed to offset {ctx.state.position + 1}", ready=True)
@@ -278,17 +279,19 @@ class FlowRunner:
                 await self._lead.stand_down(LIFE_ENDS)
                 await membership.leave()
 
-    async def _compare_with_former(self, watch: LifeWatch) -> None:
-        """See whether the state topic that was just read is the one of the life before."""
+    async def _compare_with_former(self, watch: LifeWatch, *, is_new: bool) -> None:
+        """See whether the state topic that was just read is the one of the life before. `is_new`: this life has created
+        it."""
         now = watch.target_id, watch.state_id
-        replaced = self._former[0] == now[0] and self._former[1] != now[1]
+        replaced = is_another_state(self._former, now, is_new=is_new)
         self.ctx.state.compare(replaced=replaced)
         if replaced:
             topic = self.ctx.state.topic
             await self.ctx.event(
                 "ControlTopicLost", topic, f"{topic} is another one now", cluster=self.ctx.target.alias
             )
-        self._former = now
+        if now[1] or replaced or now[0] != self._former[0]:  # an unknown id says nothing new of the topic
+            self._former = now
 
     async def _watch_reach(self, follower: TopicFollower) -> None:
         """Reports when the target goes away and when it is back, as the follower's connection shows. While it is there,

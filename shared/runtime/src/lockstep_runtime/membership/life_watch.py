@@ -143,3 +143,13 @@ def replaced_topics(former_ids: Mapping[str, str], ids: Mapping[str, str]) -> Se
     return {
         name for name, topic_id in ids.items() if topic_id and former_ids.get(name) and former_ids[name] != topic_id
     }
+
+
+def is_another_state(former: tuple[str, str], present: tuple[str, str], *, is_new: bool) -> bool:
+    """Return whether the state topic is another one than in the life before, on the same cluster.
+
+    `former`, `present`: ids of the cluster and of the topic; "": unknown, and not compared. `is_new`: this life has
+    created the topic."""
+    if not former[0] or former[0] != present[0]:
+        return False
+    return is_new or bool(former[1] and present[1] and former[1] != present[1])
