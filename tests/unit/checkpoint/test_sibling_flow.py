@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep_checkpoint.run_translator import TranslatedOffset
-from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, find_contested
+from lockstep_checkpoint.sibling_flow import WANTS, SiblingFlow, fed_topics, find_contested
 from lockstep_protocol.mm2_codec import Checkpoint
 from lockstep_protocol.offsets import DownstreamOffset, TopicPartition, UpstreamOffset
 from lockstep_protocol.reason import NO_REASON, Reason
-from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic
+from lockstep_protocol.rows.state_rows import GroupStatus, MirroredTopic, Row
 from lockstep_runtime.state.state_fold import StateFold
 from tests.unit.checkpoint.test_group_sync_places import LINES, translated
 from tests.unit.checkpoint.test_target_group_sync import GROUP, PLACE, Stage, ours
@@ -31,7 +31,7 @@ def at(downstream: int) -> Checkpoint:
 
 
 def contested(downstream: int, theirs: GroupStatus | None, topic: MirroredTopic = TOPIC) -> list[TopicPartition]:
-    found = dict(find_contested([at(downstream)], [topic], theirs, "C->B"))
+    found = dict(find_contested([at(downstream)], fed_topics([topic]), theirs, "C->B"))
     assert all(reason.code == "contested" for reason in found.values())
     return list(found)
 
@@ -94,6 +94,25 @@ async def test_group_is_moved_where_it_skips_nothing_of_any_source(tmp_path: Pat
     await stage.sync.sync_now(ours, rewind=False)
     assert stage.target.writes == [(GROUP, PLACE, 50)]
     assert (stage.row().held_cause, stage.report.held_for()["contested"]) == (NO_REASON, 0)
+
+
+def test_topics_of_the_other_flow_are_found_once_for_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sibling,) = merged(tmp_path).sync.siblings
+    sibling.fold = fold = StateFold(wants=WANTS)
+    fold.fold(0, *TOPIC.encode())
+    found: list[type[Row]] = []
+
+    def every(fold: StateFold, kind: type[Row]) -> list[Row]:
+        found.append(kind)
+        return list(fold.rows.values())
+
+    monkeypatch.setattr(StateFold, "all", every)
+    assert [list(sibling.contested(group, [at(1)])) for group in ("g", "h")] == [[PLACE], [PLACE]]
+    assert len(found) == 1
+    fold.fold(1, *replace(TOPIC, phase="deleted").encode())
+    assert not sibling.contested("g", [at(1)])
 
 
 @given(st.integers(0, 9), st.integers(0, 9))

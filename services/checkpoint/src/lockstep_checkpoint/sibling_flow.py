@@ -1,6 +1,6 @@
 """Read what another flow to the same target reports of the topics and groups that both flows have there."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lockstep_config.flow import client_settings
 from lockstep_protocol.mm2_codec import Checkpoint
@@ -31,6 +31,9 @@ class SiblingFlow(CompactedTopic[StateFold]):
             name=f"rows of another flow to {ctx.flow.target} in {topic}",
             optional=True,
         )
+        self._fed: tuple[StateFold | None, int, Mapping[str, int]] = (None, -1, {})
+        """What the flow feeds, with the fold and its position that say so: a round asks for each of thousands of
+        groups."""
 
     def contested(self, group: str, checkpoints: Iterable[Checkpoint]) -> dict[TopicPartition, Reason]:
         """Return where a checkpoint would skip records of the other flow, or may, each with the reason."""
@@ -39,8 +42,13 @@ class SiblingFlow(CompactedTopic[StateFold]):
         if self.fold is None:
             reason = ReasonCode.CONTEST_UNKNOWN.to_reason(text=self.trouble)
             return {(checkpoint.topic, checkpoint.partition): reason for checkpoint in checkpoints}
-        rows = self.fold.all(MirroredTopic)
-        return dict(find_contested(checkpoints, rows, self.fold.get(GroupStatus, group), self.topic))
+        fed = self._find_fed(self.fold)
+        return dict(find_contested(checkpoints, fed, self.fold.get(GroupStatus, group), self.topic))
+
+    def _find_fed(self, fold: StateFold) -> Mapping[str, int]:
+        if self._fed[0] is not fold or self._fed[1] != fold.position:
+            self._fed = fold, fold.position, fed_topics(fold.all(MirroredTopic))
+        return self._fed[2]
 
     def begin_fold(self) -> StateFold:
         self._unreadable.begin(self.topic)
@@ -56,15 +64,19 @@ class SiblingFlow(CompactedTopic[StateFold]):
                 self._unreadable.was_read(record)
 
 
+def fed_topics(rows: Iterable[MirroredTopic]) -> dict[str, int]:
+    """Return the topics of the target that a flow with these rows feeds, with their number of partitions."""
+    return {row.target_topic: row.source_partitions for row in rows if row.is_selected}
+
+
 def find_contested(
-    checkpoints: Iterable[Checkpoint], topics: Iterable[MirroredTopic], theirs: GroupStatus | None, flow: str
+    checkpoints: Iterable[Checkpoint], fed: Mapping[str, int], theirs: GroupStatus | None, flow: str
 ) -> Iterator[tuple[TopicPartition, Reason]]:
     """Yield where the group may not go to its checkpoint, because the topic has records of another flow too.
 
-    `theirs`: the other flow's row of the group, whose places are before the first record of that flow which the group
-    has not read. `flow`: what the other flow is called.
+    `fed`: as `fed_topics` of the other flow. `theirs`: that flow's row of the group, whose places are before the first
+    record of that flow which the group has not read. `flow`: what the other flow is called.
     """
-    fed = {row.target_topic: row.source_partitions for row in topics if row.is_selected}
     places: dict[TopicPartition, int] = {}
     if theirs is not None and theirs.is_placed and not theirs.more_waiting:
         waits = {(topic, number) for topic, number, _ in theirs.waits}
