@@ -108,7 +108,10 @@ async def _probe_flow(
     source, target = source_client(settings), target_client(settings)
     # Both are asked at once, and reported in this order whoever answers first.
     reached = await asyncio.gather(
-        *(make_finding(f"{client.alias} is reached", checks.reach_cluster(client, within)) for client in (source, target))
+        *(
+            make_finding(f"{client.alias} is reached", checks.reach_cluster(client, within))
+            for client in (source, target)
+        )
     )
     for finding in reached:
         report_finding(finding)

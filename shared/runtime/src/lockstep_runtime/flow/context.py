@@ -14,7 +14,7 @@ from lockstep_protocol.commands.command_vocabulary import Scope, service_connect
 from lockstep_protocol.event_kinds import EVENT_KINDS
 from lockstep_protocol.events import Event, event_words
 from lockstep_protocol.murmur2 import partition_for
-from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow
+from lockstep_protocol.names import COMMANDS_PARTITIONS, Flow, state_topic
 from lockstep_protocol.rows.state_rows import Row
 from lockstep_runtime.flow.common_metrics import ROUND_FAILURES, ROUNDS, UNREADABLE
 from lockstep_runtime.flow.periodic import PeriodicTasks
@@ -117,6 +117,7 @@ class FlowContext:
         self.leadership = leadership
         self.unreadable = UnreadableRecords(self.log, self._passed_over)
         """What was passed over in every topic of the flow that we read."""
+        metrics.series(UNREADABLE, str(self.flow), service, state_topic(self.flow, settings.group_id))  # 0 is shown too
         self.state = StateLog(self.unreadable, clock.wall_ms, self._find_term)
         self.rounds = PeriodicTasks(self.log, clock.monotonic, self._round_ended, self._traced)
         self._tracing = tracing
