@@ -236,10 +236,8 @@ class CheckpointFlow:
             standing, refused = await self._write(group_offsets, owned)
             failed = {**{group: str(trouble) for group, trouble in group_offsets.failed.items()}, **refused}
             note(groups=len(group_offsets.committed), groups_failing=len(failed))
-            has_placed_groups = await self._report.on_source_read(
-                standing, failed, group_offsets.asked.__contains__, began
-            )
-        if has_placed_groups:
+            new_groups = await self._report.on_source_read(standing, failed, group_offsets.asked.__contains__, began)
+        if new_groups:
             self._ctx.rounds.hurry(GROUP_SYNC)  # its first look need not wait for the interval
         await self._name_not_replicated(group_offsets.not_replicated)
         return began
