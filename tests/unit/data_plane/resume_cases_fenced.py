@@ -205,6 +205,9 @@ def without_source(scene: Scene, *, silent: bool = False) -> Scene:
 PAUSE_FACTOR: Cases = {
     "rests: no row": lambda: Scene(None, source_of(12), target_of(0), rests=True),
     "rests: altered": lambda: Scene(ALTERED, source_of(12), target_of(10), rests=True),
+    "rests: in doubt since its row was lost": lambda: Scene(
+        row(sequence=-1, begins="lost"), source_of(12), target_of(10), rests=True
+    ),
     "rests: the log ends at the row": lambda: Scene(row(), source_of(12), target_of(10), rests=True),
     "rests: the log goes on": lambda: Scene(row(), source_of(14), target_of(12), rests=True),
     "rests: records gone, nothing beyond": lambda: Scene(

@@ -29,6 +29,7 @@ def rows(*found: Row) -> dict[str, Row]:
         ((KNOWN,), False),
         ((RELEASED, DOUBT), True),
         ((RELEASED, replace(UNKNOWN, begins="altered")), False),
+        ((RELEASED, replace(UNKNOWN, begins="lost")), True),
         ((RELEASED, replace(UNKNOWN, partition=1)), False),
         ((RELEASED, replace(UNKNOWN, beyond=3)), False),
     ],

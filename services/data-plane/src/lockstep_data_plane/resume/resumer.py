@@ -98,10 +98,14 @@ class Resumer:
         nothing (`Unplaced`). Raises HaltPartition if the end is unknown, and what passes of the target."""
         await self._refreshing_target.done()
         row = self._newest(partition)
-        if row is None or row.begins:
+        if row is None or row.is_set:
             return None
         row = replace(row, beyond=0)
         partition.step(RowLoaded(row, at_rest=True))
+        if row.begins == LOST:
+            raise HaltPartition(
+                GapCase.DOUBT, f"nothing says where the copy of {partition.name} ends: alter its offset"
+            )
         if row.transactional:
             fence, committed = await self._take_over(partition)
             row = fence.take_over(_behind(row, committed))

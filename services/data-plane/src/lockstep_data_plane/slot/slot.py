@@ -342,7 +342,7 @@ class Slot:
         """Whether nothing is to be found out of a partition at rest. What was killed wrote rows, but maybe not the
         last one."""
         row = self._rows.get(tp)
-        return row is None or bool(row.begins) or (row.located and self._ended_cleanly)
+        return row is None or row.is_set or (row.located and self._ended_cleanly)
 
     def _has_ended(self, tp: TopicPartition) -> None:
         if not self._ended:

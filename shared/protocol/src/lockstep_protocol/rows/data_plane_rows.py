@@ -183,10 +183,15 @@ class PartitionProgress(Row):
         return self.continues(known) and self.producer_epoch < known.producer_epoch
 
     @property
+    def is_set(self) -> bool:
+        """Whether an operator has set where the copy begins, and nothing was appended since."""
+        return self.begins not in ("", LOST)
+
+    @property
     def has_end(self) -> bool:
         """Whether it says where the copy ends. The target's log was asked since records were appended last, or an
         operator has set where the copy begins."""
-        return self.located or self.begins not in ("", LOST)
+        return self.located or self.is_set
 
     @property
     def needs_source(self) -> bool:
